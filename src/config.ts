@@ -1,7 +1,7 @@
 /**
- * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and parser.
- * Flags win over the environment, the environment over luxhub.toml, and that over the default.
- * The help of the command line is made from this list, and a test compares docs/settings.md with it.
+ * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and parser. Flags win
+ * over the environment, the environment over luxhub.toml, and that over the default. The command line's help is made
+ * from this list, and a test compares docs/settings.md with it.
  */
 import { isIP } from "node:net";
 import {
@@ -18,7 +18,6 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type Network, parseNetwork } from "./lib/ip.ts";
 
-/** One address to listen on. */
 export type ListenSpec = {
   readonly variant: VariantName;
   readonly host: string;
@@ -29,12 +28,15 @@ export type ListenSpec = {
 export type Config = {
   readonly listen: readonly ListenSpec[];
   readonly dataDir: string;
-  /** The address of a PostgreSQL database, with its password; null: SQLite in the data directory. */
+  /** The URL of a PostgreSQL database, with its password; null: SQLite in the data directory. */
   readonly database: string | null;
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
-  /** Free space of the data directory's disk below which writes are refused; null: as the disk is (data-dir.ts). */
+  /**
+   * The free space of the data directory's disk below which writes are refused; null: depends on the disk
+   * (data-dir.ts).
+   */
   readonly minFreeBytes: number | null;
   readonly maxNodes: number;
   readonly maxAnswersBytes: number;
@@ -42,21 +44,20 @@ export type Config = {
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
-  /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustProxy: readonly Network[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
-  /** Names by which the hub may be called, in small letters; any when there are none. */
+  /** The host names by which the hub may be called, in lower case; when empty, any. */
   readonly allowedHosts: readonly string[];
-  /** Whether the public paths of A ask for the secret too. */
+  /** Whether the public paths of A require the secret too. */
   readonly isPrivate: boolean;
-  /** Whether the dashboard is served at `/`. */
+  /** Whether a key must be bound to the node for which a call acts. */
+  readonly isStrict: boolean;
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
-  /** Whether agents may call the hub by MCP. */
   readonly mcp: boolean;
-  /** What links begin with, without a slash at the end; null: the address of the first listener. */
+  /** The start of links to the hub, without a slash at the end; null: the URL of the first listener. */
   readonly publicUrl: string | null;
 };
 
@@ -65,7 +66,7 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Parses a value, or says what it must be. */
+/** Parses a value, or returns what it must be, as a phrase. */
 type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
 /** `read` returns null for a text that `must` does not describe. */
@@ -91,7 +92,11 @@ function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must:
   });
 }
 
-const size = measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB");
+const size = measure(
+  /^(\d{1,15})(KiB|MiB|GiB|)$/,
+  UNIT_BYTES,
+  "a size such as 500000, 64KiB, 100MiB or 2GiB",
+);
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
 
@@ -103,7 +108,7 @@ const port = parser(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const HOST_NAME = /^[\w.-]+$/;
 
-/** Reads an address (IPv6 with or without brackets) or a name; null for anything else. */
+/** Parses an address (IPv6 with or without brackets) or a name; null for anything else. */
 function readHost(text: string): string | null {
   const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
   const host = inBrackets ?? text;
@@ -111,9 +116,9 @@ function readHost(text: string): string | null {
   return inBrackets === undefined && HOST_NAME.test(host) ? host : null;
 }
 
-const host = parser("an address or a name, as 127.0.0.1, ::1 or localhost", readHost);
+const host = parser("an address or a name, such as 127.0.0.1, ::1 or localhost", readHost);
 
-const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
+const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, such as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
 const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[^\]]+\]|[^:]+):(\d{1,5})$/;
 
 function readListen(text: string): ListenSpec | null {
@@ -123,17 +128,17 @@ function readListen(text: string): ListenSpec | null {
   return { variant: name, host, port: Number(digits), tls: tls !== undefined };
 }
 
-const NETWORK_FORM = "an address or a network as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
+const NETWORK_FORM = "an address or a network such as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
 
 type Setting<T> = {
-  /** The flag without dashes. The environment variable is LUXHUB_ and the flag in capitals. */
+  /** The flag without dashes. The environment variable is LUXHUB_ and the flag in upper case. */
   readonly flag: string;
   /** The placeholder of the value in the help. */
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
   readonly parse: Parser<T>;
-  /** It may contain a password: no message repeats it. */
+  /** Whether it may contain a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
@@ -157,19 +162,19 @@ function isRedis(text: string): boolean {
 /** U+FFFD replaces bytes that are not UTF-8: such a path would name a different file. */
 const UNREADABLE = /[\0-\x1f\x7f\ufffd]/;
 
-/** Whether a path is UTF-8 and fits into one line. */
+/** Whether a path is UTF-8 and has no control characters. */
 export function isPath(text: string): boolean {
   return text !== "" && !UNREADABLE.test(text);
 }
 
-/** A path in a setting or an argument; only a shell can expand `~`. */
+/** Parses a path in a setting or an argument. Refuses `~`, which only a shell expands. */
 export const readPath: Parser<string> = (text) => {
   if (!isPath(text)) return { must: "a path in UTF-8, without control characters" };
-  if (/^~[^/]*(?:\/|$)/.test(text)) return { must: "a path that is written out, without ~" };
+  if (/^~[^/]*(?:\/|$)/.test(text)) return { must: "a full path, without ~" };
   return { value: text };
 };
 
-const DATABASE_FORM = "an address as postgres://USER:PASSWORD@HOST/NAME";
+const DATABASE_FORM = "a URL such as postgres://USER:PASSWORD@HOST/NAME";
 
 function isDatabase(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
@@ -187,7 +192,7 @@ const readDatabase: Parser<string> = (text) => {
   if (!isDatabase(text)) return { must: DATABASE_FORM };
   return hasSslMode(text)
     ? { value: text }
-    : { must: `an address with an sslmode of ${SSL_MODES.join(", ")}` };
+    : { must: `a URL whose sslmode is one of ${SSL_MODES.join(", ")}` };
 };
 
 function readPublicUrl(text: string): string | null {
@@ -203,7 +208,7 @@ const SETTINGS = {
     "variant",
     "A|B",
     "A",
-    "variant that the listener speaks: A (1.5) or B (1.0)",
+    "variant of the listener: A (1.5) or B (1.0)",
     oneOf("A or B", "A", "B"),
   ),
   data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", readPath),
@@ -223,21 +228,21 @@ const SETTINGS = {
     "max-file",
     "SIZE",
     `${FILE_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "largest file that is taken: bytes, or with KiB, MiB, GiB",
+    "largest file that is accepted: bytes, or with KiB, MiB, GiB",
     size,
   ),
   maxAnswers: setting(
     "max-answers",
     "SIZE",
     `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "answers kept for repeats (Idempotency-Key); the oldest go first",
+    "space for stored answers (Idempotency-Key); the oldest go",
     size,
   ),
   minFree: setting(
     "min-free",
     "SIZE",
     null,
-    "writes need this much free; else 64MiB or 1/20 of the disk",
+    "free space that writes need (64MiB, or 1/20 of a smaller disk)",
     size,
   ),
   maxNodes: setting(
@@ -254,13 +259,13 @@ const SETTINGS = {
     "TIME",
     `${RETAIN_DEFAULT_MS / DAY_MS}d`,
     "how long messages and events are kept: with s, m, h or d",
-    measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time as 12h or 7d"),
+    measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time such as 12h or 7d"),
   ),
   offlineTasks: setting(
     "offline-tasks",
     "requeue|keep",
     "requeue",
-    "what becomes of the tasks of a node that goes offline",
+    "tasks of a node that goes offline: open again, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
   redis: {
@@ -285,8 +290,8 @@ const SETTINGS = {
     "public-url",
     "URL",
     null,
-    "what links to the hub begin with, as https://hub.example.org",
-    parser("an address as https://hub.example.org, without a query", readPublicUrl),
+    "start of links to the hub, such as https://hub.example.org",
+    parser("a URL such as https://hub.example.org, without a query", readPublicUrl),
   ),
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
   logLevel: setting(
@@ -298,16 +303,16 @@ const SETTINGS = {
   ),
 };
 
-const ORIGIN_FORM = "an origin as https://example.org or http://localhost:3000, or * for any";
+const ORIGIN_FORM = "an origin such as https://example.org or http://localhost:3000, or * for any";
 
-/** As a browser sends it: no path, no standard port, small letters. */
+/** Parses an origin as a browser sends it: no path, no default port, lower case. */
 function readOrigin(text: string): string | null {
   if (text === "*") return text;
   const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
   return url !== null && url.origin === text.toLowerCase().replace(/\/$/, "") ? url.origin : null;
 }
 
-// These may be given any number of times.
+// These settings may be repeated.
 const LISTEN = setting(
   "listen",
   "SPEC",
@@ -319,7 +324,7 @@ const TRUST_PROXY = setting(
   "trust-proxy",
   "ADDRESS",
   null,
-  "proxy whose X-Forwarded-For counts, repeatable: an address or a network, as 127.0.0.1 or 10.0.0.0/8",
+  "proxy whose X-Forwarded-For is trusted, repeatable: an address or a network, such as 10.0.0.0/8",
   parser(NETWORK_FORM, parseNetwork),
 );
 
@@ -334,23 +339,24 @@ const ALLOWED_HOST = setting(
   "allowed-host",
   "NAME",
   null,
-  "name by which the hub may be called, repeatable; then other names are refused",
-  parser("a host name without a port, as hub.example.org", (text) =>
+  "host name by which the hub may be called, repeatable; then other names are refused",
+  parser("a host name without a port, such as hub.example.org", (text) =>
     HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
   ),
 );
 const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
 
-/** A flag that takes no value; elsewhere it is true or false. */
-const PRIVATE = setting(
-  "private",
-  "",
-  null,
-  "the public reads of A ask for the secret too",
-  parser("true or false", (text) =>
+/** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
+function toggle(flag: string, help: string): Setting<boolean> {
+  const parse = parser("true or false", (text) =>
     text === "" || text === "true" ? true : text === "false" ? false : null,
-  ),
-);
+  );
+  return setting(flag, "", null, help, parse);
+}
+
+const PRIVATE = toggle("private", "the public reads of A require the secret too");
+const STRICT = toggle("strict", "only a key that is bound to a node acts for it");
+const SWITCHES: readonly Setting<unknown>[] = [PRIVATE, STRICT];
 
 export type SettingRow = {
   readonly flag: string;
@@ -359,7 +365,6 @@ export type SettingRow = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  /** Whether the flag may be given many times. */
   readonly multiple: boolean;
   /** Whether the flag takes no value. */
   readonly isSwitch: boolean;
@@ -388,6 +393,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.log,
   SETTINGS.logLevel,
   PRIVATE,
+  STRICT,
   TRUST_PROXY,
   CORS,
   ALLOWED_HOST,
@@ -399,12 +405,11 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   fallback: one.fallback,
   help: one.help,
   multiple: LISTS.includes(one),
-  isSwitch: one === PRIVATE,
+  isSwitch: SWITCHES.includes(one),
 }));
 
-/** The settings before they are parsed. */
 export type Sources = {
-  /** By flag without dashes; one value for each time the flag is given. */
+  /** By flag without dashes; one value for each time it is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** luxhub.toml, parsed; null when there is none. */
@@ -439,6 +444,7 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
+    isStrict: get(STRICT) ?? false,
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",
@@ -461,7 +467,7 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
-/** Each text may have several values, separated by commas. */
+/** Reads a repeatable setting. Each text may have several values, separated by commas. */
 function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
     words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));

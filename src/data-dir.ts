@@ -1,6 +1,6 @@
 /**
- * The data directory: its layout, its permissions, and the two secrets in it, each one word in a file that only its owner
- * can read.
+ * The data directory: its layout, its permissions, and its two secrets, each one word in a file that only the owner can
+ * read.
  */
 import {
   accessSync,
@@ -29,28 +29,28 @@ export type DataDir = {
   readonly database: string;
   /** Reserved disk space for a start on a full disk. */
   readonly ballast: string;
-  /** Locked by the hub that runs here. */
+  /** Locked by the hub that runs on the directory. */
   readonly lock: string;
-  /** Locked by a running backup: no file may be removed meanwhile. */
+  /** Locked by a running backup; no file may be removed meanwhile. */
   readonly pin: string;
   /** A restore unpacks here, until it is complete. */
   readonly unfinishedRestore: string;
   /** A move from PostgreSQL builds the database here, until it is complete. */
   readonly unfinishedMove: string;
-  /** Where the hub that runs here listens, a line for each listener: variant and URL. */
+  /** The variant and URL of each listener of the running hub, one line each. */
   readonly addressFile: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
 
-/** Whether, after so many more bytes, the disk still has the free space that is never used up. */
+/** Whether the disk can store `bytes` more and still has the free space that must remain. */
 export type HasRoom = (bytes: number) => boolean;
 
 const FLOOR_SHARE = 1 / 20;
 
 /**
- * SQLite at the end of its disk can neither write nor make room. So writes end before it, at `minFreeBytes` of free
- * space; null: FREE_SPACE_MIN_BYTES, or a twentieth of a smaller disk. Costs a microsecond or two.
+ * Returns the check for free space. On a full disk SQLite can neither write nor free space, so writes stop earlier, at
+ * `minFreeBytes` of free space; null: FREE_SPACE_MIN_BYTES, or a twentieth of a smaller disk. A check takes 1-2 µs.
  */
 export function roomIn({ path }: DataDir, minFreeBytes: number | null): HasRoom {
   return (bytes) => {
@@ -59,12 +59,15 @@ export function roomIn({ path }: DataDir, minFreeBytes: number | null): HasRoom 
       const floor = minFreeBytes ?? Math.min(FREE_SPACE_MIN_BYTES, blocks * bsize * FLOOR_SHARE);
       return bavail * bsize - bytes >= floor;
     } catch {
-      return true; // who writes finds out
+      return true; // a write reports the error
     }
   };
 }
 
-/** The paths in a data directory; touches nothing. @throws {ConfigError} when a parent directory has no usable name */
+/**
+ * Returns the paths in a data directory, without any I/O.
+ * @throws {ConfigError} when a parent directory has an unusable name
+ */
 export function dataDirAt(given: string): DataDir {
   const path = resolve(given);
   if (!isPath(path)) {
@@ -86,7 +89,10 @@ export function dataDirAt(given: string): DataDir {
   };
 }
 
-/** Makes the directory if there is none, for its owner only. @throws {Error} one line when it cannot be made or written */
+/**
+ * Creates the directory if it is missing, for its owner only.
+ * @throws {Error} one line, when it cannot be created or written
+ */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
@@ -94,7 +100,7 @@ export function makeDataDir(given: string): DataDir {
     if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
   } catch (error) {
     const reason = codeOf(error) === "EEXIST" ? "it exists and is not a directory" : reasonOf(error);
-    throw new Error(`cannot make the data directory ${path}: ${reason}`, { cause: error });
+    throw new Error(`cannot create the data directory ${path}: ${reason}`, { cause: error });
   }
   try {
     accessSync(path, constants.W_OK | constants.X_OK);
@@ -105,7 +111,10 @@ export function makeDataDir(given: string): DataDir {
   return dir;
 }
 
-/** Whether a file or a directory exists. @throws {Error} one line when the system does not say, as without permission */
+/**
+ * Whether a file or a directory exists.
+ * @throws {Error} one line, when the system does not tell, for example without permission
+ */
 export function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -115,12 +124,12 @@ export function isThere(path: string): boolean {
 }
 
 /**
- * Files that only a hub leaves next to its database. The secrets are not among them, because an operator may put them
- * there before the first start; nor is files/, which may be the mount point of a disk.
+ * Files that only a hub creates next to its database. The secrets are excluded, because an operator may put them there
+ * before the first start, and so is files/, which may be the mount point of a disk.
  */
 const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
 
-/** A file that shows that there was a database here; null where a hub may make a new one. */
+/** Returns a file that shows that the directory had a database; null if a hub may create one. */
 export function traceOfHub(dir: DataDir): string | null {
   const names = namesIn(dir.path);
   if (names.includes("files")) names.push(...namesIn(join(dir.path, "files")).map((name) => `files/${name}`));
@@ -168,14 +177,14 @@ export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: 
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
 }
 
-/** The secrets that this process can find: it may not have the environment of the hub. */
+/** Returns the secrets that this process can find. It may not have the environment of the hub. */
 export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecrets> {
   const secret = findSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = findSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
   return { ...(secret === null ? {} : { secret }), ...(adminKey === null ? {} : { adminKey }) };
 }
 
-/** What an operator should change about the secrets and the directory, each in a sentence without a secret. */
+/** Returns what an operator should change about the secrets and the directory: one sentence each, without a secret. */
 export function secretWarnings(dir: DataDir, env: Environment): string[] {
   const { secret, adminKey } = findSecrets(dir, env);
   const isShort = (word: string | undefined): boolean =>
@@ -229,10 +238,12 @@ function readIfThere(file: string): string | null {
   }
 }
 
-/** Where a hub listens. */
 export type Address = { readonly variant: string; readonly url: string };
 
-/** Records where the hub that runs here listens. Returns what removes the record, unless it is another's by then. */
+/**
+ * Records the listeners of the running hub. Returns a function that removes the record, unless another hub has replaced
+ * it.
+ */
 export function recordAddresses({ addressFile }: DataDir, addresses: readonly Address[]): () => void {
   const text = addresses.map(({ variant, url }) => `${variant} ${url}\n`).join("");
   writeFileSync(addressFile, text, { mode: 0o600 });
@@ -241,7 +252,7 @@ export function recordAddresses({ addressFile }: DataDir, addresses: readonly Ad
   };
 }
 
-/** What recordAddresses() wrote; a hub that was killed leaves it behind. */
+/** Reads what recordAddresses() wrote; a hub that was killed has not removed it. */
 export function recordedAddresses({ addressFile }: DataDir): readonly Address[] {
   const lines = (readIfThere(addressFile) ?? "").split("\n");
   return lines.flatMap((line) => {

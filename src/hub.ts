@@ -77,24 +77,26 @@ export type HubParts = {
   readonly secrets: PrimarySecrets;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called when the hub cannot be opened, while it still holds the lock of the data directory. */
+  /** Called when opening fails, while the hub still holds the lock of the data directory. */
   readonly onFailure?: () => void;
-  /** For tests: another server of MCP than the hub's own. */
+  /** For tests: replaces the hub's MCP server. */
   readonly loadMcp?: LoadServer;
 };
 
-/** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
-  /** What callers without the secret can read at its listeners of A: paths without `/api/v1/`. */
+  /** The reads that need no secret at listeners of A, as paths without `/api/v1/`. */
   readonly openReads: readonly string[];
   /** Runs the periodic work that is due now, as the hub does every second. */
   sweep(): Promise<void>;
-  /** Drains (takes no new requests, answers waiting calls, lets running requests end), then closes all. Idempotent. */
+  /**
+   * Drains (accepts no new requests, answers waiting calls, lets running requests end), then closes everything.
+   * Idempotent.
+   */
   close(): Promise<void>;
 };
 
-/** Closes the parts that have been opened so far; run in reverse order. */
+/** The functions that close the parts opened so far; they run in reverse order. */
 type Closing = (() => Promise<void> | void)[];
 
 /**
@@ -106,7 +108,7 @@ export async function openHub(parts: HubParts): Promise<Hub> {
   try {
     return await assemble(parts, closing);
   } catch (error) {
-    if (closing.length > 0) parts.onFailure?.(); // only if the lock, which comes first, is ours
+    if (closing.length > 0) parts.onFailure?.(); // only if we hold the lock, which is taken first
     await closeAll(closing);
     if (error instanceof StoreFull || error instanceof BlobsFull) throw new DiskFullError(parts.dir, error);
     throw error;
@@ -127,10 +129,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  takeLock(dir.pin)?.release(); // creates the file as the hub's user, who may not run the first backup
+  takeLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
   const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
-  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // after the close, which frees the -shm file
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
   const activity = new ActivityLog(log);
@@ -216,6 +218,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log,
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
+    isStrict: config.isStrict,
     ...budgets,
   });
   closing.push(() => services.messages.retryPutBacks());
@@ -247,7 +250,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     pauseMs: SWEEP_EVERY_MS,
     onTick: (lateMs) => metrics.noteLag(lateMs),
   });
-  // Apart, so that a long sweep does not delay a revocation.
+  // A scheduler of its own, so that a long sweep does not delay a revocation.
   const keyChores = [keysChore(keys)];
   const keyScheduler = new Scheduler({
     clock,
@@ -258,10 +261,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   schedulers.push(scheduler, keyScheduler);
   for (const one of schedulers) one.start();
-  void scheduler.sweep(); // not awaited: the chores may have much to do after a stop, and the hub serves meanwhile
+  void scheduler.sweep(); // not awaited: the chores may have much to do at first, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
   closing.push(() => keyScheduler.stop());
-  closing.push(() => readiness.drain()); // the first step of the end
+  closing.push(() => readiness.drain()); // closing begins with this
   readiness.start();
   const sweep = async (): Promise<void> => {
     await keyScheduler.sweep();
@@ -277,7 +280,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   };
 }
 
-/** What links to this hub begin with. Never the Host of a request, which its caller can choose. */
+/** The start of links to this hub. Never uses the Host of a request, which its caller can choose. */
 function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): string {
   if (publicUrl !== null || first === undefined) return publicUrl ?? "";
   const isAny = first.host === "0.0.0.0" || first.host === "::";
@@ -285,12 +288,12 @@ function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): s
   return `${first.tls ? "https" : "http"}://${host}:${first.port}`;
 }
 
-/** As people write it: `node/<node_id>`. */
+/** Shortens a path for people: `node/<node_id>`. */
 function shortPath({ path }: { readonly path: string }): string {
   return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
 }
 
-/** Takes up a changed certificate without a restart. */
+/** Puts a changed certificate to use without a restart. */
 function watchCertificate(
   { config, log }: HubParts,
   inUse: Tls,
@@ -341,7 +344,7 @@ async function listen(
   }
 }
 
-/** The configured store, and its clock: hubs on one PostgreSQL share the clock of the database. */
+/** Opens the configured store. Returns its clock too: hubs on one PostgreSQL share the clock of the database. */
 async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
@@ -367,7 +370,7 @@ async function openFiles({ path }: DataDir, hasRoom: HasRoom): Promise<Blobs> {
     return await openDiskBlobs(path, undefined, hasRoom);
   } catch (error) {
     if (error instanceof BlobsFull) throw error;
-    throw new Error(`cannot make directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
+    throw new Error(`cannot create directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
   }
 }
 
@@ -384,7 +387,9 @@ function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): Sqlite
   }
 }
 
-/** Opens the database, or creates it if there never was one. Refuses a damaged or missing one and does not change it. */
+/**
+ * Opens the database, or creates it if there never was one. Refuses a damaged or a lost database, and changes nothing.
+ */
 function openFile(
   dir: DataDir,
   log: Log,
@@ -465,7 +470,10 @@ function uploadsChore(blobs: Blobs): Chore {
   return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
 }
 
-/** Reloads the keys, which another process may have changed, and ends the open calls and streams of lost keys. */
+/**
+ * Reloads the keys, which another process may have changed, and ends the open calls and streams of keys that are no
+ * longer valid.
+ */
 function keysChore(keys: KeyRing): Chore {
   return { name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() };
 }
@@ -548,7 +556,7 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
-/** Lets running requests end, for DRAIN_MS at most. */
+/** Waits for running requests to end, for DRAIN_MS at most. */
 async function stopListeners(listeners: readonly Listener[]): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<"late">((resolve) => {

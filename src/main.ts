@@ -1,4 +1,7 @@
-/** argv to command. Each command returns its exit code (cli/exit-codes.ts); what it throws is 1, or 2 if it was called wrongly. */
+/**
+ * Runs the command that argv names. It returns its exit code (cli/exit-codes.ts); an error that it throws is exit code
+ * 2 if the command line or a setting is invalid, else 1.
+ */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { serveCommand } from "./cli/serve.ts";
@@ -9,7 +12,7 @@ import { SOFTWARE } from "./version.ts";
 
 type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> | number;
 
-/** All but serve are loaded when they are asked for: a hub that serves does without them. */
+/** All but serve are loaded on demand, so that a running hub does not hold their code in memory. */
 const COMMANDS: Readonly<Record<string, Run>> = {
   serve: serveCommand,
   demo: async (argv) => (await import("./cli/demo.ts")).demoCommand(argv),
@@ -49,7 +52,7 @@ function versionCommand(argv: readonly string[]): number {
   return sayAgain(help ? VERSION_HELP : SOFTWARE);
 }
 
-/** `luxhub help COMMAND` is `luxhub COMMAND --help`; help for help is the help. */
+/** `luxhub help COMMAND` is `luxhub COMMAND --help`; `luxhub help help` is `luxhub help`. */
 async function helpCommand([word = "help", ...more]: readonly string[]): Promise<number> {
   const [sub, extra = sub !== undefined && sub.startsWith("-") ? sub : undefined] = more;
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, "");
@@ -65,6 +68,6 @@ try {
 } catch (error) {
   const asked = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
-  console.error(`luxhub: ${message.replaceAll(/\p{Cc}+/gu, " ")}`); // one line, whatever a word or a path has in it
+  console.error(`luxhub: ${message.replaceAll(/\p{Cc}+/gu, " ")}`); // one line, whatever characters an argument or a path has
   process.exitCode = asked ? 2 : 1;
 }

@@ -1,6 +1,6 @@
 /**
- * File permissions: who may write or read the files that the hub trusts, by their POSIX modes. Without modes it finds
- * nothing.
+ * File permissions (POSIX modes): finds the hub's files that too many users may write or read. On a system without
+ * modes it finds none.
  */
 import { statSync } from "node:fs";
 import { shellWord } from "./lib/shell.ts";
@@ -9,13 +9,16 @@ const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 const OTHERS_READ = 0o004;
 
-/** @throws {Error} one line when everybody may write the file, so that its content cannot be trusted. `what` names the file */
+/**
+ * Refuses a file that everybody may write, because its content cannot be trusted. `what` names it in the message.
+ * @throws {Error} one line
+ */
 export function refuseWorldWritable(path: string, what: string): void {
   if ((modeOf(path) & OTHERS_WRITE) === 0) return;
   throw new Error(`everybody may write ${what} ${path}: change that with chmod o-w ${shellWord(path)}`);
 }
 
-/** A sentence for each permission that is too wide. */
+/** Returns a sentence for each permission that is too wide. */
 export function permissionWarnings(path: string, what: string, isSecret: boolean): string[] {
   const mode = modeOf(path);
   const warnings: string[] = [];

@@ -1,8 +1,8 @@
 /**
- * `bun run release`: makes what is published, in dist/release, and starts it: the executables of all platforms, the npm
- * packages of the hub and of the client, the files of the container, and SHA256SUMS over all of it.
+ * `bun run release`: makes in dist/release the files to publish: the executables of all platforms, which it also
+ * starts, the npm packages of hub and client, the files of the container, and SHA256SUMS of all these.
  *
- * Bun's runtimes of the other platforms come from the npm registry, as packages whose checksums stand below.
+ * Bun's runtimes of the other platforms come from the npm registry, as packages with the checksums below.
  */
 import {
   chmodSync,
@@ -20,18 +20,17 @@ import { VERSION } from "./version.ts";
 
 const PROJECT = join(import.meta.dir, "..");
 const RELEASE = join(PROJECT, "dist/release");
-/** The runtimes that were fetched, kept for the next time. */
 const RUNTIMES = join(PROJECT, "dist/runtimes");
 
 type Target = {
-  /** As `bun build --target` names it, without `bun-`. */
+  /** As in `bun build --target`, without `bun-`. */
   readonly name: string;
   /** The npm package with its runtime, without `@oven/bun-`. */
   readonly runtime: string;
   readonly sha512: string;
 };
 
-/** Of Bun 1.4.5. */
+/** The version of the runtimes, and of the Bun that makes the release. */
 const BUN_VERSION = "1.4.5";
 const TARGETS: readonly Target[] = [
   {
@@ -99,7 +98,7 @@ async function makeExecutable(target: Target): Promise<string> {
   const place = join(tmpdir(), `luxhub-release-${process.pid}`);
   const unfinished = join(place, "luxhub");
   const name = `luxhub-${VERSION}-${target.name}`;
-  // The same as `bun run build`, whose source maps stay behind.
+  // The same command as `bun run build`, but its source maps are not published.
   const build = (await packageJson()).scripts.build.split(" && ").at(-1) ?? "";
   const words = build.replace("dist/luxhub", unfinished).split(" ").slice(1);
   try {
@@ -111,7 +110,7 @@ async function makeExecutable(target: Target): Promise<string> {
   return name;
 }
 
-/** The path of the Bun of another platform. */
+/** The path of the Bun for another platform, downloaded if necessary. */
 async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
   const place = join(RUNTIMES, `${runtime}-${BUN_VERSION}`);
   const bun = join(place, "package/bin/bun");
@@ -121,9 +120,8 @@ async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
   const [archive = ""] = readdirSync(place).filter((name) => name.endsWith(".tgz"));
   const bytes = readFileSync(join(place, archive));
   const found = new Bun.CryptoHasher("sha512").update(bytes).digest("base64");
-  if (found !== sha512)
-    throw new Error(`the runtime ${runtime} is not the one that this release was written for`);
-  const unpacked = `${place}.new`; // a break leaves no half of it
+  if (found !== sha512) throw new Error(`the checksum of the runtime ${runtime} is wrong`);
+  const unpacked = `${place}.new`; // so that an interruption leaves no incomplete one
   mkdirSync(unpacked, { recursive: true });
   run(["tar", "-xzf", join(place, archive), "-C", unpacked]);
   rmSync(place, { recursive: true });
@@ -132,17 +130,17 @@ async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
   return bun;
 }
 
-// ---- Trying it out
+// ---- Trying an executable
 
 type Found = { readonly text: string; readonly isFault: boolean };
 
 const READY_SECONDS = 120;
 /** Where Debian's packages for other architectures have their libraries (libc6-arm64-cross). */
 const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
-/** What the loader says where a library of musl is not on this machine, or the loader itself is not. */
+/** The loader's message when a library of musl, or the loader itself, is not on this machine. */
 const NO_LIBRARY = /Error loading shared library|Could not open '\/lib\/ld-|ENOENT/;
 
-/** Starts a hub with an executable and asks it, if this machine can run it. */
+/** Starts a hub with an executable and waits until it is ready, if this machine can run it. */
 async function tryOut({ name }: Target, file: string): Promise<Found> {
   const path = join(RELEASE, file);
   const emulator = emulatorFor(name);
@@ -170,11 +168,11 @@ async function tryOut({ name }: Target, file: string): Promise<Found> {
       if (url === undefined) continue;
       const ready = await fetch(`${url}/readyz`);
       hub.kill("SIGTERM");
-      if (!ready.ok) return { text: `started, and is not ready: ${ready.status}`, isFault: true };
+      if (!ready.ok) return { text: `started, but is not ready: ${ready.status}`, isFault: true };
       const code = await hub.exited;
       return { text: `started, ready, ended with ${code}`, isFault: code !== 0 };
     }
-    return { text: `started, and ended by itself: ${log}`, isFault: true };
+    return { text: `started, but ended before it was ready: ${log}`, isFault: true };
   } finally {
     clearTimeout(deadline);
     hub.kill("SIGKILL");
@@ -183,7 +181,7 @@ async function tryOut({ name }: Target, file: string): Promise<Found> {
   }
 }
 
-/** What runs an executable here: nothing (itself), an emulator, or a text that says why nothing does. */
+/** The emulator that an executable needs here, or none; a text says why it cannot run. */
 function emulatorFor(target: string): readonly string[] | string {
   const [system, architecture] = target.split("-");
   if (system !== process.platform) return `this machine runs ${process.platform}`;
@@ -196,9 +194,9 @@ function emulatorFor(target: string): readonly string[] | string {
 // ---- npm packages
 
 /**
- * The hub as an npm package for machines with Node alone: its code in JavaScript, a program that Node starts, and Bun as
- * a dependency, of which npm installs the one for the platform. So the package itself has less than a megabyte.
- * @returns the path of the archive, which is put into `folder`
+ * The hub as an npm package for machines with Node alone: its code in JavaScript, a launcher that Node runs, and Bun as
+ * a dependency, which npm installs for the platform. So the package itself has less than a megabyte.
+ * Returns the path of the archive in `folder`.
  */
 export async function makeHubPackage(folder: string): Promise<string> {
   const { description, license, dependencies } = await packageJson();
@@ -234,10 +232,10 @@ export async function makeHubPackage(folder: string): Promise<string> {
 const CLIENT = join(PROJECT, "src/client");
 const TYPESCRIPT = "typescript@5.9.3";
 
-/** The typed client: one module that Node, Bun and browsers load, with its types. */
+/** Makes the package of the typed client: one module for Node, Bun and browsers, with its types. */
 export async function makeClientPackage(folder: string): Promise<void> {
   if (!existsSync(join(CLIENT, "luxhub.ts")))
-    return console.log("no package of the client: there is none here");
+    return console.log("no package of the client: its source is not here");
   const { license } = await packageJson();
   const archive = await pack(folder, "luxhub-client", async (place) => {
     const main = join(CLIENT, "luxhub.ts");
@@ -262,7 +260,7 @@ export async function makeClientPackage(folder: string): Promise<void> {
     run([...tsc, ...declare, ...into]);
     for (const name of readdirSync(types)) {
       const path = join(types, name);
-      // A declaration is found by the name of the module that it declares.
+      // TypeScript finds a declaration by the name of the module that it declares.
       await Bun.write(
         path,
         (await Bun.file(path).text()).replaceAll(/(["']\.\/[\w-]+)\.ts(["'])/g, "$1.js$2"),
@@ -283,7 +281,7 @@ export async function makeClientPackage(folder: string): Promise<void> {
   console.log(archive);
 }
 
-/** Packs what `fill` puts into a folder, with the package.json that it returns. */
+/** Packs the files that `fill` writes, with the package.json that it returns. Returns the path of the archive. */
 async function pack(
   folder: string,
   name: string,
@@ -307,7 +305,7 @@ async function licencesOf(packages: readonly string[]): Promise<string> {
   const names = new Set(packages);
   for (const name of names) {
     const { dependencies = {} } = await Bun.file(join(PROJECT, "node_modules", name, "package.json")).json();
-    for (const one of Object.keys(dependencies)) names.add(one); // which this loop comes to
+    for (const one of Object.keys(dependencies)) names.add(one); // the loop visits these too
   }
   const texts = [...names].map(async (name) => {
     const place = join(PROJECT, "node_modules", name);
@@ -342,7 +340,7 @@ async function packageJson(): Promise<PackageJson> {
   return Bun.file(join(PROJECT, "package.json")).json();
 }
 
-/** @throws {Error} with what the program said, when it fails */
+/** Runs a program. @throws {Error} with its output, when it fails */
 function run(words: readonly string[], cwd = PROJECT): void {
   const { code, text } = tryRun(words, cwd);
   if (code !== 0) throw new Error(`${words.join(" ")}\n${text}`);

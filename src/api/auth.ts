@@ -3,6 +3,8 @@
  * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
  * (service/keys.ts), which compares their hashes in constant time.
  */
+import type { Decision, Undecided } from "../domain/decision.ts";
+import { verifiedBy } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange, Method } from "../http/exchange.ts";
@@ -12,22 +14,32 @@ import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyHeader, KeyRing } from "../service/keys.ts";
+import type { Load, Loaded, Member, Transact } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
-import { keyBoundElsewhere, keyLost, unauthorized, viewerNotAllowed } from "./error-table.ts";
+import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed } from "./error-table.ts";
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * besides the secret. Outside /api/v1: `open` never asks for anything, and reads no header; `bearer` needs the secret,
+ * in addition to the secret. Outside /api/v1: `open` needs nothing, and reads no header; `bearer` needs the secret,
  * which may also come as a bearer token (RFC 6750).
  */
 export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
+
+/**
+ * What a hub with --strict asks of a call that acts for a node (docs/security.md), which any key may make elsewhere:
+ * `bound`: a key that is bound to the node, because the call speaks for it; `administrator`: the same, or the
+ * administrator key too, because an operator also does this with a node.
+ */
+export type Strict = "bound" | "administrator";
 
 /** Who may call an endpoint. */
 export type Access = {
   readonly method: Method;
   readonly auth: Auth;
-  /** Its answers have the contents of messages: a viewer may not read them. */
+  /** Left out: the call acts for no node, only reads, or needs the administrator key anyway. */
+  readonly strict?: Strict;
+  /** Whether its answers have the contents of messages, which a viewer may not read. */
   readonly showsMessages?: boolean;
 };
 
@@ -35,14 +47,24 @@ export type Caller = {
   readonly variant: Variant;
   /** What the caller may do; null on a public endpoint, where anybody may do the same. */
   readonly key: KeyRecord | null;
-  /** The valid key that the caller showed, also where none was needed. */
+  /** The valid key that the caller sent, even if none was needed. */
   readonly shownKey: KeyRecord | null;
+};
+
+/** The settings that say who may call. */
+export type AccessPolicy = {
+  readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths need the secret too. */
+  readonly isPrivate: boolean;
+  /** Whether a key must be bound to the node for which a call acts. */
+  readonly isStrict: boolean;
 };
 
 export class Authenticator {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
   readonly #isPrivate: boolean;
+  readonly #isStrict: boolean;
   readonly #trustedProxies: ReturnType<typeof blockListOf>;
   readonly #wrongSecrets = new RateLimiter(
     limit.WRONG_SECRETS_PER_MINUTE,
@@ -50,15 +72,17 @@ export class Authenticator {
     limit.WATCHED_ADDRESSES_MAX,
   );
 
-  constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[], isPrivate: boolean) {
+  constructor(keys: KeyRing, clock: Clock, { trustedProxies, isPrivate, isStrict }: AccessPolicy) {
     this.#isPrivate = isPrivate;
+    this.#isStrict = isStrict;
     this.#keys = keys;
     this.#clock = clock;
     this.#trustedProxies = blockListOf(trustedProxies);
   }
 
   /**
-   * On a public path of variant A a wrong secret is ignored; a key that is bound to a variant still selects it.
+   * Identifies the caller. On a public path of variant A a wrong secret is ignored; a key that is bound to a variant
+   * still selects it.
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key, or for a viewer
    */
   async authenticate(exchange: Exchange, access: Access, listenerVariant: Variant): Promise<Caller> {
@@ -76,12 +100,27 @@ export class Authenticator {
     return { variant, key, shownKey: key };
   }
 
-  /** For a call that took long to arrive. @throws {Problem} 401 when its key was revoked or has expired since */
+  /** Checks the key again after a slow body. @throws {Problem} 401 when it was revoked or has expired meanwhile */
   checkStillValid({ key }: Caller): void {
     if (key && !this.#keys.isInForce(key)) throw keyLost();
   }
 
-  /** The client's address, as rate limits count it. */
+  /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
+  async checkActsFor(
+    { request }: Exchange,
+    caller: Pick<Caller, "key">,
+    nodeIds: readonly (string | null | undefined)[],
+    strict: Strict | undefined,
+  ): Promise<void> {
+    for (const nodeId of nodeIds) checkActsFor(caller, nodeId);
+    if (!this.#isStrict || strict === undefined || caller.key?.nodeId != null) return;
+    const nodeId = nodeIds.find((one) => one != null);
+    if (nodeId == null) return;
+    const adminKey = strict === "administrator" ? request.headers.get("x-admin-key") : null;
+    if (!(await this.#find(adminKey, "admin"))) throw keyNotBound(nodeId, strict === "administrator");
+  }
+
+  /** Returns the key under which the client's address is counted. */
   addressOf({ server, request }: Exchange): string {
     const peer = server.requestIP(request)?.address ?? "";
     return clientAddress(peer, request.headers, this.#trustedProxies);
@@ -120,7 +159,7 @@ export class Authenticator {
   }
 }
 
-/** HEAD goes to the endpoint of GET. @throws {Problem} 403 */
+/** Refuses what a viewer may not call. HEAD counts as GET. @throws {Problem} 403 */
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
@@ -130,8 +169,28 @@ function bearerToken(headers: Headers): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
-/** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */
+/** Checks that the caller may act for a node. @throws {Problem} 403 when its key is bound to another node */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
   if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
+}
+
+/** The Transact of a caller: with a bound key, what its node says is verified. */
+export function transactOf({ key }: Pick<Caller, "key">, transact: Transact): Transact {
+  const nodeId = key?.nodeId ?? null;
+  if (nodeId === null) return transact;
+  type Outcome = Decision<unknown> | Undecided;
+  const mark = (outcome: Outcome): Outcome =>
+    outcome.kind === "accepted" ? { ...outcome, changes: verifiedBy(nodeId, outcome.changes) } : outcome;
+  const marking = (
+    load: Load,
+    decide: (rows: Loaded<Load>) => Outcome,
+    before?: readonly Member[],
+  ): Promise<unknown> => {
+    const members = before?.map((member): Member => {
+      return { load: member.load, decide: (rows) => mark(member.decide(rows)) };
+    });
+    return transact(load, (rows) => mark(decide(rows)), members);
+  };
+  return marking as Transact; // it returns the answer of the caller's own `decide`
 }

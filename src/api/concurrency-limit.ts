@@ -1,6 +1,6 @@
 /**
- * A concurrency limit: how many calls of one kind run or wait at once, in all and of one caller. So one greedy caller
- * cannot shut out the others.
+ * A concurrency limit: bounds how many calls of one kind run or wait at once, in total and for each caller, so that one
+ * caller cannot exclude the others.
  */
 import { overloaded, tooManyCalls } from "./error-table.ts";
 
@@ -21,8 +21,8 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * Counts one more call, until the answer is disposed. `caller`: null for one whose calls are bounded only in all.
-   * @throws {Problem} 503 when there are as many calls as there may be; 429 when they are all of this caller
+   * Counts one more call until the returned object is disposed. `caller`: null if only the total bound applies.
+   * @throws {Problem} 503 when the total bound is reached; 429 when the bound of this caller is
    */
   enter(caller: string | null): Disposable {
     const { most, mostOfOne, what } = this.#bounds;

@@ -1,6 +1,6 @@
 /**
- * The page /docs: the OpenAPI document of a variant for people, as one HTML page without a script, an image or a request
- * to anywhere. Made once a variant, at the first request.
+ * The page /docs: the OpenAPI document of a variant for people, as one HTML page without scripts, images or further
+ * requests. It is made once for each variant, at the first request.
  */
 import type { VariantName } from "../domain/model.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -39,7 +39,7 @@ function makePage(document: OpenApiDocument, variant: VariantName): DocsPage {
 
 // ---- HTML
 
-/** Text that is HTML already; every other text is escaped where it is put into a page. */
+/** Text that is HTML already. html`` escapes every other text. */
 class Html {
   readonly text: string;
 
@@ -60,7 +60,7 @@ function textOf(part: Part): string {
   return part.map(textOf).join("");
 }
 
-/** The little Markdown of the document: paragraphs, lists and code. */
+/** Converts the Markdown that the document uses: paragraphs, lists and code. */
 function prose(markdown: string): Html {
   const blocks = markdown.split("\n\n").map((block) => {
     if (!block.startsWith("- ")) return html`<p>${inline(block)}</p>`;
@@ -180,7 +180,6 @@ function shortPath(path: string): string {
   return path.replace("/api/v1/", "");
 }
 
-/** The codes with which every request, and every POST, may be refused. */
 function commonCodes(
   document: OpenApiDocument,
   all: readonly Listed[],
@@ -307,7 +306,7 @@ function fieldsOf(schema: Schema): Html {
 }
 
 function rowsOf({ properties = {}, required = [] }: Schema, within = ""): readonly (readonly Html[])[] {
-  const fields = Object.entries(properties).filter(([, schema]) => schema.const !== true); // `success`: said once
+  const fields = Object.entries(properties).filter(([, schema]) => schema.const !== true); // `success`: described once
   return fields.flatMap(([name, schema]) => {
     const path = `${within}${name}`;
     const inner = schema.items?.properties ? schema.items : schema;
@@ -368,7 +367,7 @@ function exampleOf(document: OpenApiDocument, listed: Listed): Html {
     <pre class="answer"><code>${text}</code></pre> `;
 }
 
-/** The example as a command of a POSIX shell. */
+/** The example as a command for a POSIX shell. */
 function curlOf(document: OpenApiDocument, { method, path, operation }: Listed): string {
   const examples = parametersOf(document, operation).filter(({ example }) => example !== undefined);
   const filled = examples

@@ -20,7 +20,7 @@ import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
-import type { Access } from "./auth.ts";
+import type { Access, Strict } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
@@ -65,6 +65,11 @@ export type Call = {
   /** Bounds what is held of this caller's answer. */
   readonly backpressure: ResponseBackpressure;
   readonly exchange: Exchange;
+  /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
+  readonly checkActsFor: (
+    nodeIds: readonly (string | null | undefined)[],
+    strict: Strict | undefined,
+  ) => Promise<void>;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
@@ -84,7 +89,7 @@ export type Invocation = {
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
-/** The answer to an Invocation: of a success, or of a problem. */
+/** The answer to an Invocation: of a success, or of a problem; numbers as in parseExact() of lib/exact-json.ts. */
 export type Invoked = { readonly status: number; readonly body: JsonObject; readonly replayed: boolean };
 
 /** The call of an endpoint in a batch: authenticated and validated. */

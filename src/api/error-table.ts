@@ -36,7 +36,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   keys_limit: [409, "The hub has as many keys as it may"],
 };
 
-/** The problem for an error that the client may know about; null for a fault of the hub itself. */
+/** Returns the problem for an error that the client may know about; null for a fault of the hub itself. */
 export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Rejection) {
@@ -63,7 +63,9 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-/** The limit on open files and connections is reached. When a module fails to load, Bun sets only the message. */
+/**
+ * Whether the limit on open files and connections is reached. When a module fails to load, Bun sets only the message.
+ */
 function isOutOfFiles(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
@@ -75,7 +77,7 @@ export function overloaded(what: string): Problem {
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
-/** 503: a request in a batch that was not done, because the answers before it are large. */
+/** 503: a request in a batch that was not run, because the answers before it are large. */
 export function batchIsFull(): Problem {
   const detail =
     "The answers of this batch are too large together: this request was not done. Send it in another batch.";
@@ -95,7 +97,7 @@ function clientClosedRequest(): Problem {
   return new Problem(499, "client_closed_request", "Client closed request", detail);
 }
 
-/** 401 for a missing or wrong secret. */
+/** 401: a missing or wrong secret. */
 export function unauthorized(detail: string): Problem {
   const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
   return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
@@ -112,7 +114,7 @@ function unavailable(): Problem {
   return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
 }
 
-/** 403: the key only reads. */
+/** 403: a viewer key may only read. */
 export function viewerNotAllowed(what: string): Problem {
   const detail = `A viewer key cannot ${what}. Use a key of the role full.`;
   return new Problem(403, "viewer_not_allowed", "Key only reads", detail);
@@ -122,4 +124,12 @@ export function viewerNotAllowed(what: string): Problem {
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
   return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
+}
+
+/** 403: the hub is strict, the key is bound to no node, and the request acts for one. */
+export function keyNotBound(nodeId: string, isForAdministrators: boolean): Problem {
+  const how = `Use a key that is bound to ${nodeId} (luxhub keys add NAME --node ${nodeId})`;
+  const orElse = isForAdministrators ? ", or send the administrator key in the header X-Admin-Key too" : "";
+  const detail = `This hub is strict, and this key is bound to no node. ${how}${orElse}.`;
+  return new Problem(403, "key_not_bound", "Key not bound to the node", detail);
 }

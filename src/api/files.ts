@@ -23,6 +23,7 @@ import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
+const UPLOAD_STRICT = "bound";
 
 /** The task and the node that metadata may name; a value that can be no id is metadata like the rest. */
 const parseNames = inputParser(() =>
@@ -43,6 +44,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     method: "POST",
     path: UPLOAD_PATH,
     auth: "secret",
+    strict: UPLOAD_STRICT,
     summary: "Stores a file, sent as multipart form data",
     rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
     handle: async (call) => {
@@ -75,6 +77,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     watchdog.signal.throwIfAborted();
     const boundTo = call.key?.nodeId ?? null;
     const draft = draftOf(received);
+    if (boundTo === null) await call.checkActsFor([draft.nodeId], UPLOAD_STRICT);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // save() returns it
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft, boundTo));

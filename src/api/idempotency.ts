@@ -1,9 +1,8 @@
 /**
- * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
- * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor is a
- * task/next without a task. A repeat that
- * arrives while the first request runs waits for it. Of two that run on two hubs of one database, the first to commit
- * wins: the other finds the answer in its transaction.
+ * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its
+ * change, and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor
+ * is a task/next without a task. A repeat that arrives while the first request runs waits for it. If two hubs on one
+ * database run the same request, the first to commit wins: the other one finds the answer in its transaction.
  */
 import {
   type Accepted,
@@ -34,38 +33,47 @@ import { overloaded, problemOf } from "./error-table.ts";
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
 /**
- * A request with an Idempotency-Key. Two with one `scope` are the same request if `asked` (a fingerprint of the variant
- * and the body) is equal too.
+ * A request with an Idempotency-Key. Two requests are the same if their `scope` and their `asked` (a fingerprint of the
+ * variant and the body) are equal.
  */
 export type Attempt = {
   readonly scope: string;
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
+  /** The caller's own. */
+  readonly transact: Transact;
   /**
-   * The client sent no key: what it asks is the key. Then only a success is replayed, and for SAME_CALL_MS: who asks for
-   * the same later means it.
+   * Whether the client sent no key, and the request itself is the key. Then only a success is replayed, and only for
+   * SAME_CALL_MS: a later request is meant as a new one.
    */
   readonly implicit?: boolean;
 };
 
 /**
- * The scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
- * request's URL contains the Host, which the client can choose). Each variant encodes its answers differently, so the
- * variant is part of the fingerprint: the same body in the other variant is refused, neither run again nor replayed.
+ * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
+ * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each variant encodes its
+ * answers differently, so the variant is part of the fingerprint: the same body in the other variant is refused,
+ * neither run again nor replayed.
  * @param bodyHash hex
  */
 export function attemptBy(
-  { key, variant, exchange, hold }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold">,
+  {
+    key,
+    variant,
+    exchange,
+    hold,
+    transact,
+  }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold" | "transact">,
   path: string,
   idempotencyKey: string,
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  return { scope, asked: `${variant.name} ${bodyHash}`, exchange, hold };
+  return { scope, asked: `${variant.name} ${bodyHash}`, exchange, hold, transact };
 }
 
-/** The request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
+/** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
 export function idempotencyKeyOf(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
@@ -75,7 +83,7 @@ export function idempotencyKeyOf(headers: Headers): string | null {
 }
 
 /**
- * SHA-256 of a JSON value in canonical form: neither spaces nor the order of names change it.
+ * Returns the SHA-256, as hex, of a JSON value in canonical form: white space and the order of names do not change it.
  * @throws {Problem} 400 for a value that is nested too deep
  */
 export function hashJson(value: unknown): string {
@@ -97,10 +105,10 @@ function isSameRequest(stored: string, asked: string): boolean {
   return stored === asked || asked.endsWith(` ${stored}`);
 }
 
-/** The name of our own query among those of the use case, whose names have no space. */
+/** The name of our own query among those of the use case. Their names have no space. */
 const STORED = "stored answer";
 
-/** Another hub has committed the answer to this request meanwhile: this transaction decided nothing. */
+/** Another hub has committed the answer to this request meanwhile, so this transaction decided nothing. */
 class AnsweredElsewhere extends Error {
   override readonly name = "AnsweredElsewhere";
 }
@@ -147,7 +155,7 @@ export class Idempotency {
     }
   }
 
-  /** Waits until the running request of the same scope has ended, also with an error. */
+  /** Waits until the running request of the same scope has ended, successfully or not. */
   async #ended({ scope }: Attempt, signal: AbortSignal): Promise<void> {
     const waiter = this.#repeats.join(scope);
     try {
@@ -182,7 +190,7 @@ export class Idempotency {
     return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
   }
 
-  /** A Transact that stores the answer together with the changes of its decision; a rejection is an answer too. */
+  /** A Transact that stores the answer, which may be a rejection, together with the changes of the decision. */
   #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
     const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string) =>
@@ -203,7 +211,7 @@ export class Idempotency {
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
-          // What changed nothing is done again by a repeat, with the same outcome, and takes no room.
+          // A decision without changes is not stored: a repeat makes it again, with the same outcome.
           if (!isStored(decision)) return accept(decision, decision.changes);
           willBeStored = true;
           return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
@@ -213,7 +221,7 @@ export class Idempotency {
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       };
-      const outcome = await this.#store.transact(known, decideAndStore, before);
+      const outcome = await attempt.transact(known, decideAndStore, before);
       hasStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;

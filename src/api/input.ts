@@ -1,4 +1,6 @@
-/** Input validation: parses a request by its zod schema, and says which fields are invalid and what to send instead. */
+/**
+ * Input validation: parses a request by its zod schema. The error names the invalid fields and what to send instead.
+ */
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
@@ -24,8 +26,8 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
 }
 
 /**
- * The input without the fields that hold `absent` (null in a body, an empty text in a query), which is the same as leaving
- * them out: what the hub answers can be sent back to it.
+ * Removes the fields whose value is `absent` (null in a body, an empty text in a query), which means the same as
+ * leaving them out. So a client can send a record back as the hub answered it.
  */
 export function withoutAbsent(raw: JsonObject, absent: null | ""): JsonObject {
   if (!Object.values(raw).includes(absent)) return raw;
@@ -33,8 +35,8 @@ export function withoutAbsent(raw: JsonObject, absent: null | ""): JsonObject {
 }
 
 /**
- * parseInput with a schema that is made at the first call, to save an idle hub its memory, and compiled at call
- * COMPILE_INPUT_AFTER: compiling takes some milliseconds and some memory, and makes parsing five times as fast. A
+ * Returns parseInput() for a schema that is made at the first call, to save an idle hub its memory, and compiled at
+ * call COMPILE_INPUT_AFTER: compiling takes a few milliseconds and some memory, and makes parsing five times as fast. A
  * compiled schema hands invalid input to the original schema, so the error messages are the same.
  */
 export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: string): (raw: unknown) => In {

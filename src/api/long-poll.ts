@@ -1,9 +1,10 @@
 /**
- * Long polls: admits calls that wait (blocking receives, polls, repeats of an Idempotency-Key that wait for the first).
- * Their number is limited, their connection is not closed as idle, and a wait ends with its caller: when the client hangs
- * up, and when its key is revoked or expires. The calls sleep in service/wait-queue.ts.
+ * Long polls: admits calls that wait (blocking receives, polls, repeats that wait for the first request with their
+ * Idempotency-Key). Limits their number, keeps their connections from being closed as idle, and ends a wait when the
+ * client hangs up or its key is revoked or expires. The calls sleep in service/wait-queue.ts.
  *
- * Callers without a valid secret (variant A's public paths) have a limit of their own, so they cannot exclude the others.
+ * Callers without a valid secret (variant A's public paths) have a limit of their own, so that they cannot exclude the
+ * others.
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, allowSilence } from "../http/exchange.ts";
@@ -12,7 +13,7 @@ import type { Caller } from "./auth.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { keyLost } from "./error-table.ts";
 
-/** Runs a call that waits. `signal` aborts when its caller is gone: then `wait` must take nothing, and reject. */
+/** Runs a call that waits. `signal` aborts when the caller is gone; then `wait` must take nothing, and reject. */
 export type Hold = <T>(wait: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 export class LongPolls {
@@ -29,20 +30,19 @@ export class LongPolls {
     what: "calls without a secret wait",
   });
 
-  /** @param addressOf the client's address, as rate limits count it */
+  /** @param addressOf returns the key under which a client's address is counted */
   constructor(keys: KeyRing, addressOf: (exchange: Exchange) => string) {
     this.#keys = keys;
     this.#addressOf = addressOf;
   }
 
-  /** How many calls wait now: of callers with a valid secret, and of the others. */
+  /** How many calls wait now, with a valid secret (`known`) and without (`anonymous`). */
   get waiting(): { readonly known: number; readonly anonymous: number } {
     return { known: this.#known.size, anonymous: this.#anonymous.size };
   }
 
   /**
-   * Runs `wait`: its part before the first await at once, so that no wake-up falls between what the caller checked and
-   * the wait.
+   * Runs `wait`. Starts it synchronously, so that no wake-up is lost between the caller's check and the wait.
    * @throws {Problem} 503 or 429 when too many calls wait; 401 when the caller's key was revoked or has expired meanwhile
    */
   async hold<T>(
@@ -58,7 +58,7 @@ export class LongPolls {
     hangUp.addEventListener("abort", onHangUp);
     if (hangUp.aborted) onHangUp();
     let isKeyLost = false;
-    const letGo =
+    const unsubscribe =
       shownKey &&
       this.#keys.hold(shownKey, () => {
         isKeyLost = true;
@@ -69,7 +69,7 @@ export class LongPolls {
     } catch (error) {
       throw isKeyLost ? keyLost() : error;
     } finally {
-      letGo?.();
+      unsubscribe?.();
       hangUp.removeEventListener("abort", onHangUp);
     }
   }

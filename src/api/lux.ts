@@ -10,6 +10,7 @@ const signin = jsonEndpoint({
   method: "POST",
   path: "/api/v1/signin",
   auth: "secret",
+  strict: "bound",
   summary: "Signs a node in for the day and pays it 10 LUX",
   rejections: ["node_not_found", "lux_balance_limit"],
   input: () => z.object({ node_id: field.nodeId() }),

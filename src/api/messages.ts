@@ -23,6 +23,7 @@ function sendEndpoint(path: string): Endpoint {
     method: "POST",
     path,
     auth: "secret",
+    strict: "bound",
     summary: "Sends a message to one node",
     rejections: ["node_not_found"],
     input: () =>
@@ -35,8 +36,16 @@ function sendEndpoint(path: string): Endpoint {
       }),
     actsFor: (input) => [input.from_node],
     answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
-    handle: ({ services, transact }, { from_node, to_node, content, type, require_ack }) => {
-      const draft = { fromNode: from_node, toNode: to_node, content, type, requireAck: require_ack };
+    handle: ({ services, transact, key }, { from_node, to_node, content, type, require_ack }) => {
+      const verified = key?.nodeId === from_node;
+      const draft = {
+        fromNode: from_node,
+        toNode: to_node,
+        content,
+        type,
+        requireAck: require_ack,
+        verified,
+      };
       return services.messages.send(transact, draft);
     },
     encode: ({ messageId, transport: carrier }) => ({ message_id: messageId, transport: carrier }),
@@ -48,6 +57,7 @@ function broadcastEndpoint(path: string): Endpoint {
     method: "POST",
     path,
     auth: "secret",
+    strict: "bound",
     summary: "Sends a message to every node that is online",
     rejections: [],
     notInBatch: "must be sent alone: a broadcast is written in several commits",
@@ -60,8 +70,9 @@ function broadcastEndpoint(path: string): Endpoint {
     actsFor: (input) => [input.from_node],
     answer: () =>
       z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
-    handle: ({ services, transact }, { from_node, content, type }) => {
-      const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false };
+    handle: ({ services, transact, key }, { from_node, content, type }) => {
+      const verified = key?.nodeId === from_node;
+      const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false, verified };
       return services.messages.send(transact, draft);
     },
     encode: ({ receivers, messageId, transport: carrier }) => ({
@@ -77,6 +88,7 @@ function ackEndpoint(path: string): Endpoint {
     method: "POST",
     path,
     auth: "secret",
+    strict: "bound",
     summary: "Confirms a message",
     rejections: ["node_not_found", "message_not_found", "not_your_message"],
     input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
@@ -92,6 +104,7 @@ const receive = jsonEndpoint({
   method: "POST",
   path: "/api/v1/message/receive",
   auth: "secret",
+  strict: "bound",
   summary: "Takes messages out of a mailbox, oldest first, and may wait for the first",
   rejections: ["node_not_found"],
   input: () =>
@@ -164,6 +177,7 @@ const redrive = jsonEndpoint({
   method: "POST",
   path: "/api/v1/message/redrive",
   auth: "secret",
+  strict: "administrator",
   summary: "Lets a parked message wait again, as if it had never been delivered",
   rejections: ["node_not_found", "message_not_found", "not_your_message", "message_not_parked"],
   input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),

@@ -1,10 +1,10 @@
 /**
- * The texts of the OpenAPI document: when each error comes, what each resource is, and what each field means. A test
+ * The texts of the OpenAPI document: when each error occurs, what each resource is, and what each field means. A test
  * compares the errors with docs/errors-and-limits.md, and fails on a field without a text and on a text that no field
  * uses.
  */
 
-/** What the document says of the whole API. Markdown. */
+/** The description of the whole API, in Markdown. */
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
@@ -15,7 +15,10 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other answers its own.`;
 
-/** The resources: the first word of the path, except that signin is of lux, and what has no resource is of the hub. */
+/**
+ * The resources. An operation belongs to the first word of its path; signin belongs to lux, and any other operation to
+ * the hub.
+ */
 export const RESOURCES: Readonly<Record<string, string>> = {
   node: "The workers: they register, send heartbeats and hold tasks.",
   task: "The work: created, handed out, completed or failed.",
@@ -27,7 +30,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   hub: "The hub itself: its state, its event log and this document.",
 };
 
-/** Each code, its status, and when it comes. */
+/** Each error code with its status, and when it occurs. */
 export const ERRORS = {
   invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
   unauthorized: {
@@ -39,6 +42,10 @@ export const ERRORS = {
   key_bound_to_other_node: {
     status: 403,
     when: "the key acts for one node only, and the request for another or its tasks",
+  },
+  key_not_bound: {
+    status: 403,
+    when: "the hub is `--strict`, and the key is not bound to the node that it names",
   },
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
@@ -102,7 +109,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What a field means: by its name, or by the record or operation that has it and its name where that differs. */
+/** What a field means, by its name; if that depends on the record or operation, by its name after theirs. */
 export const FIELDS: Readonly<Record<string, string>> = {
   success: "Always true: errors are problems.",
 
@@ -176,6 +183,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   result:
     "What came of the work: three texts of at most 64 KiB each, and any further keys, together at most 64 KiB of JSON.",
   "Task.result": "As the node sent it; null until the task is completed.",
+  result_verified: "The result came with a key that is bound to the node that completed the task.",
   problem: "What the problem was.",
   improvement: "What was done about it.",
   lesson: "What was learned.",
@@ -254,6 +262,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   type: "The kind of message.",
   require_ack:
     "Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.",
+  verified: "The message came with a key that is bound to its sender.",
+  "Event.verified":
+    "The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent` the sender.",
   sent_at: "When the message was sent.",
   transport: "What carries messages.",
   receivers: "The nodes that it was sent to.",

@@ -1,9 +1,9 @@
 /**
- * The OpenAPI 3.1 document of a variant, made from the declarations that validate requests and from the schemas that the
- * tests hold every answer to. What a schema cannot say (what a field means, when an error comes, what is not JSON) stands
- * in openapi-texts.ts and in RAW below.
+ * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and the schemas that tests
+ * check every answer against. openapi-texts.ts adds the meaning of fields and errors, RAW below the operations that are
+ * not JSON.
  *
- * Loaded when the document is asked for: an idle hub does without it.
+ * Loaded on demand, to save an idle hub its memory.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
@@ -18,7 +18,7 @@ import { LOG_STREAM_QUERY } from "./stream.ts";
 import { eventBatchSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
 
-/** The JSON Schema (2020-12) that the documents use. */
+/** The subset of JSON Schema (2020-12) that the documents use. */
 export type Schema = {
   $ref?: string;
   description?: string;
@@ -98,7 +98,7 @@ export type OpenApiDocument = {
   };
 };
 
-/** @param endpoints those that it describes: DECLARED of routes.ts */
+/** @param endpoints the endpoints to describe: DECLARED of routes.ts */
 export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): OpenApiDocument {
   const records = new Records(variant);
   const paths: Record<string, Partial<Record<OperationMethod, Operation>>> = {};
@@ -139,7 +139,6 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
   };
 }
 
-/** A request and its answer. */
 type Example = {
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
@@ -174,7 +173,7 @@ function withExample(operation: Operation, { parameters = {}, body, answer }: Ex
 
 const encoded = new Map<VariantName, string>();
 
-/** The document's JSON, made once. */
+/** Returns the document's JSON, which is made once. */
 export function encodedOpenApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): string {
   const text = encoded.get(variant.name) ?? JSON.stringify(openApi(variant, endpoints));
   encoded.set(variant.name, text);
@@ -183,7 +182,7 @@ export function encodedOpenApi(variant: Variant, endpoints: readonly (Endpoint |
 
 const METHODS = { GET: "get", POST: "post", DELETE: "delete" } as const;
 
-/** `task_create` of POST task/create; a path of one word and a parameter takes a verb: `task_get`. */
+/** Returns `task_create` for POST task/create. A path of one word and a parameter gets a verb: `task_get`. */
 export function operationId({ method, path }: Pick<Declared, "method" | "path">): string {
   const words = path
     .replace("/api/v1/", "")
@@ -242,7 +241,7 @@ function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
 }
 
-/** The JSON schema of what a client sends ("input") or gets ("output"). */
+/** The JSON schema of the data that a client sends ("input") or gets ("output"). */
 function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   const written = z.toJSONSchema(schema, {
     io,
@@ -257,7 +256,7 @@ function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   return simplified(written);
 }
 
-/** The steps of a schema that is a pipe, in order. */
+/** The steps of a pipe schema, in order; of any other schema, itself. */
 function stepsOf(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
   const { def } = schema._zod;
   return isPipe(def) ? [...stepsOf(def.in), ...stepsOf(def.out)] : [schema];
@@ -267,7 +266,9 @@ function isPipe(def: z.core.$ZodTypeDef): def is z.core.$ZodPipeDef {
   return def.type === "pipe";
 }
 
-/** A query has only text: a schema that parses text to a number is documented as that number. Null for any other. */
+/**
+ * The schema of the number if a schema parses a number out of text, as in a query; null for any other schema.
+ */
 function numberInText(schema: z.core.$ZodType): Schema | null {
   const [text, ...others] = stepsOf(schema);
   const number = others.find((step) => step._zod.def.type === "number");
@@ -277,7 +278,7 @@ function numberInText(schema: z.core.$ZodType): Schema | null {
   return pattern === "^\\d+$" ? { ...written, type: "integer" } : written;
 }
 
-/** Without what is true of every number, and without the length of a pattern that a format says. */
+/** Drops bounds that hold for every number, and a pattern that a format expresses. */
 function simplified(written: z.core.JSONSchema._JSONSchema): Schema {
   if (typeof written === "boolean") return {};
   const { $schema: _, additionalProperties, properties, items, anyOf, propertyNames, ...rest } = written;
@@ -316,7 +317,7 @@ class Records {
   readonly #names = new Map<string, string>();
 
   constructor(variant: Variant) {
-    // One that contains another comes after it.
+    // A schema that contains another one comes after it.
     this.#add("Lease", schemas.leaseSchema());
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
@@ -340,7 +341,6 @@ class Records {
     this.#names.set(JSON.stringify(schema), name);
   }
 
-  /** The schema, with references to the named schemas in it. */
   refer(schema: Schema): Schema {
     const name = this.#names.get(JSON.stringify(schema));
     return name === undefined ? mapParts(schema, (part) => this.refer(part)) : referTo(name);
@@ -365,7 +365,7 @@ function successOf({ properties = {}, required = [], ...rest }: Schema): Schema 
   return { ...rest, properties: { success, ...properties }, required: ["success", ...required] };
 }
 
-/** Says what each field means: `owner` is the name of the record or the operation that has them. */
+/** Adds a description to each field. `owner` is the name of the record or the operation that has the fields. */
 function described(owner: string, schema: Schema): Schema {
   const { properties } = schema;
   const parts = mapParts(schema, (part) => described(owner, part));
@@ -390,7 +390,7 @@ function describeFields(id: string, schema: Schema, records: Records): Schema {
   return described(id, records.refer({ ...schema, properties: written }));
 }
 
-/** The input schemas that are code rather than a schema. */
+/** Schemas of the input fields that are parsed by code instead of a schema. */
 const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
   capabilities: {
     anyOf: [
@@ -476,7 +476,7 @@ function lastEventId(id: string): Parameter {
   return parameter(id, "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false);
 }
 
-/** What the endpoints take and answer that do not speak JSON. */
+/** The requests and answers of operations that are not JSON, by operation id. */
 const RAW: Readonly<
   Record<
     string,
@@ -571,7 +571,7 @@ const RAW: Readonly<
           "An endless stream of Server-Sent Events. `event: message` has a Message as its data, every other event the Event of that kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
         content: {
           "text/event-stream": {
-            // The content of the stream, event by event: OpenAPI 3.1 has no word for it.
+            // The schema of one event: OpenAPI 3.1 has no keyword for the items of a stream.
             schema: { ...TEXT, contentSchema: { anyOf: [referTo("Message"), referTo("Event")] } },
           },
         },
@@ -617,7 +617,6 @@ const PROBLEM: Schema = {
   required: ["type", "title", "status", "detail", "success", "error"],
 };
 
-/** The error answers that many operations have alike. */
 const SHARED_ANSWERS: readonly { readonly name: string; readonly codes: readonly ErrorCode[] }[] = [
   { name: "InvalidRequest", codes: ["invalid_request"] },
   { name: "Unauthorized", codes: ["unauthorized"] },
@@ -656,7 +655,6 @@ const OF_EVERY_POST: readonly ErrorCode[] = [
   "too_many_calls", // a repeat waits for the first
 ];
 
-/** The codes with which an endpoint may answer. */
 export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode> {
   const { method, path, auth, rejections } = endpoint;
   const id = operationId(endpoint);
@@ -672,6 +670,7 @@ export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode
     ...(hasQuery ? (["invalid_request"] as const) : []),
     ...(waits ? (["too_many_calls"] as const) : []),
     ...(isBound ? (["key_bound_to_other_node"] as const) : []),
+    ...(endpoint.strict ? (["key_not_bound"] as const) : []),
     ...(method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
     ...(auth === "admin" ? (["admin_key_required"] as const) : []),
     ...(RAW[id]?.errors ?? []),
@@ -684,7 +683,6 @@ function inputNames(endpoint: Endpoint | Declared): readonly string[] {
   return input instanceof z.ZodMiniObject ? Object.keys(input.shape) : [];
 }
 
-/** The error answers by status. */
 function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   const codes = [...errorCodes(endpoint)].toSorted();
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
@@ -698,7 +696,7 @@ function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   );
 }
 
-/** The codes with which an operation may answer, by status. */
+/** Returns the error codes of an operation, by status. */
 export function errorCodesOf(
   { components }: OpenApiDocument,
   { responses }: Operation,
@@ -713,7 +711,7 @@ export function errorCodesOf(
   return found;
 }
 
-/** The parameters of an operation, those that it shares with others too. */
+/** Returns the parameters of an operation, including the shared ones. */
 export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,

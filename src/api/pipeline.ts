@@ -1,7 +1,7 @@
 /**
- * The request pipeline: authenticates the caller, reads and validates the input, answers a repeated request from the
- * stored answer (idempotency), runs the endpoint, encodes the answer. When several of these fail, the first in this order
- * is the error that the client gets (docs/errors-and-limits.md).
+ * The request pipeline: authenticates the caller, reads and validates the input, replays the stored answer to a
+ * repeated request (idempotency), runs the endpoint, and encodes the answer. If several of these steps would fail, the
+ * client gets the error of the first (docs/errors-and-limits.md).
  */
 import * as limit from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
@@ -9,14 +9,13 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Network } from "../lib/ip.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
-import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
+import { type AccessPolicy, type Caller, Authenticator, transactOf } from "./auth.ts";
 import type {
   Call,
   Endpoint,
@@ -40,25 +39,25 @@ const BODY_LIMITS = {
   deadlineMs: limit.JSON_BODY_DEADLINE_MS,
 };
 
-export type PipelineParts = {
+export type PipelineParts = AccessPolicy & {
   readonly services: Services;
   readonly store: Store;
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly log: Log;
-  readonly trustedProxies: readonly Network[];
-  /** Whether A's public paths need the secret too. */
-  readonly isPrivate: boolean;
-  /** Bytes held of large answers. */
+  /** Bounds the unread bytes of large answers. */
   readonly answers: Semaphore;
-  /** The same of callers without a valid secret, by address: what they do not read must not crowd out the others. */
+  /**
+   * The same for callers without a valid secret, by address: their unread answers must not block those of other
+   * callers.
+   */
   readonly anonymousAnswers: SemaphoreShares;
 };
 
-/** What a listener serves: its variant, and its endpoints by method and path. */
+/** A listener's variant, and its endpoints by method and path. */
 type Served = { readonly variant: Variant; readonly endpoints: ReadonlyMap<string, Endpoint> };
 
-/** One for all listeners. */
+/** The pipeline of all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
@@ -71,13 +70,13 @@ export class Pipeline {
   readonly #backpressure: ResponseBackpressure;
   readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, log, answers, anonymousAnswers, ...parts }: PipelineParts) {
+  constructor({ services, store, keys, clock, log, answers, anonymousAnswers, ...policy }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
     this.#keys = keys;
-    const authenticator = new Authenticator(keys, clock, parts.trustedProxies, parts.isPrivate);
+    const authenticator = new Authenticator(keys, clock, policy);
     this.#authenticator = authenticator;
     this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
     this.#backpressure = new ResponseBackpressure(() => answers);
@@ -87,12 +86,11 @@ export class Pipeline {
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
-  /** How many calls wait now. */
   get waiting(): LongPolls["waiting"] {
     return this.#longPolls.waiting;
   }
 
-  /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
+  /** Returns the routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     const byName = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]));
     const served = { variant, endpoints: byName };
@@ -130,8 +128,8 @@ export class Pipeline {
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
-    for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller, served);
+    await checkNodes(endpoint, call, input);
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
     const encode = (answer: unknown): string =>
       encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
@@ -162,13 +160,14 @@ export class Pipeline {
       variant,
       at: this.#at(),
       key,
-      transact: this.#store.transact,
+      transact: transactOf(caller, this.#store.transact),
       repeatable: false,
       inBatch: false,
       part: (path, body) => this.#part(call, served, path, body),
       invoke: (own, asked) => this.#invoke(own, served, asked),
       log: this.#log,
       exchange,
+      checkActsFor: (nodeIds, strict) => this.#authenticator.checkActsFor(exchange, caller, nodeIds, strict),
       hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
       watchKey: (onLoss) => (shownKey === null ? () => {} : this.#keys.hold(shownKey, onLoss)),
       anonymousAddress: () => (shownKey === null ? this.#authenticator.addressOf(exchange) : null),
@@ -176,7 +175,7 @@ export class Pipeline {
     return call;
   }
 
-  /** A refusal is an answer too. @throws a fault of the hub */
+  /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
   async #invoke(call: Call, served: Served, asked: Invocation): Promise<Invoked> {
     const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
     if (endpoint?.kind !== "json" || endpoint.auth === "admin")
@@ -196,7 +195,7 @@ export class Pipeline {
     { method, path, input: raw, idempotency }: Invocation,
   ): Promise<Invoked> {
     const input = json.parse(withoutAbsent(raw, method === "GET" ? "" : null));
-    for (const nodeId of json.actsFor?.(input) ?? []) checkActsFor(call, nodeId);
+    await checkNodes(json, call, input);
     // `answer` is what transact returns: as in #runJson.
     const encode = (answer: unknown): string =>
       encodeSuccess(json.encode(answer as Out, call.variant, this.#at()));
@@ -206,7 +205,7 @@ export class Pipeline {
       );
       let text = first;
       for (let piece = await next?.(); piece != null; piece = await next?.()) text += piece;
-      return { status: 200, body: JSON.parse(text), replayed: false };
+      return { status: 200, body: parseObject(text), replayed: false };
     }
     const attempt = {
       ...attemptBy(call, path, idempotency.key, hashJson(raw)),
@@ -217,23 +216,26 @@ export class Pipeline {
     );
     const replayed = answer instanceof Response;
     const response = replayed ? answer : new Response(answer);
-    return { status: response.status, body: JSON.parse(await response.text()), replayed };
+    return { status: response.status, body: parseObject(await response.text()), replayed };
   }
 
-  /** `path` is without /api/v1/. The checks are those of a request, in the same order; the body has exact numbers. */
+  /**
+   * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
+   * order; `body` has exact numbers.
+   */
   async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<Part> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
     if (endpoint.auth === "admin")
       await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);
     if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
-    return endpoint.use((json): Part => {
+    return endpoint.use(async (json): Promise<Part> => {
       const { notInBatch: refusal } = json;
       if (typeof refusal === "string") throw notInBatch(refusal);
       const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
       const reason = refusal?.(input) ?? null;
       if (reason !== null) throw notInBatch(reason);
-      for (const nodeId of json.actsFor?.(input) ?? []) checkActsFor(call, nodeId);
+      await checkNodes(json, call, input);
       type Out = Awaited<ReturnType<typeof json.handle>>;
       return {
         run: (own) => json.handle(own, input),
@@ -244,12 +246,29 @@ export class Pipeline {
   }
 }
 
-/** 400: the path of a request in a batch. */
+/** @throws {Problem} 403 when the caller's key may not act for a node that the input names */
+function checkNodes<In, Out>(
+  { actsFor, strict }: JsonEndpoint<In, Out>,
+  call: Call,
+  input: In,
+): Promise<void> | undefined {
+  return actsFor && call.checkActsFor(actsFor(input), strict);
+}
+
+/** Parses the answer of an endpoint. */
+function parseObject(text: string): JsonObject {
+  return parseExact(text) as JsonObject; // every answer is an object
+}
+
+/** 400: the path of a request in a batch is wrong. */
 function notInBatch(message: string): Problem {
   return invalidRequest([{ path: "path", message }]);
 }
 
-/** The attempt of a request that has an Idempotency-Key; null without one. @throws {Problem} 400 where there must be none */
+/**
+ * The attempt of a request with an Idempotency-Key; null without one.
+ * @throws {Problem} 400 if it must not have one
+ */
 function attemptOf(
   call: Call,
   { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,

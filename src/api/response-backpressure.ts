@@ -1,7 +1,7 @@
 /**
- * Response backpressure: the bound on the memory of answers that callers read slowly or not at all. A semaphore over
- * bytes counts the unread bytes of all large answers; an answer releases its bytes when it has been read, when its caller
- * hangs up, and when it has made no progress for a while and is cut off.
+ * Response backpressure: bounds the memory of answers that callers read slowly or not at all. A semaphore over bytes
+ * counts the unread bytes of all large answers. An answer releases its bytes when it has been read, when its caller
+ * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS.
  *
  * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
  * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
@@ -12,18 +12,20 @@ import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
 import { type Acquirable, Semaphore, SemaphoreShares, TickQueue } from "../lib/semaphore.ts";
 
-/** An answer: the first piece, and how to make the next, which is null at the end; `next` is null: that is all. */
+/**
+ * The first piece of an answer, and a function that makes the next, null at the end. `next` is null when there is only
+ * one piece.
+ */
 export type Pieces<P extends string | Uint8Array> = {
   readonly first: P;
   readonly next: (() => Promise<P | null>) | null;
 };
 
-/** The JSON of an answer. */
 export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
 
-/** What may be held of large answers that are not read yet. */
+/** Makes the semaphores over the unread bytes of large answers. */
 export function answerBudgets() {
   return {
     answers: new Semaphore(limit.ANSWERS_HELD_MAX_BYTES),
@@ -35,10 +37,10 @@ export function answerBudgets() {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** An answer that ends in an error does not close a connection that is stuck: its idle timeout does. */
+/** The idle timeout that closes the connection of an answer that is cut off: the error of its stream does not. */
 const CUT_IDLE_SECONDS = 1;
 
-/** The bytes held of large answers that count for the caller of this request. */
+/** Returns the semaphore that counts the bytes of the caller of this request. */
 export type HeldFor = (exchange: Exchange) => Acquirable;
 
 export class ResponseBackpressure {
@@ -56,7 +58,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * The body of the value that `load` reads. It is called again when there was no room for that value.
+   * Returns the body of an answer that `load` reads. Calls `load` again after a wait for room.
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofRead(exchange: Exchange, load: () => Promise<Encoded>): Promise<Body> {
@@ -70,9 +72,9 @@ export class ResponseBackpressure {
   }
 
   /**
-   * The body of a file whose bytes pass through this process. `content` holds nothing between two reads, none of which
-   * gives more than FILE_PIECE_MAX_BYTES.
-   * @param bytes how many it has
+   * Returns the body of a file whose bytes pass through this process. `content` must buffer nothing, and each read must
+   * return at most FILE_PIECE_MAX_BYTES.
+   * @param bytes the length of `content`
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofFile(
@@ -97,7 +99,7 @@ export class ResponseBackpressure {
     }
   }
 
-  /** The body of what was written. */
+  /** Returns the body of the answer to a write, without waiting. */
   ofWrite(exchange: Exchange, text: string): Body {
     const encoded = { first: text, next: null };
     return isSmall(encoded) ? text : this.#stream(exchange, encoded, this.#heldFor(exchange), 0);
@@ -121,7 +123,7 @@ export class ResponseBackpressure {
     return ""; // the caller has hung up
   }
 
-  /** @param acquired what was acquired for it before it was loaded */
+  /** @param acquired the bytes that were acquired before it was loaded */
   #stream(
     exchange: Exchange,
     pieces: Pieces<string | Uint8Array>,
@@ -134,7 +136,6 @@ export class ResponseBackpressure {
   }
 }
 
-/** What answers share. */
 type Context = {
   readonly held: Acquirable;
   /** Loads one piece per tick, for all answers together. */
@@ -148,7 +149,7 @@ class AnswerBody {
   readonly #exchange: Exchange;
   readonly #next: Pieces<string | Uint8Array>["next"];
   readonly #context: Context;
-  /** What is counted; `#sent`: how much of it the socket has been given. */
+  /** The piece that is counted; the socket has got `#sent` of its bytes. */
   #piece: Buffer = NOTHING;
   #sent = 0;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
@@ -160,7 +161,7 @@ class AnswerBody {
     this.#next = next;
     this.#context = context;
     this.#hold(toBuffer(first));
-    this.#startStallTimer(); // the answer may not even be begun
+    this.#startStallTimer(); // the caller may not even begin to read
   }
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -186,7 +187,7 @@ class AnswerBody {
     this.#end();
   }
 
-  /** The next piece takes the place of this one; at the end there is an empty one. */
+  /** Replaces the piece by the next one, at the end by an empty one. */
   async #loadNext(): Promise<void> {
     try {
       if (this.#next) await this.#context.loads.next();
@@ -226,18 +227,18 @@ class AnswerBody {
   }
 }
 
-/** Bytes are not copied. */
+/** Encodes text. Does not copy bytes. */
 function toBuffer(piece: string | Uint8Array): Buffer {
   if (typeof piece === "string") return Buffer.from(piece);
   return Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
 }
 
-/** In characters, each of which is at least one byte: counting bytes would cost every small answer time. */
+/** Compares characters, each of which is at least one byte: counting bytes would slow down every small answer. */
 function isSmall({ first, next }: Encoded): boolean {
   return next === null && first.length <= limit.ANSWER_UNCOUNTED_MAX_BYTES;
 }
 
-/** HEAD is answered with the head alone, without the length of what would be streamed. */
+/** An empty body: the answer to HEAD does not have the length of the body that GET would stream. */
 function headOnly(): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
 }

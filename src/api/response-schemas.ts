@@ -100,6 +100,7 @@ export const taskSchema = (variant: Variant) =>
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
     result: z.nullable(resultSchema()),
+    result_verified: z.boolean(),
     ready: z.boolean(),
     attempts: count(),
     max_attempts: z.nullable(count()),
@@ -127,6 +128,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
     result: task.result && encodeResult(task.result),
+    result_verified: task.resultVerified,
     ready: isReady(task, now),
     attempts: task.attempts,
     max_attempts: task.maxAttempts,
@@ -169,6 +171,7 @@ export const messageSchema = () =>
     content: z.string(),
     type: messageType(),
     require_ack: z.boolean(),
+    verified: z.boolean(),
     sent_at: time(),
   });
 
@@ -181,6 +184,7 @@ export function encodeMessage(message: Message): JsonAnswer {
     content: message.content,
     type: message.type,
     require_ack: message.requireAck,
+    verified: message.verified,
     sent_at: isoTime(message.sentAt),
   };
 }
@@ -289,7 +293,7 @@ export const keySchema = () =>
   });
 
 /** Without its hash: a short secret could be guessed from it. */
-export function encodeKey(key: KeyRecord, { now }: Moment): JsonAnswer {
+export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">): JsonAnswer {
   return {
     name: key.keyId,
     role: key.role,
@@ -309,6 +313,7 @@ export const eventSchema = () =>
     at: time(),
     node_id: z.nullable(z.string()),
     task_id: z.nullable(z.string()),
+    verified: z.boolean(),
     data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   });
 
@@ -319,6 +324,7 @@ export function encodeEvent(event: LoggedEvent): JsonAnswer {
     at: isoTime(event.at),
     node_id: event.nodeId,
     task_id: event.taskId,
+    verified: event.verified,
     data: event.data,
   };
 }

@@ -13,7 +13,6 @@ import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { encodeLease, encodeTask, leaseSchema, statusWord, taskSchema } from "./response-schemas.ts";
@@ -43,6 +42,7 @@ const create = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/create",
   auth: "secret",
+  strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
   rejections: [],
   input: () =>
@@ -125,6 +125,7 @@ const next = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/next",
   auth: "secret",
+  strict: "bound",
   summary: "Hands a worker its next task, and may wait for one",
   rejections: ["node_not_found"],
   input: () =>
@@ -163,6 +164,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     method: "POST",
     path: `/api/v1/task/${by}`,
     auth: "secret",
+    strict: by === "assign" ? "administrator" : "bound",
     summary,
     rejections: [
       "task_not_found",
@@ -210,6 +212,7 @@ const HOLDER_REJECTIONS: readonly RejectionCode[] = [
 const OF_HOLDER = {
   method: "POST",
   auth: "secret",
+  strict: "bound",
   rejections: HOLDER_REJECTIONS,
   actsFor: (input: { readonly node_id: string }) => [input.node_id],
   answer: taskAnswer,
@@ -260,6 +263,7 @@ const cancel = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/cancel",
   auth: "secret",
+  strict: "bound",
   summary: "Ends a task that is not finished: it has failed",
   rejections: [
     "task_not_found",
@@ -290,6 +294,7 @@ const complete = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/complete",
   auth: "secret",
+  strict: "bound",
   summary: "Completes a task with its result and pays its reward",
   rejections: [
     "task_not_found",
@@ -365,10 +370,13 @@ const listedBatch = () =>
 
 const parseListedBatch = inputParser(listedBatch);
 
+const BATCH_ASSIGN_STRICT = "administrator";
+
 const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
   method: "POST",
   path: "/api/v1/task/batch-assign",
   auth: "secret",
+  strict: BATCH_ASSIGN_STRICT,
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: ["key_bound_to_other_node"],
   notInBatch: "must be sent alone: it is a batch itself",
@@ -397,9 +405,10 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   encode: (outcome) => ("assignments" in outcome ? encodeReport(outcome) : encodeItems(outcome)),
 });
 
-function assignListed(call: Call, input: unknown): Promise<readonly BatchItem[]> {
+async function assignListed(call: Call, input: unknown): Promise<readonly BatchItem[]> {
   const { assignments } = parseListedBatch(input);
-  for (const { node_id } of assignments) checkActsFor(call, node_id);
+  const nodeIds = assignments.map(({ node_id }) => node_id);
+  await call.checkActsFor(nodeIds, BATCH_ASSIGN_STRICT);
   const items = assignments.map(({ task_id, node_id }) => ({ taskId: task_id, nodeId: node_id }));
   return call.services.tasks.assignAll(call.transact, items);
 }

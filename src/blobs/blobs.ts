@@ -18,20 +18,22 @@ export interface Blobs {
   begin(blobId?: string): Promise<BlobWriter>;
 
   /**
-   * The bytes from `start` to before `endExclusive`, read lazily while a Response sends them. Null if there is no such
-   * blob or it is shorter. If the blob is removed meanwhile, an opened content stays readable where the engine can do that.
+   * Opens the bytes from `start` to before `endExclusive`, which are read lazily while a Response sends them. Null if
+   * there is no such blob or it is shorter. If the blob is removed meanwhile, an opened content stays readable if the
+   * engine can do that.
    */
   open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null>;
 
-  /** Deletes a finished blob. False if there was none. */
+  /** Deletes a finished blob. Returns false if there was none. */
   remove(blobId: string): Promise<boolean>;
 
   /** The number of shards. The id of a finished blob determines its shard, so a sweep can list one shard at a time. */
   readonly shards: number;
 
   /**
-   * The ids of the finished blobs of one shard (the first is 0). May contain blobs that are added or removed meanwhile.
-   * An engine that several hubs share may omit a blob that was finished recently: its hub may not have recorded it yet.
+   * Returns the ids of the finished blobs of one shard (the first is 0). May contain blobs that are added or removed
+   * meanwhile. An engine that several hubs share may omit a blob that was finished recently: its hub may not have
+   * recorded it yet.
    */
   list(shard: number): Promise<string[]>;
 
@@ -42,7 +44,7 @@ export interface Blobs {
    */
   sweepUnfinished(): Promise<number>;
 
-  /** Checks for free space: durably writes some bytes and deletes them. Rejects as a writer does. */
+  /** Checks for free space: durably writes some bytes and deletes them. Rejects like BlobWriter.write(). */
   probe(): Promise<void>;
 
   /** Discards every open writer; afterwards begin() rejects. Idempotent. */
@@ -50,15 +52,14 @@ export interface Blobs {
 }
 
 /**
- * A lazy Blob if the system can send it by itself (a file), a Blob in memory if it is small. Else a stream that loads at most FILE_PIECE_MAX_BYTES when
- * it is read, and nothing before.
+ * A lazy Blob for a file on disk, a Blob in memory if it is small, else a stream that loads at most
+ * FILE_PIECE_MAX_BYTES for each read and nothing in advance.
  */
 export type BlobContent = Blob | ReadableStream<Uint8Array>;
 
 /** One blob being written: write() any number of times, then finish() or discard(). Only discard() may overlap a call. */
 export interface BlobWriter {
   readonly blobId: string;
-  /** Bytes written so far. */
   readonly size: number;
   /**
    * Appends. Backpressure: if it returns a promise, await it before the next call; the chunk may be reused after that.

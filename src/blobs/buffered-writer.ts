@@ -1,5 +1,6 @@
 /**
- * The writer of a blob that both engines extend: counts, hashes and buffers the bytes. The engine stores each full buffer.
+ * The base class of both engines' blob writers: counts, hashes and buffers the bytes. The engine stores each full
+ * buffer.
  *
  * Invariant: after finish(), discard() or a failed operation, a write throws. discard() waits for a running operation.
  * Must not: hold more than one buffer in memory.
@@ -20,7 +21,7 @@ export abstract class BufferedWriter implements BlobWriter {
   #bufferedBytes = 0;
   #size = 0;
   #state: "open" | "broken" | "ended" = "open";
-  /** The last operation of the engine. */
+  /** The engine's last operation, which discard() waits for. */
   #operation: Promise<unknown> = Promise.resolve();
   #discarding: Promise<void> | null = null;
 
@@ -120,7 +121,7 @@ export abstract class BufferedWriter implements BlobWriter {
     this.#bufferedBytes += bytes.byteLength;
   }
 
-  /** The buffered bytes; they stay valid until the next push. */
+  /** Empties the buffer and returns its bytes, which stay valid until the next push. */
   #takeBuffered(): Uint8Array {
     const bytes = this.#buffer.subarray(0, this.#bufferedBytes);
     this.#bufferedBytes = 0;

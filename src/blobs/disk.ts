@@ -26,10 +26,9 @@ const BUFFER_BYTES = 256 * 1024;
 const PROBE_BYTES = BUFFER_BYTES;
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o700;
-/** Disk, quota, RLIMIT_FSIZE. */
+/** The system's codes for a full disk, a full quota and RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
-/** Below the data directory. */
 const FOLDER = "files";
 /** A shard is a directory, named by the last two hex digits of the ids in it. */
 const SHARDS = 256;
@@ -41,7 +40,7 @@ export type DiskIo = {
   datasync(file: FileHandle): Promise<void>;
 };
 
-/** Whether, after so many more bytes, the disk has more free space than is left alone: see data-dir.ts. */
+/** Whether the disk can store `bytes` more and still has the free space that must remain (data-dir.ts). */
 type HasRoom = (bytes: number) => boolean;
 
 const systemIo: DiskIo = {
@@ -50,7 +49,7 @@ const systemIo: DiskIo = {
 };
 
 /**
- * Opens the blob storage under `dataDir`. Creates all shard directories (mode 0700) durably, so that no upload has to.
+ * Opens the blob storage under `dataDir`. Durably creates all shard directories (mode 0700), so that no upload has to.
  * Rejects with BlobsFull or the system's error.
  */
 export async function openDiskBlobs(

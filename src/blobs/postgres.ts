@@ -36,7 +36,7 @@ const SWEEP = `
   DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${ABANDONED_AFTER}'
     AND blob_id <> ALL($1)`;
 
-/** Opening the store has created the tables (store/postgres/migrations.ts). */
+/** Opens the blob storage. Its tables are created when the store is opened (store/postgres/migrations.ts). */
 export function openPostgresBlobs(url: string, recentMs = RECENT_MS): Blobs {
   // A chunk's own commit need not be durable: the synchronous commit of finish() flushes all commits before it.
   return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), recentMs);
@@ -84,7 +84,7 @@ class PostgresBlobs implements Blobs {
     const [row] = await inTime(query(this.#pool, SIZE, [blobId])).catch(toBlobsError);
     if (!row || Number(row["size_bytes"]) < endExclusive) return null;
     const stream = this.#stream(blobId, start, endExclusive);
-    // Bun 1.4.5 sends every stream without the Content-Length that it was given, and a Blob with it.
+    // Bun 1.4.5 drops the Content-Length of a stream, but not that of a Blob.
     return endExclusive - start > ANSWER_UNCOUNTED_MAX_BYTES ? stream : new Response(stream).blob();
   }
 
@@ -129,10 +129,10 @@ class PostgresBlobs implements Blobs {
 
   async #touch(): Promise<void> {
     if (this.#live.size === 0) return;
-    await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the next tick tries again
+    await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the timer tries again
   }
 
-  /** Reads each chunk when it is asked for, and holds none. */
+  /** A stream that reads each chunk on demand and buffers none. */
   #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
     let at = start;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {

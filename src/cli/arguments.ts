@@ -1,6 +1,6 @@
 /**
- * The command line's grammar: which flags and words a command takes, and how they are read. node:util splits the line
- * into tokens; what is refused, and in which words, is decided here.
+ * The command line's grammar: the flags and the positional arguments (words) of a command, and how they are parsed.
+ * node:util splits the line into tokens; this file decides what is refused, and with which message.
  *
  * Invariant: nothing is ignored. An unknown flag, a word too many or a flag given twice is an error, not a guess.
  */
@@ -8,28 +8,30 @@ import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
 import { readPath } from "../config.ts";
 import { didYouMean } from "../lib/closest.ts";
 
-/** What a command takes. */
+/** The grammar of one command. */
 export type Form = {
-  /** As it is called: "backup", "keys add". */
+  /** The full name: "backup", "keys add". */
   readonly name: string;
   /**
-   * The positional arguments, as in its help: "FILE", "ID A|B|none", "" for none; "ID…" is one or more, "[COMMAND…]" any
-   * number; with "-- " in front, a command with flags of its own, which stands after "--".
+   * The positional arguments, as the help shows them: "FILE", "ID A|B|none", "" for none; "ID…" is one or more,
+   * "[COMMAND…]" any number; "-- " in front means that a program to run follows after "--", with flags of its own.
    */
   readonly words: string;
-  /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be given many times. */
+  /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be repeated. */
   readonly flags: Readonly<Record<string, ParseArgsOptionDescriptor>>;
 };
 
-/** Flags by name, each with its values (one empty value for a flag that takes none), and the words. */
+/**
+ * A parsed command line: the values of each flag by name (one empty value for a flag that takes none), and the words.
+ */
 export type Arguments = {
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly words: readonly string[];
-  /** Help was asked for: then nothing else counts. */
+  /** --help was given; then the rest is empty or incomplete. */
   readonly help: boolean;
 };
 
-/** A command that was called wrongly; the message is one line for the user. */
+/** The command line is wrong; the message is one line for the user. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 
@@ -42,8 +44,8 @@ export class UsageError extends Error {
 const HELP: Form["flags"] = { help: { type: "boolean", short: "h" } };
 
 /**
- * Reads flags as --flag VALUE or --flag=VALUE, and words, in any order; after `--` all are words. A value that begins
- * with a dash is written --flag=-VALUE.
+ * Parses flags, as --flag VALUE or --flag=VALUE, and words, in any order; everything after `--` is a word. A value that
+ * begins with a dash is written --flag=-VALUE.
  * @throws {UsageError}
  */
 export function readArguments(argv: readonly string[], form: Form): Arguments {
@@ -55,12 +57,12 @@ export function readArguments(argv: readonly string[], form: Form): Arguments {
   };
   const tokens = tokensOf(argv, form.flags);
   const terminator = tokens.find(({ kind }) => kind === "option-terminator");
-  // Otherwise flags of the command that is to be run would be read as our own.
+  // Otherwise the flags of the program to run would be parsed as our own.
   const wordsFrom = form.words.startsWith("-- ") ? (terminator?.index ?? Number.POSITIVE_INFINITY) : -1;
   for (const token of tokens) {
     if (token.kind === "positional") {
       if (token.index < wordsFrom)
-        refuse(`unexpected ${JSON.stringify(token.value)}: the command stands after --`);
+        refuse(`unexpected ${JSON.stringify(token.value)}: the command must follow after --`);
       words.push(token.value);
     }
     if (token.kind !== "option") continue;
@@ -71,7 +73,7 @@ export function readArguments(argv: readonly string[], form: Form): Arguments {
     if (name === "help") return { flags, words, help: true };
     if (flag.type === "string" && value === undefined) refuse(`${rawName} needs a value`);
     if (inlineValue === false && value.startsWith("-") && value !== "-")
-      refuse(`${rawName} needs a value; one with a dash in front is given as ${rawName}=…`);
+      refuse(`${rawName} needs a value; a value that begins with a dash is written ${rawName}=…`);
     if (flags[name] && !flag.multiple) refuse(`${rawName} is given twice`);
     (flags[name] ??= []).push(value ?? "");
   }
@@ -80,8 +82,8 @@ export function readArguments(argv: readonly string[], form: Form): Arguments {
 }
 
 /**
- * The command of a group that is named in the first word, and its arguments, which may also stand before that word.
- * Null when help was asked for, or nothing at all.
+ * Finds the command of a group by the first word, and parses its arguments, which may also precede that word. Null when
+ * help was asked for, or the command line is empty.
  * @throws {UsageError}
  */
 export function readSubcommand<T extends Form>(
@@ -124,7 +126,10 @@ function refuseWords(words: readonly string[], { name, words: wanted }: Form): v
   if (words.length < names.length) throw new UsageError(`${name} needs ${wanted}`, name);
 }
 
-/** The FILE of a command, which must be able to go back and forth in it: no stream. @throws {UsageError} */
+/**
+ * Returns the FILE argument of a command. Refuses a stream, because the command must be able to seek.
+ * @throws {UsageError}
+ */
 export function fileOf({ words: [word = ""] }: Arguments, { name }: Form): string {
   if (word === "-") throw new UsageError(`${name} needs a FILE, not - (a file of that name is ./-)`, name);
   const read = readPath(word);

@@ -1,4 +1,4 @@
-/** `luxhub backup FILE`: the whole hub into one file, while it runs or not. */
+/** `luxhub backup FILE`: backs the whole hub up into one file, also while it runs. */
 import { constants, setPriority } from "node:os";
 import { resolve } from "node:path";
 import { shellWord } from "../lib/shell.ts";
@@ -22,12 +22,12 @@ export async function backupCommand(
   const to = resolve(fileOf(args, FORM));
   const dir = findDataDir(args, env);
   process.umask(0o077); // the archive contains the secrets
-  setPriority(constants.priority.PRIORITY_LOW); // the hub goes first
+  setPriority(constants.priority.PRIORITY_LOW); // a running hub has priority
   const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(dir, to, SOFTWARE, tools));
-  const unwell = manifest.missing.length + manifest.damaged.length;
-  if (unwell > 0) {
+  const lost = manifest.missing.length + manifest.damaged.length;
+  if (lost > 0) {
     console.error(
-      `luxhub: the bytes of ${unwell} files are gone or damaged; see luxhub doctor --data ${shellWord(dir.path)}`,
+      `luxhub: the bytes of ${lost} files are gone or damaged; see luxhub doctor --data ${shellWord(dir.path)}`,
     );
   }
   say(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);

@@ -1,7 +1,7 @@
 /**
  * Imported first: makes the JIT reluctant while the hub starts, because code that runs once is not worth compiling.
- * service/memory-saver.ts lifts this when there is work to do. The executable is built with the same policy, for the
- * time before its first line.
+ * service/memory-saver.ts lifts this when there is work to do. The executable is built with the same policy, which
+ * holds until this file runs.
  */
 import { QUIET_JIT_RELUCTANCE } from "../domain/limits.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The declaration of every command: its words, its flags and a line about it. The grammar of the command line, the help,
- * the manual page, the completions and "did you mean" come from here. Must not: load what a command does.
+ * Declares every command: its words, its flags and a one-line summary. The grammar of the command line, the help, the
+ * manual page, the completions and "did you mean" come from here. Must not: import the code that runs a command.
  */
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
@@ -14,14 +14,13 @@ export type Flag = {
   /** One letter, for -o. */
   readonly short?: string;
   readonly multiple?: boolean;
-  /** The words that the value may be, where they are few. */
+  /** The allowed values, if they are few. */
   readonly choices?: readonly string[];
-  /** The value is the path of a file or directory. */
   readonly isPath?: boolean;
 };
 
 export type Command = {
-  /** As it is called: "backup", "task add". */
+  /** The full name: "backup", "task add". */
   readonly name: string;
   /** The positional arguments: see Form. */
   readonly words: string;
@@ -30,7 +29,7 @@ export type Command = {
   readonly flags: Readonly<Record<string, Flag>>;
   /** Further paragraphs of its help. */
   readonly about?: string;
-  /** It is a client of a hub, here or elsewhere. */
+  /** Whether it is a client of a hub, on this machine or another. */
   readonly isRemote?: boolean;
 };
 
@@ -39,22 +38,21 @@ const PLACE: Command["flags"] = {
   data: DATA,
   database: { value: "URL", help: "the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)" },
 };
-/** Of every command that is a client of a hub. */
 export const REMOTE_FLAGS: Command["flags"] = {
   json: { help: "print JSON" },
-  url: { value: "URL", help: "the hub (LUXHUB_URL); without it, the one that runs on --data" },
+  url: { value: "URL", help: "the hub (LUXHUB_URL); without it, the hub that runs on --data" },
   "secret-file": { value: "FILE", help: "a file with the secret (or LUXHUB_SECRET)", isPath: true },
   data: DATA,
 };
 
 const LIMIT: Flag = { value: "N", help: "how many rows at most (50; with --json all)" };
-const NODE: Flag = { value: "NODE", help: "the node that does it" };
+const NODE: Flag = { value: "NODE", help: "the node to act for" };
 const EPOCH: Flag = {
   value: "N",
-  help: "refuse it if the task was handed out again since (409 stale_lease)",
+  help: "the epoch of the lease: refused if the task was handed out again since (409 stale_lease)",
 };
 
-/** They print no record. */
+/** Clients of a hub without --json, because they print no record. */
 const NO_JSON: readonly string[] = ["file get", "worker"];
 
 function remote(
@@ -69,19 +67,19 @@ function remote(
   return { name, words, summary, flags: all, isRemote: true, ...(about !== "" && { about }) };
 }
 
-const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or that of the data directory).";
+const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory).";
 
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
 Its exit code: 0    completed; standard output is the result: a JSON object with problem, improvement
                     and lesson, or any text
-               75   failed; it is tried again as the task says, and so with any code not named here
+               75   failed; retried as the task specifies. Every other code means the same
                65   failed for good
 The last lines of standard error are the error.
 
-SIGTERM or Ctrl-C: it takes nothing more, finishes, and leaves. A second one ends the commands and
-gives their tasks back. The log is on standard error.
+SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
+ends the commands and gives their tasks back. The log goes to standard error.
 
 luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
 
@@ -106,8 +104,10 @@ export const COMMANDS: readonly Command[] = [
   {
     name: "demo",
     words: "",
-    summary: "a hub with six simulated nodes, to look at: its data is removed at the end",
-    flags: { port: { value: "PORT", help: "the port on 127.0.0.1; without it a free one from 19114 on" } },
+    summary: "start a hub with six simulated nodes, to try it; its data is removed at the end",
+    flags: {
+      port: { value: "PORT", help: "the port on 127.0.0.1; without it the first free one from 19114 on" },
+    },
     about: `Open the URL that it prints first, and sign in with the secret below it. It runs until Ctrl-C. It reads
 no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   },
@@ -115,12 +115,12 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote(
     "top",
     "",
-    "the hub live: tasks, nodes, and who does what",
+    "the hub live: tasks, nodes, and the work of each node",
     {
-      interval: { value: "TIME", help: "how often to look (2s)" },
-      once: { help: "print one picture and end" },
+      interval: { value: "TIME", help: "the refresh interval (2s)" },
+      once: { help: "print the state once and exit" },
     },
-    "Ends with q or Ctrl-C. Where standard output is no terminal, it prints one picture and ends.",
+    "q or Ctrl-C ends it. If standard output is no terminal, it prints the state once and exits.",
   ),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
@@ -128,52 +128,58 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "",
     "the event log",
     {
-      follow: { help: "go on with what comes; with --json a line of JSON for each event", short: "f" },
+      follow: { help: "keep printing new events; with --json one line of JSON for each", short: "f" },
       kind: {
         value: "KIND",
         help: "only events of this kind, repeatable",
         multiple: true,
         choices: EVENT_KINDS,
       },
-      since: { value: "N", help: "the events after this id; without it the newest" },
-      task: { value: "ID", help: "only those of this task" },
-      node: { value: "NODE", help: "only those of this node" },
+      since: { value: "N", help: "events after this id; without it the newest" },
+      task: { value: "ID", help: "only events of this task" },
+      node: { value: "NODE", help: "only events of this node" },
       limit: { value: "N", help: "how many at most (50; with --since or --json all)" },
     },
-    "With --follow it goes on where it was when the hub was away: no event is missed or printed twice.",
+    "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
     "task add",
     "TITLE",
     "create a task; prints its id",
     {
-      description: { value: "TEXT", help: "what is to be done; - reads standard input", short: "d" },
-      type: { value: "TYPE", help: "which nodes it fits: compared with their capabilities" },
+      description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
+      type: { value: "TYPE", help: "the capability that a node needs for it" },
       priority: {
         value: "P",
         help: "p0 (first), p1, p2 or p5; also high, medium, low",
         choices: ["p0", "p1", "p2", "p5"],
       },
       reward: { value: "N", help: "LUX for the node that completes it" },
-      creator: { value: "NODE", help: "the node that creates it, and hears of it" },
-      after: { value: "ID", help: "not before this task is completed, repeatable", multiple: true },
-      delay: { value: "TIME", help: "not before this time from now, as 30s or 2h" },
-      expires: { value: "TIME", help: "it has failed if it is not completed by then: from now, or ISO 8601" },
-      timeout: { value: "TIME", help: "how long a node may hold it without a sign of work" },
-      "max-attempts": { value: "N", help: "it has failed after so many" },
-      backoff: { value: "TIME", help: "the wait before the second attempt (5s); it doubles" },
+      creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+      after: { value: "ID", help: "wait until this task is completed, repeatable", multiple: true },
+      delay: { value: "TIME", help: "wait this long first, for example 30s or 2h" },
+      expires: {
+        value: "TIME",
+        help: "fail it if it is not completed by then: a time from now, or ISO 8601",
+      },
+      timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
+      "max-attempts": { value: "N", help: "how many attempts it may take before it fails for good" },
+      backoff: {
+        value: "TIME",
+        help: "the wait before the second attempt (5s); it doubles with each attempt",
+      },
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
   remote("task list", "", "tasks, newest first", {
     status: {
       value: "S",
-      help: "only those of this status",
+      help: "only tasks of this status",
       choices: ["open", "assigned", "pending", "completed", "failed"],
     },
-    node: { value: "NODE", help: "only those that this node holds or completed" },
-    creator: { value: "NODE", help: "only those that this node created" },
-    type: { value: "TYPE", help: "only those of this type" },
+    node: { value: "NODE", help: "only tasks that this node holds or completed" },
+    creator: { value: "NODE", help: "only tasks that this node created" },
+    type: { value: "TYPE", help: "only tasks of this type" },
     limit: LIMIT,
   }),
   remote("task show", "ID", "one task, with its result"),
@@ -181,11 +187,11 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "task wait",
     "ID",
     "wait until a task is completed or has failed",
-    { timeout: { value: "TIME", help: "how long at most, as 10s; without it for ever" } },
-    "Exit code 0: completed. 1: failed. 124: the time was over.",
+    { timeout: { value: "TIME", help: "how long at most, for example 10s; without it for ever" } },
+    "Exit code 0: completed. 1: failed. 124: not finished within --timeout.",
   ),
   remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
-  remote("task release", "ID…", "give tasks back that a node holds", {
+  remote("task release", "ID…", "give back tasks that a node holds", {
     node: NODE,
     reason: { value: "TEXT", help: "why" },
     epoch: EPOCH,
@@ -199,22 +205,22 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     },
     epoch: EPOCH,
   }),
-  remote("task fail", "ID", "say that a node's attempt at a task failed", {
+  remote("task fail", "ID", "report that a node's attempt at a task failed", {
     node: NODE,
     error: { value: "TEXT", help: "what went wrong" },
     "no-retry": { help: "the task has failed for good" },
     epoch: EPOCH,
   }),
   remote("task retry", "ID…", "open failed tasks again"),
-  remote("task cancel", "ID…", "end tasks that are not finished: they have failed", {
-    node: { value: "NODE", help: "who cancels them" },
+  remote("task cancel", "ID…", "cancel unfinished tasks: they end as failed", {
+    node: { value: "NODE", help: "the node that cancels them" },
     reason: { value: "TEXT", help: "why" },
   }),
   remote("task delete", "ID…", "delete tasks for good", {}, ADMIN_ABOUT),
   remote("node list", "", "all nodes"),
   remote("node show", "ID", "one node"),
-  remote("node drain", "ID", "let a node finish what it has and get nothing new", {
-    off: { help: "let it get tasks again" },
+  remote("node drain", "ID", "give a node no new tasks, and let it finish those it has", {
+    off: { help: "give it tasks again" },
   }),
   remote("node delete", "ID", "delete a node's registration", {}, ADMIN_ABOUT),
   remote(
@@ -224,8 +230,8 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     {
       from: { value: "NODE", help: "the sender" },
       to: { value: "NODE", help: "the recipient" },
-      type: { value: "TYPE", help: "text (if left out), task or status", choices: SEND_TYPES },
-      ack: { help: "deliver it again until it is confirmed" },
+      type: { value: "TYPE", help: "text (the default), task or status", choices: SEND_TYPES },
+      ack: { help: "redeliver it until it is confirmed" },
     },
     "CONTENT - reads standard input.",
   ),
@@ -234,44 +240,47 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "NODE",
     "take messages out of a mailbox, oldest first",
     {
-      wait: { value: "TIME", help: "wait for the first, as 30s" },
+      wait: { value: "TIME", help: "how long to wait for the first, for example 30s" },
       count: { value: "N", help: "how many at most (10)" },
       ack: { help: "confirm them once they are printed" },
     },
-    "Exit code 124: it waited, and none came.",
+    "Exit code 124: no message came within --wait.",
   ),
   remote("message history", "NODE", "the messages that a node sent or got, newest first", { limit: LIMIT }),
   remote("message parked", "NODE", "the messages that a node never confirmed", { limit: LIMIT }),
   remote("file put", "FILE", "upload a file; prints its id", {
     task: { value: "ID", help: "attach it to this task" },
     node: { value: "NODE", help: "attach it to this node" },
-    name: { value: "NAME", help: "its name; without it that of FILE" },
+    name: { value: "NAME", help: "its name; without it the name of FILE" },
     type: { value: "TYPE", help: "its content type; without it by its name" },
   }),
   remote(
     "file get",
     "ID",
     "download a file",
-    { output: { value: "FILE", help: "where to; - is standard output", short: "o", isPath: true } },
-    "Without -o it gets the name with which it was uploaded. A file that exists is not overwritten.",
+    { output: { value: "FILE", help: "where to write it; - is standard output", short: "o", isPath: true } },
+    "Without -o it keeps the name that it was uploaded with. An existing file is not overwritten.",
   ),
   remote("file list", "", "files, newest first", { limit: LIMIT }),
   remote("file rm", "ID…", "delete files for good"),
   remote(
     "worker",
     "-- COMMAND…",
-    "do tasks: run a command for each, and report what came of it",
+    "do tasks: run a command for each and report its result",
     {
-      node: { value: "ID", help: "the node that it works as; it is registered" },
+      node: { value: "ID", help: "the id of the node, which the worker registers" },
       name: { value: "NAME", help: "the node's name for people; without it the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that it takes, with commas; without it all of them",
+        help: "the task types that it takes, with commas; without it all types",
       },
       concurrency: { value: "N", help: "how many tasks at once (1)" },
-      timeout: { value: "TIME", help: "how long the command may take; then it is ended, and has failed" },
-      grace: { value: "TIME", help: "from SIGTERM to SIGKILL when the command must end (10s)" },
-      once: { help: "do one task, which it waits for; exit code 1 if it is not completed" },
+      timeout: {
+        value: "TIME",
+        help: "how long the command may take; then it is ended and the attempt fails",
+      },
+      grace: { value: "TIME", help: "the time from SIGTERM to SIGKILL when a command must end (10s)" },
+      once: { help: "wait for one task, do it and exit; exit code 1 if it is not completed" },
       workdir: {
         value: "DIR",
         help: "run each task in a directory of its own below DIR, with its files; upload out/",
@@ -282,7 +291,12 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     },
     WORKER_ABOUT,
   ),
-  { name: "keys list", words: "", summary: "the keys, without their secrets", flags: PLACE },
+  {
+    name: "keys list",
+    words: "",
+    summary: "the keys, without their secrets",
+    flags: { ...PLACE, json: { help: "print JSON" } },
+  },
   {
     name: "keys add",
     words: "ID",
@@ -291,7 +305,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       ...PLACE,
       variant: { value: "A|B", help: "answered in this variant on any listener", choices: ["A", "B"] },
       node: { value: "NODE_ID", help: "acts for this node only" },
-      expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 12h, 30d" },
+      expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d" },
       role: { value: "ROLE", help: "what it may do: full, viewer or admin", choices: KEY_ROLES },
       admin: { help: "the same as --role admin" },
     },
@@ -302,7 +316,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   {
     name: "backup",
     words: "FILE",
-    summary: "put the whole hub into one file, while it runs",
+    summary: "back the whole hub up into one file, also while it runs",
     flags: { data: DATA },
   },
   {
@@ -331,14 +345,14 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   {
     name: "service install",
     words: "",
-    summary: "install the program, its user and the unit of systemd, and start it; needs root",
+    summary: "install the program, its user and the systemd unit, and start it; needs root",
     flags: {},
   },
   { name: "service print", words: "", summary: "print the unit", flags: {} },
   {
     name: "service remove",
     words: "",
-    summary: "end the service and remove the unit; leaves the data; needs root",
+    summary: "stop the service and remove the unit; keeps the data; needs root",
     flags: {},
   },
   {
@@ -361,24 +375,23 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   { name: "help", words: "[COMMAND…]", summary: "print the help", flags: {} },
 ];
 
-/** The first words of all commands, each once: "serve", "task", … */
+/** The distinct first words of all commands: "serve", "task", … */
 export const FIRST_WORDS: readonly string[] = [
   ...new Set(COMMANDS.map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
-/** The commands of a group: "task add", "task list", … */
+/** Returns the commands of a group: "task add", "task list", … */
 export function commandsOf(group: string): readonly Command[] {
   return COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
 }
 
-/** @throws {Error} a fault of the program: there is no such command */
+/** Finds a command by its full name. @throws {Error} a fault of the program: there is no such command */
 export function commandNamed(name: string): Command {
   const command = COMMANDS.find((one) => one.name === name);
-  if (!command) throw new Error(`no command is declared as ${name}`);
+  if (!command) throw new Error(`no command is named ${name}`);
   return command;
 }
 
-/** Its grammar. */
 export function formOf(name: string): Form {
   const { words, flags } = commandNamed(name);
   return {

@@ -1,4 +1,4 @@
-/** `luxhub completions`: the completions of three shells, made from the declarations of commands. */
+/** `luxhub completions`: prints the completions of three shells, made from the declarations of commands. */
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { COMMANDS, type Command, FIRST_WORDS, commandNamed, commandsOf, formOf } from "./commands.ts";
 import { commandHelp } from "./help.ts";
@@ -15,19 +15,18 @@ export function completionsCommand(argv: readonly string[]): number {
   const make = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (!make)
     throw new UsageError(
-      `${JSON.stringify(shell)} is no shell that luxhub knows: ${Object.keys(SHELLS).join(", ")}`,
+      `${JSON.stringify(shell)} is not a shell that luxhub knows: ${Object.keys(SHELLS).join(", ")}`,
       NAME,
     );
   return sayAgain(make());
 }
 
-/** The flags of a command as words, --help too. */
 function flagsOf({ flags }: Command): readonly string[] {
   const short = Object.values(flags).flatMap((flag) => (flag.short === undefined ? [] : [`-${flag.short}`]));
   return [...Object.keys(flags).map((name) => `--${name}`), ...short, "--help"];
 }
 
-/** The words that may stand in the place of a positional argument, where they are few. */
+/** The allowed words of a positional argument, if its placeholder lists them. */
 function choicesOf({ words }: Command): readonly string[] {
   return words
     .split(" ")
@@ -38,7 +37,7 @@ function takesFile({ words }: Command): boolean {
   return words === "FILE";
 }
 
-/** Each value flag of a command: its spellings, its choices, and whether it is a path. */
+/** Returns each flag that takes a value: its spellings, its choices, and whether it is a path. */
 function valuesOf({ flags }: Command) {
   return Object.entries(flags).flatMap(([name, { value, short, choices = [], isPath = false }]) =>
     value === undefined
@@ -102,7 +101,7 @@ ${flagCases.join("\n")}
 complete -F _luxhub luxhub`;
 }
 
-/** zsh can run completions of bash. */
+/** The completions of bash, which zsh can run. */
 function zsh(): string {
   return `#compdef luxhub
 # zsh completion for luxhub: that of bash, run by zsh's own bashcompinit

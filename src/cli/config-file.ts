@@ -1,4 +1,4 @@
-/** Reads luxhub.toml in the current directory, if there is one. config.ts knows what its keys mean. */
+/** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
 import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
@@ -8,7 +8,10 @@ import type { Arguments } from "./arguments.ts";
 
 const PATH = "luxhub.toml";
 
-/** Its keys and values; null when there is none. @throws {ConfigError} when it is not TOML; {Error} one line when it cannot be read or everybody may write it */
+/**
+ * Returns its keys and values; null when there is no file.
+ * @throws {ConfigError} when it is not TOML; {Error} one line, when it cannot be read or everybody may write it
+ */
 export function readConfigFile(): Record<string, unknown> | null {
   let text: string;
   try {
@@ -25,14 +28,14 @@ export function readConfigFile(): Record<string, unknown> | null {
   }
 }
 
-/** What an operator should change about it, each in a sentence. It is secret when it has an address with a password. */
+/** Returns what an operator should change about the file, one sentence each. A URL with a password makes it secret. */
 export function configFileWarnings(file: Readonly<Record<string, unknown>> | null): string[] {
   if (file === null) return [];
   const isSecret = [file["database"], file["redis"]].some((url) => /:\/\/[^/]*@/.test(String(url)));
   return permissionWarnings(PATH, "the configuration file", isSecret);
 }
 
-/** The reason without the unquoted word: it may be a password. */
+/** The parser's reason without the word that it found unquoted, which may be a password. */
 function faultOf(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   return reason.replace(/(Strings must be quoted):.*/s, "$1");
@@ -40,7 +43,7 @@ function faultOf(error: unknown): string {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the hub of a command keeps its data: by flags, environment or luxhub.toml. */
+/** Finds where the hub keeps its data, by flags, environment or luxhub.toml. */
 export function findPlaces(
   { flags }: Arguments,
   env: Environment,
@@ -54,11 +57,11 @@ export function findPlaces(
   return { dir: dataDirAt(dataDir), database };
 }
 
-/** The data directory of the hub of a command. @throws {ConfigError} for a hub on PostgreSQL */
+/** Finds the data directory of the hub. @throws {ConfigError} for a hub on PostgreSQL */
 export function findDataDir(args: Arguments, env: Environment): DataDir {
   const { dir, database } = findPlaces(args, env);
   if (database === null) return dir;
   throw new ConfigError(
-    "this hub is kept in PostgreSQL: use the tools of PostgreSQL, such as pg_dump, or luxhub move --from postgres",
+    "this hub is stored in PostgreSQL: use PostgreSQL's own tools, such as pg_dump, or luxhub move --from postgres",
   );
 }

@@ -1,7 +1,7 @@
 /**
- * The simulated nodes of `luxhub demo`: they create tasks for each other, do them, fail some, and send messages and
- * files. Must not: let the hub grow without bound. The oldest tasks and files are deleted, and with a backlog nothing new
- * is created.
+ * The simulated nodes of `luxhub demo`: they create tasks for each other, do most of them, fail some, and send messages
+ * and files. Must not: let the hub grow without bound. The oldest tasks and files are deleted, and with a backlog
+ * nothing new is created.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { crc32, deflateSync } from "node:zlib";
@@ -32,12 +32,11 @@ const CONCURRENCY = 2;
 const BACKLOG_MAX = 60;
 const TASKS_KEPT = 2_000;
 const FILES_KEPT = 100;
-/** How many old ones are deleted together. */
 const DELETED_AT_ONCE = 50;
 const PAUSE_MS = 1_000;
 const RECEIVE_WAIT_S = 60;
 
-/** Runs until the signal. @throws {LuxHubError} the hub no longer lets the nodes work: the secret is revoked */
+/** Runs until the signal. @throws {LuxHubError} when the hub refuses the nodes: the secret was revoked */
 export async function runTeam(hub: LuxHub, signal: AbortSignal): Promise<void> {
   const team = new Team(hub, signal);
   await Promise.all([
@@ -58,7 +57,7 @@ export async function runTeam(hub: LuxHub, signal: AbortSignal): Promise<void> {
 class Team {
   readonly #hub: LuxHub;
   readonly #signal: AbortSignal;
-  /** Their ids, oldest first. */
+  /** The ids of the tasks and files that the team created, oldest first. */
   readonly #tasks: string[] = [];
   readonly #files: string[] = [];
   #hasBegun = false;
@@ -68,7 +67,7 @@ class Team {
     this.#signal = signal;
   }
 
-  /** Survives refusals: a person may delete nodes, tasks and files of the demo. */
+  /** Continues after a refusal: a person may delete nodes, tasks and files of the demo. */
   async repeat(step: () => Promise<void>): Promise<void> {
     while (!this.#signal.aborted) {
       try {
@@ -86,11 +85,11 @@ class Team {
       this.#hasBegun = true;
       for (const { id } of NODES) await this.#untilRegistered(id);
       for (const { id } of NODES) await this.#hub.lux.signIn({ node_id: id }, this.#options);
-      for (let i = 0; i < STORIES_AT_START; i++) await this.#tell();
+      for (let i = 0; i < STORIES_AT_START; i++) await this.#createStory();
     }
     await this.#pause(STORY_EVERY_MS * (0.5 + Math.random()));
     const { by_status } = await this.#hub.tasks.stats({}, this.#options);
-    if (by_status.open < BACKLOG_MAX) await this.#tell();
+    if (by_status.open < BACKLOG_MAX) await this.#createStory();
     if (chance(0.02)) {
       const content = oneOf(NEWS);
       await this.#hub.messages.broadcast({ from_node: "operator", content, type: "update" }, this.#options);
@@ -113,8 +112,8 @@ class Team {
     }
   }
 
-  /** Creates the tasks of one story; each depends on the one before it. */
-  async #tell(): Promise<void> {
+  /** Creates the tasks of one story, each dependent on the one before it. */
+  async #createStory(): Promise<void> {
     const subject = oneOf(SUBJECTS);
     const creator = oneOf(NODES).id;
     let before: string | null = null;
@@ -139,7 +138,7 @@ class Team {
     }
   }
 
-  /** A refusal is no fault: a person has deleted it before. */
+  /** Ignores a refusal: a person has deleted the task or file already. */
   async #deleteOldest(
     ids: string[],
     kept: number,
@@ -154,7 +153,7 @@ class Team {
     ids.splice(0, DELETED_AT_ONCE);
   }
 
-  /** Does a task in some seconds. */
+  /** Does a task: takes a few seconds, and fails now and then. */
   async work(nodeId: string, task: Task, { signal, extend }: TaskContext): Promise<TaskResult> {
     const { steps, results, faults } = CRAFTS[kindOf(nodeId)];
     for (const step of steps) {
@@ -167,12 +166,12 @@ class Team {
     try {
       await this.#share(nodeId, task);
     } catch (error) {
-      if (!(error instanceof LuxHubError)) throw error; // the file or the message is not missed
+      if (!(error instanceof LuxHubError)) throw error; // the task does not depend on the file or the message
     }
     return oneOf(results);
   }
 
-  /** Now and then a file of the task, and a message to the node that created it. */
+  /** Sometimes uploads a file of the task, and sends a message to the node that created it. */
   async #share(nodeId: string, { task_id, title, creator_node }: Task): Promise<void> {
     const metadata = { task_id, node: nodeId };
     const kind = kindOf(nodeId);
@@ -197,7 +196,7 @@ class Team {
     await this.#hub.messages.send({ from_node, to_node, content, require_ack: chance(0.5) }, this.#options);
   }
 
-  /** Confirms what comes, and answers some of it. An answer is not answered. */
+  /** Receives and confirms messages, and replies to some. A reply gets no reply. */
   async readMail(nodeId: string): Promise<void> {
     const asked = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
     const { messages } = await this.#hub.messages.receive(asked, this.#options);
@@ -227,11 +226,11 @@ function chance(share: number): boolean {
 
 function oneOf<T>(list: readonly [T, ...T[]] | readonly T[]): T {
   const found = list[Math.floor(Math.random() * list.length)];
-  if (found === undefined) throw new Error("an empty list has none");
+  if (found === undefined) throw new Error("the list is empty");
   return found;
 }
 
-// ---- What they write
+// ---- Texts
 
 const SUBJECTS: readonly string[] = [
   "the billing export",
@@ -259,7 +258,7 @@ const REVIEW: Step = {
     "Read the change to %. Look at error paths, limits and the names. Say what must change before it ships.",
 };
 
-/** The tasks of a story, in their order. `%` is its subject. */
+/** The tasks of each story, in order. `%` stands for the subject. */
 const STORIES: readonly (readonly Step[])[] = [
   [
     {
@@ -339,7 +338,6 @@ const STORIES: readonly (readonly Step[])[] = [
 ];
 
 type Craft = {
-  /** Notes of progress. */
   readonly steps: readonly string[];
   readonly results: readonly TaskResult[];
   readonly faults: readonly string[];
@@ -461,7 +459,7 @@ const NEWS: readonly string[] = [
 
 const CHART = { width: 240, height: 120, bars: 12, gap: 4 } as const;
 
-/** A bar chart as PNG: one bit a pixel with a palette of two colours. */
+/** Draws a bar chart as PNG: one bit per pixel with a palette of two colours. */
 function chartPng(): Uint8Array<ArrayBuffer> {
   const { width, height, bars, gap } = CHART;
   const tops = Array.from({ length: bars }, () => height * (0.1 + Math.random() * 0.7));
@@ -477,7 +475,7 @@ function chartPng(): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
-  header.set([1, 3], 8); // bits a pixel; colours by palette
+  header.set([1, 3], 8); // bits per pixel; colours by palette
   const palette = Uint8Array.of(0xf6, 0xf7, 0xf9, 0x2f, 0x6f, 0xb5);
   const signature = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
   return new Uint8Array(

@@ -1,8 +1,8 @@
 /**
- * `luxhub demo`: a hub of variant A in a temporary directory, with six simulated nodes (demo-team.ts), to look at the
+ * `luxhub demo`: a hub of variant A in a temporary directory, with six simulated nodes (demo-team.ts), to try the
  * dashboard. Listens on the loopback only, and reads neither the environment nor luxhub.toml.
  *
- * Invariant: the directory is removed however the process ends. One that was killed leaves it to the next demo.
+ * Invariant: the directory is removed when the process ends; if it is killed, by the next demo.
  */
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ import { endOfService } from "./serve.ts";
 import { say, sayAgain } from "./usage.ts";
 
 const HOST = "127.0.0.1";
-/** Not the hub's own port: a real hub, and its nodes, may want that while the demo runs. */
+/** Not the hub's default port, which a real hub may need while the demo runs. */
 const FIRST_PORT = 19_114;
 const PORTS = 10;
 const DIR_PREFIX = "luxhub-demo-";
@@ -38,8 +38,8 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
   const kept = { retain: ["1h"], "max-answers": ["1MiB"] };
   const settings = { flags: { host: [HOST], port, ...kept }, env: {}, file: null };
-  const config = readConfig(settings); // refuses a wrong port before anything is made
-  const ending = endOfService(); // first, so that an early signal ends it in order too
+  const config = readConfig(settings); // refuses an invalid port before anything is created
+  const ending = endOfService(); // first, so that an early signal also ends it in order
   process.umask(0o077);
   removeLeftovers();
   const path = mkdtempSync(join(tmpdir(), DIR_PREFIX));
@@ -75,7 +75,7 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** The URL stands alone in the first line. The secret is not in it: browsers keep the addresses that they opened. */
+/** The text for the user. The first line is the URL alone, without the secret: browsers keep a history. */
 function page(url: string, secrets: { secret: string; adminKey: string }, path: string): string {
   return `${url}/
 
@@ -89,14 +89,14 @@ Six simulated nodes work here until Ctrl-C. From another terminal:
 `;
 }
 
-/** The first free port from FIRST_PORT on; any free one when all of them are taken. */
+/** The first free port from FIRST_PORT on; 0, for any free port, when all PORTS are in use. */
 function freePort(): number {
   for (let port = FIRST_PORT; port < FIRST_PORT + PORTS; port++) {
     try {
       Bun.listen({ hostname: HOST, port, socket: { data: () => {} } }).stop(true);
       return port;
     } catch {
-      // It is taken.
+      // It is in use.
     }
   }
   return 0;
@@ -109,14 +109,14 @@ function removeLeftovers(): void {
     try {
       const dir = dataDirAt(join(tmpdir(), name));
       const stat = lstatSync(dir.path);
-      // Without a lock a demo may be starting there.
+      // Without the lock file a demo may be starting there.
       if (!stat.isDirectory() || stat.uid !== process.getuid?.() || !isThere(dir.lock)) continue;
       const lock = takeLock(dir.lock);
       if (lock === null) continue;
       rmSync(dir.path, { recursive: true, force: true });
       lock.release();
     } catch {
-      // Another demo removes it, or it is none: this demo works without that.
+      // Another demo removes it, or it is not a demo's directory. Neither matters here.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** `luxhub doctor`: checks everything in a data directory, while a hub runs on it or not. */
+/** `luxhub doctor`: checks everything in a data directory, also while a hub runs on it. */
 import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";

@@ -1,4 +1,4 @@
-/** `luxhub events`: the event log, once or as it goes on. */
+/** `luxhub events`: prints the event log; with --follow also new events as they arrive. */
 import type { Event } from "../client/luxhub.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
@@ -25,7 +25,7 @@ async function list(remote: Remote): Promise<number> {
 
 async function follow({ hub, values, json }: Remote): Promise<number> {
   const limit = values.whole("limit", 1) ?? Number.POSITIVE_INFINITY;
-  // Asked first: a hub that is not there is a fault now, and is waited for later.
+  // This first call fails if the hub cannot be reached; the iterator below would wait for it.
   const { cursor } = await hub.call("events", { limit: 1 });
   const kinds = values.choices("kind", EVENT_KINDS);
   const where = { taskId: values.text("task"), nodeId: values.text("node") };
@@ -50,7 +50,7 @@ function rowOf({ id, at, kind, node_id, task_id, data }: Event) {
   return [id, timeText(at), kind, node_id, task_id, words.join(" ")] as const;
 }
 
-/** The newest events, or all after --since. */
+/** Yields the newest events, or all after --since. */
 async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
   const { hub, values, json } = remote;
   const given = values.whole("since");

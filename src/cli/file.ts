@@ -43,6 +43,7 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   const size = sizeOf(path);
   const content = Bun.file(path);
   const [task, node] = [values.text("task"), values.text("node")];
+  if (task !== undefined) await hub.tasks.get({ task_id: task }); // else the file would be attached to nothing
   const fields = {
     name: values.text("name") ?? basename(path),
     type: values.text("type") ?? content.type,

@@ -1,8 +1,7 @@
-/** The help texts that are made from the declarations of commands. */
+/** Makes the help texts from the declarations of commands. */
 import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandsOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 
-/** The help of the whole program. */
 export function programHelp(): string {
   const heads = FIRST_WORDS.map((word) => {
     const group = commandsOf(word);
@@ -17,8 +16,8 @@ export function programHelp(): string {
 
 ${columns(heads)}
 
-Each command says more with --help. Commands that speak to a hub take --url and --secret-file, and --json if they print records
-(or LUXHUB_URL, LUXHUB_SECRET, LUXHUB_ADMIN_KEY); without them they speak to the hub that runs on --data.
+luxhub COMMAND --help says more. Commands that call a hub take --url and --secret-file (or LUXHUB_URL,
+LUXHUB_SECRET, LUXHUB_ADMIN_KEY); without them they call the hub that runs on --data. --json prints records as JSON.
 
 Exit codes:
 ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
@@ -30,7 +29,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   message: "messages",
   file: "files",
   keys: "keys",
-  service: "the hub as a service of systemd",
+  service: "the hub as a systemd service",
 };
 
 export function groupHelp(group: string): string {
@@ -41,7 +40,7 @@ export function groupHelp(group: string): string {
 
 ${columns(rows)}
 
-Each says more with --help.`;
+Each command says more with --help.`;
 }
 
 export function commandHelp(command: Command): string {
@@ -62,7 +61,7 @@ export function commandHelp(command: Command): string {
     .join("\n\n");
 }
 
-/** What follows the name of a command in its synopsis. */
+/** Returns the rest of a command's synopsis, after its name. */
 export function tail({ words, flags }: Command): string {
   const parts = [words, Object.keys(flags).length === 0 ? "" : "[flags]"];
   if (words.startsWith("-- ")) parts.reverse();

@@ -1,10 +1,11 @@
 /** `luxhub keys`: writes keys into the store; a running hub looks a secret up that it does not know, and reads all keys twice a second. */
 import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
+import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
 import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
 import { KEY_ROLES, type KeyRecord, type KeyRole, type VariantName } from "../domain/model.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/sql/keys.ts";
@@ -37,8 +38,8 @@ class KeyFault extends Error {
 }
 
 const GROUP = "keys";
-const FROM_NOW = /^(\d{1,6})([mhd])$/;
-const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
+const FROM_NOW = /^(\d{1,6})([smhd])$/;
+const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /** What a subcommand is given. `primary`: the keys of the first start whose secrets are known here. */
 type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
@@ -80,8 +81,13 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   }
 }
 
-async function list({ store, primary, now }: Keys): Promise<Printed> {
-  const rows = everyKey(primary, await store.read(allKeys())).map((key) => [
+async function list({ store, primary, now }: Keys, { flags }: Arguments): Promise<Printed> {
+  const keys = everyKey(primary, await store.read(allKeys()));
+  if (flags["json"]) {
+    const records = keys.map((key) => encodeKey(key, { now }));
+    return { result: JSON.stringify(records, null, 2) };
+  }
+  const rows = keys.map((key) => [
     key.keyId,
     key.role,
     key.variant ?? "-",
@@ -207,5 +213,5 @@ function timeOf(word: string, now: number): number {
   const [, amount, unit] = FROM_NOW.exec(word) ?? [];
   const at = unit === undefined ? Date.parse(word) : now + Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
   if (Number.isFinite(at) && (unit !== undefined || /^\d{4}-\d\d-\d\d/.test(word))) return at;
-  throw new UsageError(`${JSON.stringify(word)} is no time: 2027-01-31, or 12h, 30d`, GROUP);
+  throw new UsageError(`${JSON.stringify(word)} is no time: 2027-01-31, or 90s, 12h, 30d`, GROUP);
 }

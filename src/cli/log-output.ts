@@ -1,20 +1,23 @@
 /**
- * The log's sink: standard output, or standard error.
+ * Writes the log to standard output or standard error.
  *
- * Invariant: the hub never waits for the reader, and buffers a bounded amount. Lines that cannot be written are dropped and
- * counted, and logging resumes as soon as it can, as when a full disk has room again.
+ * Invariant: the hub never waits for the reader, and buffers a bounded amount. Lines that cannot be written are dropped
+ * and counted. Logging resumes once writes succeed again, for example when a full disk has room.
  */
 import { LOG_BACKLOG_MAX_CHARS, LOG_END_MS } from "../domain/limits.ts";
 import { codeOf } from "../lib/reason.ts";
 
 export type LogOutput = {
-  /** Takes whole lines; returns at once. */
+  /** Queues whole lines and returns at once. */
   write(text: string): void;
-  /** Waits a bounded time until all is written; false when it is not, and would keep the process from ending. */
+  /**
+   * Waits a bounded time until all lines are written. Returns false if some are not; they would keep the process
+   * running.
+   */
   end(): Promise<boolean>;
 };
 
-/** `onGap` is called with the number of dropped lines once lines can be written again. */
+/** Opens the sink. Calls `onGap` with the number of dropped lines once lines can be written again. */
 export function openLogOutput(onGap: (lines: number) => void, stream = Bun.stdout): LogOutput {
   let sink: ReturnType<typeof stream.writer> | undefined; // opened for the first line: it costs memory
   let bufferedChars = 0;
@@ -49,7 +52,7 @@ export function openLogOutput(onGap: (lines: number) => void, stream = Bun.stdou
       const timer = setTimeout(late.resolve, LOG_END_MS, false);
       const ended = (async () => sink?.end())().then(
         () => true,
-        () => true, // it has no reader
+        () => true, // nobody reads it
       );
       const inTime = await Promise.race([ended, late.promise]);
       clearTimeout(timer);

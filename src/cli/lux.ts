@@ -1,4 +1,4 @@
-/** `luxhub lux NODE`: the balance and the ledger of a node. */
+/** `luxhub lux NODE`: prints the balance and the ledger of a node. */
 import { EXIT } from "./exit-codes.ts";
 import { type Environment, collect, limitOf, rowsOf, runRemote } from "./remote.ts";
 import { plain, print, printJsonList, printTable, timeText } from "./table.ts";

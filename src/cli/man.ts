@@ -1,4 +1,4 @@
-/** `luxhub man`: the manual page in roff (man(7)), made from the declarations of commands. */
+/** `luxhub man`: prints the manual page in roff (man(7)), made from the declarations of commands. */
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
 import { COMMANDS, type Command, commandNamed, formOf } from "./commands.ts";
@@ -14,17 +14,17 @@ export function manCommand(argv: readonly string[]): number {
 }
 
 const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
-  ["LUXHUB_URL", "the hub that commands speak to"],
+  ["LUXHUB_URL", "the hub that commands call"],
   ["LUXHUB_SECRET", "its secret; for serve, the secret to use instead of the stored one"],
   ["LUXHUB_ADMIN_KEY", "its administrator key; for serve, the one to use instead of the stored one"],
   ["LUXHUB_DATA", "the data directory"],
-  ["NO_COLOR", "no colours, whatever the terminal can"],
+  ["NO_COLOR", "if set, no colours"],
 ];
 
 const FILES: readonly (readonly [name: string, meaning: string])[] = [
   ["luxhub.toml", "settings, in the current directory"],
   ["luxhub-data/secret, luxhub-data/admin-key", "the secrets that the first start makes"],
-  ["luxhub-data/address", "where the hub that runs on the directory listens"],
+  ["luxhub-data/address", "the addresses of the hub that runs on the directory"],
 ];
 
 function page(): string {
@@ -37,8 +37,8 @@ function page(): string {
     ".I COMMAND",
     "[\\fIargument\\fR ...] [\\fIflag\\fR ...]",
     ".SH DESCRIPTION",
-    "luxhub serves tasks, messages, files and LUX to worker nodes over HTTP, and is a client of such a hub.",
-    "Data goes to standard output, words for people go to standard error.",
+    "luxhub serves tasks, messages, files and LUX to worker nodes over HTTP, and is a client of any such hub.",
+    "Data goes to standard output, messages for people go to standard error.",
     ".SH COMMANDS",
     ...COMMANDS.flatMap(section),
     ".SH EXIT STATUS",
@@ -66,7 +66,7 @@ function section(command: Command): readonly string[] {
   ];
 }
 
-/** The text with what roff would interpret escaped. */
+/** Escapes the characters that roff would interpret. */
 function roff(text: string): string {
   return text
     .replaceAll("\\", "\\e")

@@ -1,4 +1,4 @@
-/** `luxhub message …`: the mailboxes of nodes. */
+/** `luxhub message …`: sends, receives and lists messages. */
 import type { AnswerOf } from "../client/luxhub.ts";
 import { MESSAGES_MAX } from "../domain/limits.ts";
 import { SEND_TYPES } from "../domain/model.ts";
@@ -28,7 +28,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   "message parked": (remote) => show(remote, parkedOf(remote)),
 };
 
-type Fate = AnswerOf<"message/history">["messages"][number];
+type Listed = AnswerOf<"message/history">["messages"][number];
 
 async function send({ hub, values, json, words: [word = ""] }: Remote): Promise<number> {
   const content = word === "-" ? await readStandardInput() : word;
@@ -57,7 +57,7 @@ async function receive({ hub, values, json, words: [nodeId = ""] }: Remote): Pro
   return wait !== undefined && messages.length === 0 ? EXIT.TIMED_OUT : EXIT.OK;
 }
 
-async function show({ json }: Remote, messages: AsyncIterable<Fate>): Promise<number> {
+async function show({ json }: Remote, messages: AsyncIterable<Listed>): Promise<number> {
   if (json) await printJsonList(messages);
   else {
     const all = await collect(messages);
@@ -66,7 +66,7 @@ async function show({ json }: Remote, messages: AsyncIterable<Fate>): Promise<nu
   return EXIT.OK;
 }
 
-async function* historyOf(remote: Remote): AsyncGenerator<Fate, void, undefined> {
+async function* historyOf(remote: Remote): AsyncGenerator<Listed, void, undefined> {
   const [nodeId = ""] = remote.words;
   let left = limitOf(remote);
   for (let before: string | undefined; left > 0;) {
@@ -79,7 +79,7 @@ async function* historyOf(remote: Remote): AsyncGenerator<Fate, void, undefined>
   }
 }
 
-function parkedOf(remote: Remote): AsyncIterable<Fate> {
+function parkedOf(remote: Remote): AsyncIterable<Listed> {
   const [nodeId = ""] = remote.words;
   const load = async (page: { readonly page: number; readonly per_page: number }) => {
     const { messages, pages } = await remote.hub.messages.parked({ node_id: nodeId, ...page });
@@ -98,7 +98,6 @@ type Shown = {
   readonly state?: string | null;
 };
 
-/** A line about it, then the message. */
 function textOf({ id, from_node, to_node, type, sent_at, content, state }: Shown): string {
   const about = [
     timeText(sent_at),

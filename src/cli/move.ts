@@ -13,7 +13,7 @@ import { MOVE_HELP, say, sayAgain } from "./usage.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const FORM = formOf("move");
-/** Stands for the address in the settings: everyone on the machine can read one on the command line. */
+/** Stands for the URL in the settings: everyone on the machine can read a URL on the command line. */
 const FROM_SETTINGS = "postgres";
 const MICRO = 6;
 
@@ -43,7 +43,7 @@ function placesOf(args: Arguments, word: string, env: Environment) {
   return { dir, url: database };
 }
 
-/** Never repeated in a message: it holds a password. */
+/** Checks a URL. No message repeats it, because it holds a password. */
 function addressOf(word: string): string {
   if (/^postgres(?:ql)?:\/\//.test(word) && URL.canParse(word)) return word;
   throw new UsageError(
@@ -63,7 +63,7 @@ function report({ tables, files, paidMicro }: Moved): string {
   return `${lines.join("\n")}\n\n${bytes}${luxText(paidMicro)} LUX in the ledger; every row was compared.`;
 }
 
-/** Micro-LUX as LUX, exactly. */
+/** Formats micro-LUX as LUX, without rounding. */
 function luxText(micro: string): string {
   const [, sign, digits = ""] = /^(-?)(\d+)$/.exec(micro) ?? [];
   const padded = digits.padStart(MICRO + 1, "0");

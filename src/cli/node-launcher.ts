@@ -1,6 +1,6 @@
 /**
- * The program of the npm package, which Node runs: starts the hub with the Bun that npm installed for this platform, and
- * passes signals and the exit code on. Must not: use Bun, or import anything of the hub.
+ * The program of the npm package, run by Node: starts the hub with the Bun that npm installed for this platform, and
+ * passes on signals and the exit code. Must not: use Bun, or import anything of the hub.
  */
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x64", arm64: "aarch64" };
 
-/** Neither `.env` nor `bunfig.toml` of the directory where the hub is started concern it. */
+/** The hub must not read `.env` or `bunfig.toml` of the directory where it is started. */
 const BUN_FLAGS = ["--no-env-file", "--config=/dev/null"];
 
 function findBun(): string | null {
@@ -19,7 +19,7 @@ function findBun(): string | null {
     try {
       return require.resolve(`${one}/bin/bun`);
     } catch {
-      // npm has installed the other one, or none.
+      // npm has installed the other build, or none.
     }
   }
   return null;
@@ -35,7 +35,7 @@ function usesMusl(): boolean {
 const bun = findBun();
 if (bun === null) {
   console.error(
-    `luxhub: npm has installed no Bun for ${process.platform} ${process.arch}; install again without --omit=optional`,
+    `luxhub: npm has not installed Bun for ${process.platform} ${process.arch}; install again without --omit=optional`,
   );
   process.exit(1);
 }

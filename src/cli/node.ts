@@ -1,4 +1,4 @@
-/** `luxhub node …`: the workers of a hub. */
+/** `luxhub node …`: lists, shows, drains and deletes nodes. */
 import type { Node } from "../client/luxhub.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Environment, type Run, recordOf, runGroup } from "./remote.ts";

@@ -12,13 +12,13 @@ const LINE_EVERY_MS = 5 * SECOND_MS;
 const STANDARD_ERROR = 2;
 const CLEAR_LINE = "\r\x1b[K";
 
-/** Runs work and aborts it in order on a signal. `left` says what an aborted run leaves behind. */
+/** Runs `work`, and aborts it in order on a signal. `left` tells the user what an aborted run leaves behind. */
 export async function withProgress<T>(
   work: (tools: Tools) => Promise<T>,
   left = "nothing was left behind",
 ): Promise<T> {
   const clock = systemClock();
-  const terminal = process.stderr.isTTY; // not node:tty: the bundler would have the hub that serves load it
+  const terminal = process.stderr.isTTY; // not node:tty: as bundled, `luxhub serve` would load it too
   const everyMs = terminal ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
   let reportedAt = terminal ? 0 : clock.steady(); // short work reports nothing
   const onProgress = (text: string): void => {
@@ -38,7 +38,7 @@ export async function withProgress<T>(
   }
 }
 
-/** Progress that cannot be written is no reason to fail. */
+/** Ignores errors: the work must not fail because its progress cannot be shown. */
 function write(text: string): void {
   try {
     writeSync(STANDARD_ERROR, text);

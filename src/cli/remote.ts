@@ -1,6 +1,6 @@
 /**
- * The commands that are clients of a hub: which hub they speak to, how they run, and the exit code and the line for each
- * fault. Everything goes through the typed client.
+ * The part that all clients of a hub share: finds the hub and its secret, runs a command with the typed client, and
+ * reports a fault in one line with its exit code.
  */
 import { readFileSync } from "node:fs";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
@@ -18,7 +18,6 @@ import { Values } from "./values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a command is given. */
 export type Remote = {
   readonly hub: LuxHub;
   readonly url: string;
@@ -29,13 +28,13 @@ export type Remote = {
   readonly json: boolean;
 };
 
-/** Does the command; its exit code. */
+/** Runs the command. Resolves with its exit code. */
 export type Run = (remote: Remote) => Promise<number>;
 
-/** A person waits: a hub that is not there is reported soon. */
+/** How long to retry a hub that cannot be reached: short, because a person waits. */
 const RETRY_FOR_MS = 3_000;
 
-/** Runs a command of one word. */
+/** Runs a command that belongs to no group, such as "status". */
 export function runRemote(
   name: string,
   run: Run,
@@ -46,7 +45,7 @@ export function runRemote(
   return args.help ? Promise.resolve(sayAgain(commandHelp(commandNamed(name)))) : runOn(name, run, args, env);
 }
 
-/** Runs a command of a group, as "task add". */
+/** Runs a command of a group, such as "task add". */
 export async function runGroup(
   group: string,
   runs: Readonly<Record<string, Run>>,
@@ -61,7 +60,7 @@ export async function runGroup(
   }
   const { form, args } = called;
   const run = runs[form.name];
-  if (!run) throw new Error(`nothing runs ${form.name}`);
+  if (!run) throw new Error(`no function runs ${form.name}`);
   return runOn(form.name, run, args, env);
 }
 
@@ -78,7 +77,9 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
   }
 }
 
-/** One line for a fault of the hub or on the way to it, and its exit code. @throws what is neither */
+/**
+ * Prints one line about a fault of the hub or of the connection, and returns its exit code. Rethrows any other error.
+ */
 export function reportFault(error: unknown, url = ""): number {
   if (error instanceof ReaderGone) return EXIT.OK;
   if (error instanceof LuxHubError) {
@@ -90,7 +91,7 @@ export function reportFault(error: unknown, url = ""): number {
     if (reason === undefined) complain(error.message);
     else
       complain(
-        `the hub ${url && `at ${new URL(url).origin} `}cannot be reached: ${reason}; is --url right, and does it run?`,
+        `the hub ${url && `at ${new URL(url).origin} `}cannot be reached: ${reason}; is the URL right, and does the hub run?`,
       );
     return EXIT.UNREACHABLE;
   }
@@ -101,7 +102,7 @@ export function reportFault(error: unknown, url = ""): number {
   throw error;
 }
 
-/** Where the hub's own advice is for who writes HTTP. */
+/** Advice for the command line, by error code, where the hub's own advice is about HTTP headers. */
 const ADVICE: Readonly<Record<string, string>> = {
   unauthorized: "The secret is missing or wrong: give it in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
@@ -116,7 +117,7 @@ const NETWORK_REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it does not answer",
 };
 
-/** A line on standard error, whatever is in it. */
+/** Prints one line on standard error. Replaces control characters. */
 export function complain(text: string): void {
   console.error(`luxhub: ${text.replaceAll(/\p{Cc}+/gu, " ")}`);
 }
@@ -132,7 +133,10 @@ type Place = {
   readonly adminKey: string | undefined;
 };
 
-/** --url, or --data; else LUXHUB_URL, else the hub of the data directory. Its secrets go to no other hub. */
+/**
+ * Finds the hub: --url or --data, else LUXHUB_URL, else the hub of the data directory. The secrets in that directory
+ * are sent to no other hub.
+ */
 function placeOf(values: Values, args: Arguments, env: Environment, name: string): Place {
   const [urlFlag, dataFlag] = [values.text("url"), values.text("data")];
   if (urlFlag !== undefined && dataFlag !== undefined)
@@ -142,13 +146,16 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
   const url = urlFlag ?? (dataFlag === undefined ? env["LUXHUB_URL"] || undefined : undefined);
   if (url !== undefined) {
     if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url))
-      throw new UsageError(`the URL is ${JSON.stringify(url)}; it must be as http://127.0.0.1:19104`, name);
+      throw new UsageError(
+        `the URL is ${JSON.stringify(url)}; it must look like http://127.0.0.1:19104`,
+        name,
+      );
     const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
     return { url, secret: given ?? secret, adminKey };
   }
   const { dir } = findPlaces(args, env);
   const addresses = recordedAddresses(dir);
-  // The variants answer the same in other words; TLS needs a certificate that this machine trusts.
+  // Prefers plain HTTP, because TLS needs a certificate that this machine trusts; then variant A.
   const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));
   if (!address || !isHeld(dir.lock))
     throw new NoHubHere(
@@ -173,23 +180,22 @@ function secretIn(file: string): string {
   throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
 }
 
-/** An answer without the `success` that every one has. */
+/** Removes the field `success`, which every answer has. */
 export function recordOf<T extends object>(answer: T): Omit<T, "success"> {
   const { success: _, ...record }: T & { readonly success?: unknown } = answer;
   return record;
 }
 
-/** Rows that one call asks for. */
+/** Rows per call. */
 export const PAGE = 50;
-/** Rows of a table unless --limit says otherwise; JSON has all. */
+/** Rows of a table without --limit. JSON without --limit has all rows. */
 const TABLE_ROWS = 50;
 
-/** How many rows to print. */
 export function limitOf({ values, json }: Pick<Remote, "values" | "json">): number {
   return values.whole("limit", 1) ?? (json ? Number.POSITIVE_INFINITY : TABLE_ROWS);
 }
 
-/** The rows of a list, page after page. A row that moved to the next page meanwhile is not given twice. */
+/** Yields the rows of a list, page by page. A row that has moved to the next page meanwhile is not repeated. */
 export async function* rowsOf<T>(
   load: (page: { readonly page: number; readonly per_page: number }) => Promise<{
     readonly rows: readonly T[];
@@ -218,7 +224,7 @@ export async function collect<T>(rows: AsyncIterable<T>): Promise<readonly T[]> 
   return all;
 }
 
-/** Does the same for each id; a refusal of one does not keep the others from it. The first refusal's exit code. */
+/** Calls `act` for each id, also after a refusal. Returns the exit code of the first refusal. */
 export async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<number> {
   let code: number = EXIT.OK;
   for (const id of ids) {
@@ -233,7 +239,6 @@ export async function forEach(ids: readonly string[], act: (id: string) => Promi
   return code;
 }
 
-/** The whole of standard input. */
 export async function readStandardInput(): Promise<string> {
   return Bun.stdin.text();
 }

@@ -53,8 +53,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];
     throw new ConfigError(`--tls-${given} is given without --tls-${missing}`);
   }
-  const ending = endOfService(); // first, so that an early signal ends the hub in order too
-  process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
+  const ending = endOfService(); // first, so that an early signal also ends the hub in order
+  process.umask(0o077); // only the owner may read what the hub writes, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
@@ -88,7 +88,10 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   return code;
 }
 
-/** For the commands that speak to the hub of a data directory. Without the record they need --url. */
+/**
+ * Records the addresses for commands that call the hub of a data directory; without the record they need --url. Returns
+ * the function that deletes the record.
+ */
 function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void {
   try {
     return recordAddresses(
@@ -106,15 +109,18 @@ function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void
 
 const STANDARD_OUTPUT = 1;
 
-/** On a terminal only, and not where NO_COLOR asks for none (no-color.org). */
+/** True on a terminal, unless NO_COLOR is set (no-color.org). */
 function hasColour(env: Environment): boolean {
   return isatty(STANDARD_OUTPUT) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }
 
-/** After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts it. */
+/**
+ * Why the hub ends. After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts
+ * it.
+ */
 type End = { readonly signal: string } | { readonly fault: unknown };
 
-/** The first signal or uncaught error ends the hub in order; a later signal ends it at once. */
+/** Resolves at the first signal or uncaught error, so that the hub ends in order. A later signal ends it at once. */
 export function endOfService(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
@@ -133,7 +139,7 @@ export function endOfService(): Promise<End> {
   });
 }
 
-/** Prints log lines for a collector, or a page for a person, with the new secrets, once. */
+/** Announces the hub: log lines for a collector, or a page for a person, which shows new secrets this one time. */
 function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
   const { listeners } = hub;
   if (config.log === "json") {
@@ -167,18 +173,17 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   try {
     say(lines.join("\n"));
   } catch (error) {
-    console.error(`luxhub: ${error instanceof Error ? error.message : error}`); // it can serve all the same
+    console.error(`luxhub: ${error instanceof Error ? error.message : error}`); // the hub can serve without it
   }
 }
 
 const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
 
-/** Whether callers without the secret can read at a listener. */
 function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
   return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;
 }
 
-/** Whether a listener of A opens what users of B, which asks for the secret everywhere, take for closed. */
+/** Whether a listener of A shows without a secret what a listener of B protects with one. */
 function opensB(hub: Hub): boolean {
   return (
     hub.listeners.some((listener) => isOpen(hub, listener)) &&
@@ -186,7 +191,6 @@ function opensB(hub: Hub): boolean {
   );
 }
 
-/** What is open without the secret, and where. */
 function openLines(hub: Hub): string[] {
   const urls = hub.listeners
     .filter((listener) => isOpen(hub, listener))
@@ -206,7 +210,7 @@ function openLines(hub: Hub): string[] {
   ];
 }
 
-/** Three calls to paste into a shell, and one for another machine. */
+/** Returns three calls to paste into a shell, and one for another machine. */
 function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Secrets): string[] {
   const listener = listeners[0];
   if (!listener) return [];
@@ -243,13 +247,13 @@ function urlAt(host: string, port: number, tls: boolean): string {
 /** How many addresses of a machine are shown; a host of containers has many. */
 const SHOWN_ADDRESSES = 4;
 
-/** Where other machines find a listener: at this machine's addresses in its networks; nowhere, for one on the loopback. */
+/** The URLs at which other machines reach a listener: none for one on the loopback. */
 function urlsElsewhere({ host, port, tls }: OpenListener): string[] {
   if (!isEverywhere(host)) return isLoopback(host) ? [] : [urlAt(host, port, tls)];
   const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return own
     .filter(({ internal, family, address }) => {
-      const isLinkLocal = /^(?:169\.254\.|fe[89ab])/i.test(address); // works only with the name of an interface, or by chance
+      const isLinkLocal = /^(?:169\.254\.|fe[89ab])/i.test(address); // works only together with the name of an interface
       return !internal && !isLinkLocal && (family === "IPv4" || canonicalIp(host) === "::");
     })
     .toSorted((a, b) => Number(a.family !== "IPv4") - Number(b.family !== "IPv4"))
@@ -257,7 +261,7 @@ function urlsElsewhere({ host, port, tls }: OpenListener): string[] {
     .map(({ address }) => urlAt(address, port, tls));
 }
 
-/** However it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
+/** Whether the host is the wildcard address, however it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
 function isEverywhere(host: string): boolean {
   return ["0.0.0.0", "::"].includes(canonicalIp(host) ?? "");
 }

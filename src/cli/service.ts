@@ -1,9 +1,9 @@
 /**
- * `luxhub service`: the hub as a service of systemd. Installs the program, its user, a file for its settings and secrets,
- * and a hardened unit; prints the unit; removes the unit and leaves what the hub has stored.
+ * `luxhub service`: runs the hub as a systemd service. Installs the program, its user, a file for its settings and
+ * secrets, and a hardened unit; prints the unit; removes the unit and keeps the hub's data.
  *
- * Every step says what it did, and does nothing where it is done already. With DESTDIR, as packagers know it, the files
- * are written below that directory, and nothing else is changed.
+ * Every step is idempotent and prints what it did. With DESTDIR, the convention of packagers, it only writes the files,
+ * below that directory.
  */
 import {
   chmodSync,
@@ -32,13 +32,14 @@ const ENVIRONMENT = "/etc/luxhub/environment";
 const DATA = "/var/lib/luxhub";
 const USER = "luxhub";
 const NAME = "luxhub.service";
-/** There while systemd runs (sd_booted). */
+/** Exists while systemd runs (sd_booted(3)). */
 const SYSTEMD_RUNS = "/run/systemd/system";
 
 /**
  * A user of its own and not DynamicUser: `sudo -u luxhub luxhub doctor` and backup must be able to read the data
- * directory. MemoryDenyWriteExecute is left out because JavaScript is compiled while it runs. Netlink is how the program
- * finds the addresses of the machine. TimeoutStopSec: requests end within 4 s, and the chores end their step.
+ * directory. MemoryDenyWriteExecute is left out because JavaScript is compiled while it runs. AF_NETLINK lets the
+ * program find the addresses of the machine. TimeoutStopSec: requests end within 4 s, and a chore ends its current
+ * step.
  */
 const UNIT_TEXT = `[Unit]
 Description=luxhub, a hub for a fleet of AI worker nodes
@@ -96,8 +97,8 @@ SystemCallFilter=@chown
 WantedBy=multi-user.target
 `;
 
-const ENVIRONMENT_TEXT = `# Settings and secrets of the service luxhub, a NAME=value a line; luxhub serve --help lists them.
-# Then: systemctl restart luxhub
+const ENVIRONMENT_TEXT = `# Settings and secrets of the service luxhub, one NAME=value per line; luxhub serve --help lists them.
+# After a change: systemctl restart luxhub
 #LUXHUB_PORT=19104
 #LUXHUB_PRIVATE=true
 # Without these the hub makes its secrets at the first start and keeps them in ${DATA}.
@@ -112,9 +113,9 @@ export function serviceCommand(argv: readonly string[], env: Environment): numbe
   if (called === null) return sayAgain(SERVICE_HELP);
   if (called.form.name === "service print") return sayAgain(UNIT_TEXT.trimEnd());
   const root = env["DESTDIR"] || null;
-  if (root === null && process.platform !== "linux") throw new Error("services of systemd are only on Linux");
+  if (root === null && process.platform !== "linux") throw new Error("only Linux has systemd services");
   if (root === null && process.getuid?.() !== 0)
-    throw new Error(`${called.form.name} changes the system and needs root: call it with sudo`);
+    throw new Error(`${called.form.name} changes the system and needs root: run it with sudo`);
   const service = new Service(root);
   return called.form.name === "service install" ? service.install() : service.remove();
 }
@@ -134,7 +135,7 @@ class Service {
     const unit = this.#write(UNIT, Buffer.from(UNIT_TEXT), 0o644);
     if (this.#root !== null) return 0;
     if (!existsSync(SYSTEMD_RUNS)) {
-      say(`systemd does not run here: where it does, start the hub with systemctl enable --now ${NAME}`);
+      say(`systemd does not run here; where it runs, start the hub with systemctl enable --now ${NAME}`);
       return 0;
     }
     run("systemctl", "daemon-reload");
@@ -165,7 +166,7 @@ class Service {
     return this.#root === null ? path : join(this.#root, path);
   }
 
-  /** Copies this executable, unless it is the one in place. Answers whether it did. */
+  /** Copies this executable, unless the installed one is the same. Returns whether it did. */
   #installProgram(): boolean {
     if (!Bun.main.startsWith("/$bunfs/"))
       throw new Error(
@@ -174,7 +175,7 @@ class Service {
     return this.#write(PROGRAM, readFileSync(process.execPath), 0o755);
   }
 
-  /** Writes a file that must be as it is here, whole or not at all. Answers whether it was another before. */
+  /** Writes a file atomically, unless it is the same already. Returns whether it did. */
   #write(name: string, bytes: Buffer, mode: number): boolean {
     const path = this.#at(name);
     try {
@@ -192,7 +193,7 @@ class Service {
       } finally {
         closeSync(file);
       }
-      chmodSync(unfinished, mode); // whatever the umask is
+      chmodSync(unfinished, mode); // independent of the umask
       renameSync(unfinished, path);
     } catch (error) {
       throw new Error(`cannot write ${path}: ${reasonOf(error)}`, { cause: error });
@@ -201,7 +202,7 @@ class Service {
     return true;
   }
 
-  /** A file that is the operator's: written once, and then only closed to others. */
+  /** Writes a file for the operator to edit. An existing one keeps its content, and only gets the mode. */
   #addFile(name: string, text: string, mode: number): void {
     const path = this.#at(name);
     if (!existsSync(path)) return void this.#write(name, Buffer.from(text), mode);

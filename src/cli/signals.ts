@@ -1,14 +1,14 @@
-/** The signals that ask the program to end, and what stands for one under npx. */
+/** The signals that ask the program to end, and their substitute under npx. */
 import { existsSync, readFileSync } from "node:fs";
 
 type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
 
-/** SIGHUP is one of them, for a terminal that is closed; but not under nohup, which ignores it and must be left to. */
+/** SIGHUP, which a closed terminal sends, is included unless it is ignored, as under nohup. */
 export function endingSignals(): readonly EndingSignal[] {
   return isHangupIgnored() ? ["SIGTERM", "SIGINT"] : ["SIGTERM", "SIGINT", "SIGHUP"];
 }
 
-/** SIGHUP is the first bit of the mask. On a system that does not show it, we leave SIGHUP alone. */
+/** SIGHUP is the first bit of the mask. On a system that does not show the mask, we leave SIGHUP alone. */
 function isHangupIgnored(): boolean {
   try {
     const [, mask] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
@@ -21,8 +21,8 @@ function isHangupIgnored(): boolean {
 const STARTER_CHECK_MS = 1_000;
 
 /**
- * npx starts a program below a shell that dies of SIGTERM without passing it on: the end of that shell is our signal.
- * `end` is called once. Linux only, by /proc.
+ * Calls `end` once, when npx ends. npx starts a program as the child of a shell that dies of SIGTERM without passing it
+ * on, so we watch that shell. Linux only, by /proc.
  */
 export function whenNpxEnds(end: () => void): void {
   const shell = shellOfNpx();
@@ -35,7 +35,7 @@ export function whenNpxEnds(end: () => void): void {
   timer.unref();
 }
 
-/** The child of npx above us; null if there is no npx, or we are that child. `bun start` may stand in between. */
+/** The process id of npx's child if that is our ancestor, else null. `bun start` may run in between. */
 function shellOfNpx(): string | null {
   try {
     let below = "self";

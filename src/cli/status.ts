@@ -1,4 +1,4 @@
-/** `luxhub status`: the health of the hub, and counts. */
+/** `luxhub status`: prints the health of the hub, and counts. */
 import { EXIT } from "./exit-codes.ts";
 import { type Environment, recordOf, runRemote } from "./remote.ts";
 import { printJson, printRecord, spanText } from "./table.ts";

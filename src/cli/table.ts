@@ -1,6 +1,6 @@
 /**
- * What commands print on standard output: tables and records for people, JSON for programs. What came from others is
- * stripped of control characters before a person sees it: it must not reach the terminal as commands.
+ * Prints on standard output: tables and records for people, JSON for programs. Control characters in texts from others
+ * are replaced, because a terminal would obey them.
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { isReaderGone, say } from "./usage.ts";
@@ -10,7 +10,7 @@ export class ReaderGone extends Error {
   override readonly name = "ReaderGone";
 }
 
-/** Prints what was only read. @throws {ReaderGone} */
+/** Prints data that can be read again. @throws {ReaderGone} */
 export function print(text: string): void {
   try {
     say(text);
@@ -24,12 +24,11 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** One line of JSON: NDJSON. */
 export function printJsonLine(value: unknown): void {
   print(JSON.stringify(value));
 }
 
-/** A JSON list, printed as its rows come. */
+/** Prints a JSON list, each row as it arrives. */
 export async function printJsonList(rows: AsyncIterable<unknown>): Promise<void> {
   let isFirst = true;
   for await (const row of rows) {
@@ -41,7 +40,7 @@ export async function printJsonList(rows: AsyncIterable<unknown>): Promise<void>
 
 export type Cell = string | number | null | undefined;
 
-/** A table with a head. On a terminal its lines are cut to the width. */
+/** Prints a table with a head. On a terminal its lines are cut to the width. */
 export function printTable(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
   print(tableOf(head, rows).join("\n"));
 }
@@ -60,7 +59,7 @@ export function tableOf(head: readonly string[], rows: readonly (readonly Cell[]
   return [bold(lines[0] ?? ""), ...lines.slice(1)];
 }
 
-/** Name and value, a line each; a value of several lines stands below its name. */
+/** Prints name and value, one line each; a value of several lines goes below its name. */
 export function printRecord(record: object): void {
   const rows = Object.entries(record).map(([name, value]) => [name, wordOf(value)] as const);
   const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2;
@@ -75,7 +74,7 @@ export function printRecord(record: object): void {
   );
 }
 
-/** Without control characters; line feeds and tabs stay. */
+/** Replaces control characters, except line feeds and tabs. */
 export function plain(text: string): string {
   return text.replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
 }
@@ -84,7 +83,7 @@ export function bold(text: string): string {
   return hasColour() && text !== "" ? `\x1b[1m${text}\x1b[22m` : text;
 }
 
-/** How long ago, in one or two units: "3m", "2h5m". */
+/** The time since `time` in one or two units: "3m", "2h5m". */
 export function ageOf(time: string): string {
   return spanText(systemClock().now() - Date.parse(time));
 }
@@ -102,14 +101,14 @@ export function spanText(ms: number): string {
   return m > 0 ? `${m}m` : `${s}s`;
 }
 
-/** In local time, to the second. */
+/** Formats a time as local time, to the second. */
 export function timeText(time: string): string {
   const at = new Date(time);
   const local = isoTime(at.getTime() - at.getTimezoneOffset() * 60_000);
   return `${local.slice(0, 10)} ${local.slice(11, 19)}`;
 }
 
-/** Where it is a terminal, and not where NO_COLOR asks for none (no-color.org). */
+/** True on a terminal, unless NO_COLOR is set (no-color.org). */
 function hasColour(): boolean {
   return process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
@@ -134,7 +133,7 @@ function wordOf(value: unknown): string {
   );
 }
 
-/** Cut to the width of the terminal; whole where standard output is none. */
+/** Cuts a line to the width of the terminal, if standard output is one. */
 export function fit(line: string): string {
   const width = process.stdout.isTTY === true ? process.stdout.columns : 0;
   return !width || Bun.stringWidth(line) <= width ? line : Bun.sliceAnsi(line, 0, width, { ellipsis: "…" });

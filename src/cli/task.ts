@@ -1,4 +1,4 @@
-/** `luxhub task …`: creates, lists, waits for and moves tasks. */
+/** `luxhub task …`: creates, lists, changes and waits for tasks. */
 import { readFileSync } from "node:fs";
 import type { RequestOf, Task } from "../client/luxhub.ts";
 import { reasonOf } from "../lib/reason.ts";
@@ -70,7 +70,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     }),
 };
 
-/** What the API takes, and the numbers that tables show. */
+/** The words of the API, and the numbers that tables show. */
 const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
 
 function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
@@ -155,12 +155,12 @@ function show(task: Task, json: boolean): number {
   return EXIT.OK;
 }
 
-/** Longer than any wait; the client asks in parts. */
+/** Longer than any wait. The client splits it into several calls. */
 const FOR_EVER_S = 10 * 365 * 86_400;
 
 async function wait({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
   const seconds = values.seconds("timeout");
-  // A hub that restarts is waited for as well: the first answer says that it and the task are there.
+  // This first call fails if the hub or the task does not exist; the next one would wait for a hub that is away.
   const now = await hub.tasks.get({ task_id: taskId });
   const isOver = now.task.status === "completed" || now.task.status === "failed";
   const { task } = isOver
@@ -205,7 +205,7 @@ function textOf(file: string): string {
   }
 }
 
-/** The hub checks the fields that it must have. @throws {UsageError} */
+/** Parses a result, whose fields the hub checks. @throws {UsageError} */
 function resultIn(text: string, file: string): RequestOf<"task/complete">["result"] {
   const must = "must be a JSON object with problem, improvement and lesson";
   let value: unknown;
@@ -219,7 +219,7 @@ function resultIn(text: string, file: string): RequestOf<"task/complete">["resul
   return value as RequestOf<"task/complete">["result"];
 }
 
-/** Changes each task, and prints what became of it: with --json the record, a line each. */
+/** Changes each task, and prints a line with its new status, or with --json its record. */
 function change(
   { words, json }: Remote,
   act: (taskId: string) => Promise<{ readonly task: Task }>,

@@ -1,4 +1,4 @@
-/** The help texts that are written by hand, and how text goes to standard output. help.ts makes the others. */
+/** The help texts that are written by hand (help.ts makes the others), and printing to standard output. */
 import { writeSync } from "node:fs";
 import { SETTING_ROWS, type SettingRow } from "../config.ts";
 import { codeOf } from "../lib/reason.ts";
@@ -13,23 +13,23 @@ export const SERVE_HELP = `luxhub serve [flags]: start the hub
 ${settingLines(SETTING_ROWS)}
 
 Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
-(max_file). What is repeatable also takes several with commas, and in luxhub.toml a list. Flags win
-over the environment, the environment over luxhub.toml.
+(max_file). A repeatable flag also takes a list with commas, and in luxhub.toml a list. Flags win over
+the environment, the environment over luxhub.toml.
 
-LUXHUB_DATABASE rather than --database: what stands on the command line can be read by everyone on
-the machine, and the address holds a password.
+Prefer LUXHUB_DATABASE to --database: everyone on the machine can read a command line, and the URL
+holds a password.
 
-LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them they are kept in the data
-directory, where the first start makes them.`;
+LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them the first start makes secrets and
+stores them in the data directory.`;
 
 export const KEYS_HELP = `luxhub keys: who may speak to the hub; a new key is valid at once, other changes within a second
 
-  luxhub keys list                   the keys, without their secrets
+  luxhub keys list [--json]          the keys, without their secrets
   luxhub keys add ID [flags]         makes a key with a name of your choice; its secret is all that is
                                      printed on standard output, once
       --variant A|B                  answered in this variant on any listener
       --node NODE_ID                 acts for this node only
-      --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d
+      --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d
       --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), and no
                                      message contents; admin (also --admin) is for X-Admin-Key
   luxhub keys pin ID A|B|none        pins a key to a variant, or frees it
@@ -44,29 +44,29 @@ downtime: add a key, give it to the nodes, then revoke primary.`;
 
 const DATA_LINE = "  --data DIR   the data directory (LUXHUB_DATA; ./luxhub-data)";
 
-export const BACKUP_HELP = `luxhub backup FILE: put the whole hub into one file, while it runs or not
+export const BACKUP_HELP = `luxhub backup FILE: back the whole hub up into one file, also while it runs
 
 ${DATA_LINE}
 
-FILE is a tar archive of the database, the files and the secrets, all as of one moment, readable by
-its owner only. It must not exist yet, and cannot be a stream; it has a temporary name until it is
-whole. It takes room for the files and twice the database. Secrets that the hub has from its
-environment are not in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as
+FILE is a tar archive of the database, the files and the secrets, all as of one moment, which only
+its owner can read. It must not exist yet, and cannot be a stream; it has a temporary name until it
+is complete. The disk needs room for the files and twice the database. Secrets that the hub gets
+from its environment are not in it. Back up a hub on PostgreSQL with PostgreSQL's own tools, such as
 pg_dump.`;
 
 export const RESTORE_HELP = `luxhub restore FILE: restore a backup
 
 ${DATA_LINE}
 
-The directory must be empty, or not there. Everything is checked against its checksum before it is
-moved into place; then start the hub on the directory.`;
+The directory must be empty, or must not exist. All checksums are verified before anything is moved
+into place. Then start the hub on the directory.`;
 
-export const DOCTOR_HELP = `luxhub doctor: check everything in the data directory, while the hub runs or not
+export const DOCTOR_HELP = `luxhub doctor: check everything in the data directory, also while the hub runs
 
 ${DATA_LINE}
 
-Checks the database whole, the ledger and all totals against their rows, the bytes of every file
-against its checksum, the clock, the free space, the version of SQLite, and the secrets and who may
+Checks the whole database, the ledger and all totals against their rows, the bytes of every file
+against its checksum, the clock, the free space, the version of SQLite, the secrets, and who may
 write and read them. It changes nothing.
 Exit code 0: all is well. 1: a problem was found.`;
 
@@ -78,26 +78,26 @@ export const MOVE_HELP = `luxhub move: move a stopped hub from SQLite into Postg
 
 ${DATA_LINE}
 
-Instead of postgres you can give an address, as postgres://USER:PASSWORD@HOST/NAME; but everyone on
-the machine can read a command line.
+Instead of postgres you can give a URL, postgres://USER:PASSWORD@HOST/NAME; but everyone on the
+machine can read a command line.
 
 All rows and the bytes of all files are copied and compared. No hub may run on either side. The
-target must be empty: nothing is overwritten, nothing is merged. The source is not changed. When a
-move breaks off, no hub starts on the target: run the same command again. The secrets stay in
+target must be empty: nothing is overwritten, nothing is merged. The source is not changed. After
+an interrupted move no hub starts on the target: run the same command again. The secrets stay in
 the data directory, which a hub on PostgreSQL has too.`;
 
-export const SERVICE_HELP = `luxhub service: run the hub as a service of systemd
+export const SERVICE_HELP = `luxhub service: run the hub as a systemd service
 
   luxhub service install   installs the program, its user and the unit, and starts it; needs root
   luxhub service print     prints the unit
-  luxhub service remove    ends the service and removes the unit; leaves the data; needs root
+  luxhub service remove    stops the service and removes the unit; keeps the data; needs root
 
 The program goes to /usr/local/bin/luxhub, the data to /var/lib/luxhub. /etc/luxhub/environment, which
 only root can read, has settings and secrets (LUXHUB_PORT=8080 …); install never overwrites it.
 Installing again updates the program and restarts it.
 
 With the environment variable DESTDIR the files are written below that directory, and nothing else is
-done: neither a user nor a service.`;
+changed: it adds no user and starts no service.`;
 
 export const OPENAPI_HELP = `luxhub openapi: print the API as an OpenAPI 3.1 document in JSON; no hub needs to run
 
@@ -106,9 +106,9 @@ export const OPENAPI_HELP = `luxhub openapi: print the API as an OpenAPI 3.1 doc
 A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`;
 
 /**
- * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be
- * lost without a word.
- * @throws {Error} one line when the standard output does not take it
+ * Prints to standard output and returns exit code 0. Does not use console, which ignores a failed write: a new secret
+ * would be lost unnoticed.
+ * @throws {Error} one line, when standard output cannot be written
  */
 export function say(text: string): number {
   const bytes = new TextEncoder().encode(`${text}\n`);
@@ -116,7 +116,7 @@ export function say(text: string): number {
   return 0;
 }
 
-/** Prints a text that can be printed again, and answers exit code 0 also when its reader has gone (`| head -1`). */
+/** Prints a text that can be printed again. Returns exit code 0 even when nobody reads it any more (`| head -1`). */
 export function sayAgain(text: string): number {
   try {
     return say(text);
@@ -126,7 +126,7 @@ export function sayAgain(text: string): number {
   }
 }
 
-/** Whether say failed because nobody reads standard output any more. */
+/** Whether say() failed because nobody reads standard output any more. */
 export function isReaderGone(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === "EPIPE";
 }

@@ -1,10 +1,13 @@
-/** The values of flags: numbers, times, words from a list. Each is refused in one line that says what it must be. */
+/**
+ * Parses the values of flags: numbers, times, words from a list. An invalid one is refused in one line that says what
+ * is valid.
+ */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { commandNamed } from "./commands.ts";
 
-/** What is read of one command's arguments. */
+/** The values of one command's flags. If a flag is missing, its value is undefined, or an empty list. */
 export class Values {
   readonly #args: Arguments;
   readonly #command: string;
@@ -26,7 +29,7 @@ export class Values {
     return this.#args.flags[flag] ?? [];
   }
 
-  /** @throws {UsageError} when it is missing */
+  /** Returns the value of a required flag. @throws {UsageError} when it is missing */
   needed(flag: string): string {
     const text = this.text(flag);
     if (text !== undefined) return text;
@@ -48,23 +51,22 @@ export class Values {
     throw this.#refusal(flag, text, "a number");
   }
 
-  /** A span of time in seconds. */
   seconds(flag: string): number | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;
     const ms = spanOf(text);
     if (ms !== null) return ms / SECOND_MS;
-    throw this.#refusal(flag, text, "a time as 500ms, 10s, 5m, 2h or 1d");
+    throw this.#refusal(flag, text, "a time such as 500ms, 10s, 5m, 2h or 1d");
   }
 
-  /** A moment in ISO 8601: as it is given, or a span from now. */
+  /** Returns a time in ISO 8601, given as such or as a duration from now. */
   moment(flag: string): string | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;
     const ms = spanOf(text);
     const at = ms === null ? Date.parse(text) : systemClock().now() + ms;
     if (Number.isFinite(at) && (ms !== null || /^\d{4}-\d\d-\d\d/.test(text))) return isoTime(at);
-    throw this.#refusal(flag, text, "a time from now, as 2h, or 2030-01-31T12:00:00Z");
+    throw this.#refusal(flag, text, "a time from now, such as 2h, or 2030-01-31T12:00:00Z");
   }
 
   choice<const W extends string>(flag: string, words: readonly W[]): W | undefined {
@@ -100,7 +102,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: DAY_MS,
 };
 
-/** Milliseconds of 10s, 1.5h, or a plain number of seconds; null for anything else. */
+/** Parses a duration (10s, 1.5h, a plain number of seconds) into milliseconds; null for anything else. */
 function spanOf(text: string): number | null {
   const [, amount, unit = ""] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? [];
   return amount === undefined ? null : Number(amount) * (UNIT_MS[unit] ?? Number.NaN);

@@ -1,8 +1,8 @@
 /**
- * One worker process per node on this machine: a file lock, and the id of the run that holds it, by which a successor
- * finds and ends what a killed worker left running.
+ * Allows one worker process per node on this machine: a file lock, and the id of the run that holds it. By this id the
+ * next worker finds and ends the processes that a killed worker left running.
  *
- * A worker on another machine is not seen here: the epochs of the tasks show it (src/client/worker.ts).
+ * It does not see a worker on another machine, which the epochs of the tasks reveal (src/client/worker.ts).
  */
 import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { type Lock, takeLock } from "../store/sqlite/file-lock.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type WorkerLock = {
-  /** For the environment of every command: a process that has it was started by this worker. */
+  /** Environment variables for every command, so that its processes can be recognised. */
   readonly mark: Environment;
   /** How many processes of a killed worker were ended. */
   readonly endedProcesses: number;
@@ -22,7 +22,7 @@ export type WorkerLock = {
 
 const MARK = "LUXHUB_WORKER_RUN";
 
-/** Takes the lock of a node of a hub. When it is taken: the id of the process that has it, "" if unknown. */
+/** Takes the lock of a node of a hub. If it is held, returns the id of the process that holds it, "" if unknown. */
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
   const dir = makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
   const file = join(dir, "running");
@@ -42,7 +42,10 @@ export function takeWorkerLock(url: string, nodeId: string, env: Environment): W
   };
 }
 
-/** In the user's state directory (XDG Base Directory), else, for users without a home, in the temporary one. */
+/**
+ * Creates a directory below the user's state directory (XDG Base Directory) or, for a user without a home, below the
+ * temporary one.
+ */
 function makeStateDir(name: string, { XDG_STATE_HOME: given = "" }: Environment): string {
   try {
     const state = isAbsolute(given) ? given : join(homedir(), ".local", "state");
@@ -52,7 +55,7 @@ function makeStateDir(name: string, { XDG_STATE_HOME: given = "" }: Environment)
   }
 }
 
-/** @throws {Error} when it cannot be made, or is another user's */
+/** Creates a directory. @throws {Error} when that fails, or `parent` belongs to another user */
 function makeOwnDir(parent: string, name: string): string {
   mkdirSync(parent, { recursive: true, mode: 0o700 });
   const { uid } = lstatSync(parent);
@@ -63,13 +66,13 @@ function makeOwnDir(parent: string, name: string): string {
   return dir;
 }
 
-/** A process that is about to end may start another one: looked for again until none is found. */
-const LOOKS_MAX = 10;
+/** A process that is about to end may start another one, so the search is repeated until it finds none. */
+const SEARCHES_MAX = 10;
 
-/** Kills all processes with an entry in their environment. Linux only, by /proc. */
+/** Kills all processes with this entry in their environment, and returns how many. Linux only, by /proc. */
 function endProcesses(entry: string): number {
   const ended = new Set<string>();
-  for (let look = 0; look < LOOKS_MAX; look++) {
+  for (let search = 0; search < SEARCHES_MAX; search++) {
     const found = allPids().filter((pid) => readIfThere(`/proc/${pid}/environ`).split("\0").includes(entry));
     if (found.length === 0) break;
     for (const pid of found) {
@@ -84,7 +87,7 @@ function endProcesses(entry: string): number {
   return ended.size;
 }
 
-/** The ids of all processes; none on a system without /proc. */
+/** Returns the ids of all processes; none on a system without /proc. */
 export function allPids(): readonly string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -93,7 +96,7 @@ export function allPids(): readonly string[] {
   }
 }
 
-/** "" for a file that is not there, or is another user's. */
+/** Returns the text of a file; "" if it cannot be read. */
 export function readIfThere(path: string): string {
   try {
     return readFileSync(path, "utf8");

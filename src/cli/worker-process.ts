@@ -1,6 +1,6 @@
 /**
- * One run of a worker's command: a process group of its own, its input, its bounded output, its deadline and its end.
- * Whatever the command leaves running in its group ends with it. Must not: know what a task is.
+ * Runs a worker's command once: in a process group of its own, with its input, a bounded output and a time limit.
+ * Processes that the command leaves running in its group end with it. Must not: know what a task is.
  */
 import { systemClock } from "../lib/clock.ts";
 import { allPids, readIfThere } from "./worker-lock.ts";
@@ -11,11 +11,10 @@ export type RunOptions = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly input: string;
   readonly timeoutMs: number | null;
-  /** From SIGTERM to SIGKILL. */
+  /** The time from SIGTERM to SIGKILL. */
   readonly graceMs: number;
-  /** Ends it. */
+  /** Ends the command when it aborts. */
   readonly signal: AbortSignal;
-  /** Gets each line of standard error. */
   readonly onErrorLine: (line: string) => void;
 };
 
@@ -25,26 +24,24 @@ export type Run = {
   /** The name of that signal. */
   readonly endedBy: string | null;
   readonly isTimedOut: boolean;
-  /** The first bytes of standard output; what came after OUTPUT_KEPT_BYTES is only counted. */
+  /** The first OUTPUT_KEPT_BYTES of standard output; the rest is only counted. */
   readonly output: Uint8Array<ArrayBuffer>;
   readonly outputBytes: number;
-  /** The last lines of standard error. */
   readonly lastLines: string;
   readonly ms: number;
 };
 
-/** How much of standard output is kept in memory. */
 export const OUTPUT_KEPT_BYTES = 16 * 1024 * 1024;
 const LINE_MAX_CHARS = 2_000;
 const LAST_LINES = 20;
-/** As long as the error of a task may be, less what is written before it. */
+/** The limit on the error of a task, less the text that is put before it. */
 const LAST_LINES_MAX_CHARS = 3_800;
 /** How long to read on when a process outside of the group still holds the output open. */
 const DRAIN_MS = 1_000;
-const LOOK_MS = 10;
-const LOOK_MAX_MS = 200;
+const POLL_MS = 10;
+const POLL_MAX_MS = 200;
 
-/** @throws {Error} when the command cannot be started */
+/** Runs the command to its end. @throws {Error} when it cannot be started */
 export async function runCommand(command: readonly string[], options: RunOptions): Promise<Run> {
   const clock = systemClock();
   const startedAt = clock.steady();
@@ -94,12 +91,12 @@ export async function runCommand(command: readonly string[], options: RunOptions
   };
 }
 
-/** Asks a process group to end, and kills what has not ended after the grace. */
+/** Asks a process group to end, and kills the processes that have not ended after the grace. */
 async function endGroup(group: number, graceMs: number): Promise<void> {
   const clock = systemClock();
   const startedAt = clock.steady();
   killGroup(group, "SIGTERM");
-  for (let pause = LOOK_MS; isGroupRunning(group); pause = Math.min(2 * pause, LOOK_MAX_MS)) {
+  for (let pause = POLL_MS; isGroupRunning(group); pause = Math.min(2 * pause, POLL_MAX_MS)) {
     const leftMs = startedAt + graceMs - clock.steady();
     if (leftMs <= 0) {
       killGroup(group, "SIGKILL");
@@ -109,7 +106,7 @@ async function endGroup(group: number, graceMs: number): Promise<void> {
   }
 }
 
-/** Sends a signal to a process group; 0 only asks whether it is there. False if it is not. */
+/** Sends a signal to a process group; 0 only checks whether it exists. Returns false if it does not. */
 function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-group, signal);
@@ -118,7 +115,10 @@ function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Whether a process of the group runs. Where nobody waits for orphans, as in many containers, dead ones stay in it. */
+/**
+ * Whether a process of the group runs. Zombies do not count: where no process reaps orphans, as in many containers,
+ * they stay in the group.
+ */
 function isGroupRunning(group: number): boolean {
   if (!killGroup(group, 0)) return false;
   const pids = allPids();
@@ -135,7 +135,7 @@ function isGroupRunning(group: number): boolean {
 
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };
 
-/** Never rejects: what cannot be read is the end. */
+/** Reads to the end, or to the first error. Never rejects. */
 async function readAll(reader: Reader, take: (bytes: Uint8Array) => void): Promise<void> {
   try {
     for (;;) {
@@ -163,12 +163,12 @@ class Output {
   }
 }
 
-/** Passes lines on as they come, and keeps the last ones. */
+/** Passes lines on as they arrive, and keeps the last ones. */
 class LastLines {
   readonly #decoder = new TextDecoder();
   readonly #onLine: (line: string) => void;
   readonly #last: string[] = [];
-  /** The line that has no end yet. */
+  /** The beginning of an unfinished line. */
   #rest = "";
 
   constructor(onLine: (line: string) => void) {

@@ -1,7 +1,7 @@
 /**
- * What `luxhub worker` does with one task: fetches its files, runs the command, uploads what it made, and turns the exit
- * code and the output into a result or an error. Must not: speak to the hub about the task itself; the typed client's
- * worker does.
+ * Does one task of `luxhub worker`: fetches its files, runs the command, uploads the command's files, and turns the
+ * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
+ * does.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -17,9 +17,9 @@ export type TaskOptions = {
   readonly hub: LuxHub;
   readonly nodeId: string;
   readonly command: readonly string[];
-  /** The environment of the command, without what is about the task. */
+  /** The environment of the command, without the variables of the task. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where each task gets a directory; null: the command runs in the current one, and no files are transferred. */
+  /** The parent of each task's directory; null: the command runs in the current one, and no files are transferred. */
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
   readonly graceMs: number;
@@ -33,13 +33,16 @@ export class CommandMissing extends Error {
 
 /** sysexits(3): the input data is wrong, so a retry is useless. All other codes, EX_TEMPFAIL (75) too, are retried. */
 const EX_DATAERR = 65;
-/** While the hub is away the worker waits for it. */
+/** The worker waits for an unavailable hub, however long. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const PAUSE_MS = 1_000;
 const TASK_DIR = "task-";
 const OUT = "out";
 
-/** @throws {FatalError} it failed for good @throws {Error} it failed, or the reason of the signal */
+/**
+ * Does a task.
+ * @throws {FatalError} when it failed for good; {Error} when the attempt failed; the signal's reason when it aborted
+ */
 export async function doTask(
   task: Task,
   epoch: number,
@@ -59,7 +62,7 @@ export async function doTask(
   }
 }
 
-/** Removes what a killed worker left in its directory. */
+/** Removes the directories of tasks that a killed worker left. */
 export function cleanWorkDir(dir: string, log: Log): void {
   for (const name of readdirSync(dir)) if (name.startsWith(TASK_DIR)) removeDir(join(dir, name), log);
 }
@@ -103,7 +106,10 @@ async function start(
   }
 }
 
-/** The last lines of standard error are the error; what the exit code does not say stands before them. */
+/**
+ * Throws the error of a failed run: the last lines of standard error, preceded by the timeout or the signal that ended
+ * it.
+ */
 function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeoutMs: number | null): void {
   if (exitCode === 0 && !isTimedOut) return;
   const reason = isTimedOut
@@ -118,12 +124,12 @@ function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeou
 
 // ---- Files
 
-/** Into the directory itself, under their names. */
+/** Downloads the task's files into the directory, under their names. */
 async function fetchFiles({ files }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
   mkdirSync(join(dir, OUT));
   const taken = new Set([OUT]);
   for (const fileId of files) {
-    if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is no file name`);
+    if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
     for (;;) {
       try {
         const name = await fetchFile(fileId, dir, taken, signal, hub);
@@ -132,13 +138,13 @@ async function fetchFiles({ files }: Task, dir: string, signal: AbortSignal, hub
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof HubUnreachable)) throw error;
-        await Bun.sleep(PAUSE_MS); // it broke off
+        await Bun.sleep(PAUSE_MS); // the connection broke
       }
     }
   }
 }
 
-/** @returns its name @throws {HubUnreachable} the bytes broke off */
+/** Downloads a file and returns its name. @throws {HubUnreachable} when bytes are missing */
 async function fetchFile(
   fileId: string,
   dir: string,
@@ -158,10 +164,10 @@ async function fetchFile(
   return name;
 }
 
-/** Of most file systems. */
+/** The limit of most file systems. */
 const NAME_MAX_BYTES = 255;
 
-/** All regular files below a directory. The hub keeps no paths: a directory's name is put before that of its file. */
+/** Uploads all files below a directory. The hub stores no paths: a directory's name is put before its files'. */
 async function uploadFiles(
   task: Task,
   out: string,
@@ -194,7 +200,9 @@ async function upload(
 
 // ---- The result
 
-/** The object that the command printed, or its text as `output`. What is too large for a result becomes a file. */
+/**
+ * The object that the command printed, or its text as `output`. Uploads an output that is too large as a file.
+ */
 async function resultOf(
   task: Task,
   run: Run,
@@ -217,19 +225,19 @@ async function resultOf(
   if (isWhole && isTextFitting && bytesOf(extra) <= RESULT_EXTRA_MAX_BYTES) return { ...texts, ...extra };
   const [name, type] = object ? ["output.json", "application/json"] : ["output.txt", "text/plain"];
   const file = await upload(run.output, name, type, task, signal, options);
-  const missing = isWhole ? "" : `, less what came after ${OUTPUT_KEPT_BYTES} bytes`;
+  const missing = isWhole ? "" : ` up to byte ${OUTPUT_KEPT_BYTES}`;
   return {
     problem: cut(problem, RESULT_TEXT_MAX_BYTES),
     improvement: cut(improvement, RESULT_TEXT_MAX_BYTES),
     lesson: cut(lesson, RESULT_TEXT_MAX_BYTES),
-    // An object that is too large is not cut: half of one says nothing.
+    // An object that is too large is not cut: a part of it is not JSON.
     ...(object === null && { output: cut(text, RESULT_EXTRA_MAX_BYTES - NOTE_BYTES) }),
     output_file: file,
     output_note: `The output has ${run.outputBytes} bytes, too many for a result: file ${file} has them${missing}.`,
   };
 }
 
-/** Null for what is not a JSON object with the three texts. */
+/** Parses a JSON object with the three texts; null for anything else. */
 function resultIn(text: string): TaskResult | null {
   let value: unknown;
   try {
@@ -255,15 +263,15 @@ function firstLineOf(text: string): string {
   return line.length > FIRST_LINE_MAX_CHARS ? `${line.slice(0, FIRST_LINE_MAX_CHARS).toWellFormed()}…` : line;
 }
 
-/** Room for the two keys beside a cut output. */
+/** Room for output_file and output_note next to a cut output. */
 const NOTE_BYTES = 1_024;
 
-/** As JSON, which may be longer than the text. */
+/** The size as JSON, which may be longer than the text. */
 function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** The beginning of a text that has at most so many bytes as JSON. */
+/** Cuts a text so that it has at most `maxBytes` bytes as JSON. */
 function cut(text: string, maxBytes: number): string {
   let end = maxBytes;
   for (;;) {

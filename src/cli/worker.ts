@@ -1,6 +1,6 @@
 /**
  * `luxhub worker`: does the tasks of a hub by running a command for each. The typed client's worker takes and reports
- * them; this file has the command line, the signals, the log and the exit code.
+ * the tasks; this file adds the command line, the signals, the log and the exit code.
  */
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -19,7 +19,7 @@ import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker
 
 const NAME = "worker";
 const GRACE_S = 10;
-/** For the transfer of files to notice that they are no longer wanted, after the grace of the command. */
+/** Added to the grace of the command, so that a transfer of files can end too. */
 const GRACE_MORE_MS = 5_000;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 200;
@@ -44,7 +44,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   );
   const colour = isatty(STANDARD_ERROR) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const log = openLog({ format, level: "info", colour }, systemClock().now, output.write);
-  const hub = new LuxHub({ url, secret, ...hubNews(log) });
+  const hub = new LuxHub({ url, secret, ...connectionLog(log) });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));
@@ -59,12 +59,12 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   }
   try {
     if (lock.endedProcesses > 0)
-      log.warn("ended what a killed worker left running", { processes: lock.endedProcesses });
+      log.warn("ended the processes that a killed worker left running", { processes: lock.endedProcesses });
     const options: TaskOptions = {
       hub,
       nodeId,
       command,
-      // Without the worker's own settings: a secret among them would reach whatever a task makes the command run.
+      // Without the worker's own settings: a task might make the command run a program that reads a secret among them.
       env: {
         ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"))),
         LUXHUB_URL: url,
@@ -120,20 +120,23 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   }
 }
 
-/** The program with its path, so that it is found from any directory. @throws {UsageError} when there is none */
+/**
+ * The command with the path of its program, so that it runs from any directory.
+ * @throws {UsageError} when there is no such program
+ */
 function commandOf([word = "", ...more]: readonly string[], env: Environment): readonly string[] {
   const path = Bun.which(word, { PATH: env["PATH"] ?? "" });
   if (path === null) throw new UsageError(`there is no program ${JSON.stringify(word)}`, NAME);
   return [resolve(path), ...more];
 }
 
-/** Each node has a directory of its own there, because several workers may share one --workdir. */
+/** Creates the node's directory below --workdir, which several workers may share. */
 function makeWorkDir(values: Values, nodeId: string, log: Log): string | null {
   const given = values.text("workdir");
   if (given === undefined) return null;
   const dir = join(resolve(given), `node-${nodeId}`);
   if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
-    throw new UsageError(`${JSON.stringify(nodeId)} is no node id`, NAME);
+    throw new UsageError(`${JSON.stringify(nodeId)} is not a valid node id`, NAME);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   cleanWorkDir(dir, log);
   return dir;
@@ -144,7 +147,7 @@ function msOf(values: Values, flag: string): number | null {
   return seconds === undefined ? null : seconds * 1_000;
 }
 
-/** The first signal stops the worker in order, a second one gives back what runs. */
+/** The first signal stops the worker in order; a second one ends the commands and gives their tasks back. */
 class Signals {
   readonly stop = new AbortController();
   readonly release = new AbortController();
@@ -158,7 +161,7 @@ class Signals {
     whenNpxEnds(this.#onSignal);
   }
 
-  /** They end the process again. */
+  /** Removes the handlers, so that a signal ends the process again. */
   ignore(): void {
     for (const signal of endingSignals()) process.off(signal, this.#onSignal);
   }
@@ -171,8 +174,8 @@ class Signals {
   }
 }
 
-/** Logs once that the hub is away, and once that it answers again. */
-function hubNews(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
+/** Logs once that the hub does not answer, and once that it answers again. */
+function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
   let isAway = false;
   return {
     onRetry: (fault) => {
@@ -190,7 +193,10 @@ function hubNews(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch
   };
 }
 
-/** A worker on another machine loses its tasks to this one; it may also be the same one before a crash. */
+/**
+ * Warns when the node is online: this worker takes over its tasks, from a worker on another machine or from a crashed
+ * one.
+ */
 async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log: Log): Promise<void> {
   try {
     const { node } = await hub.nodes.get({ node_id: nodeId }, { signal, retry: { forMs: 0 } });
@@ -199,7 +205,7 @@ async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log
         `${nodeId} is online already: its tasks are taken over, from a worker that crashed or still runs`,
       );
   } catch (error) {
-    // It is not registered yet, or the hub is away.
+    // The node is not registered yet, or the hub cannot be reached.
     if (!(error instanceof LuxHubError || error instanceof HubUnreachable || signal.aborted)) throw error;
   }
 }
@@ -211,7 +217,7 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "left":
       return log.info(`${event.nodeId} left`);
     case "fault":
-      return log.warn("a fault", { cause: textOf(event.error) });
+      return log.warn("the worker met a fault", { cause: textOf(event.error) });
   }
   const { task_id: task, title } = event.task;
   const shown = JSON.stringify(title);

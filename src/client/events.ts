@@ -1,23 +1,23 @@
 /**
- * The event log and the event stream (SSE) as async iterators that resume after a fault: no event is missed or given
- * twice. Both are streams after a cursor in the hub's log. Must not: keep events.
+ * The event log and the event stream (SSE) as async iterators that resume after a fault: no event is missed or
+ * repeated. Both resume from a cursor in the hub's log. Must not: buffer events.
  */
 import { type CallOptions, type Http, HubUnreachable, linked, sleep } from "./http.ts";
 import type { Call } from "./call.ts";
 import type { Event, EventKind, Message, Variant } from "./types.ts";
 
 export type EventFilter = CallOptions & {
-  /** The id of the last event that you have seen; 0: from the oldest that is kept. Left out: from now on. */
+  /** The id of the last event that you have seen; 0: from the oldest that is stored. By default from now on. */
   readonly since?: number | undefined;
   readonly kinds?: readonly EventKind[] | undefined;
   readonly taskId?: string | undefined;
   readonly nodeId?: string | undefined;
 };
 
-/** An iterator waits for a hub that is away until its signal ends it. */
+/** By default an iterator waits for an unavailable hub, until its signal ends it. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 
-/** The events of the log that match, oldest first, and then those that come. */
+/** Yields the matching events of the log, oldest first, and then new ones as they arrive. */
 export async function* readLog<V extends Variant>(
   http: Http,
   call: Call<V>,
@@ -32,11 +32,11 @@ export async function* readLog<V extends Variant>(
     if (event !== "gap") yield JSON.parse(data) as Event; // as the hub declares it
 }
 
-/** What a node's stream gives. `id` is the cursor to resume from. */
+/** An item of a node's stream. `id` is the cursor to resume from. */
 export type StreamItem =
   | { readonly id: number; readonly event: "message"; readonly data: Message }
   | { readonly id: number; readonly event: EventKind; readonly data: Event }
-  /** Events after `after` and before `resumed_at` are no longer kept: look for yourself what they changed. */
+  /** Events after `after` and before `resumed_at` are no longer stored: reload what they may have changed. */
   | {
       readonly id: number;
       readonly event: "gap";
@@ -44,7 +44,7 @@ export type StreamItem =
     };
 
 export type StreamOptions = CallOptions & {
-  /** The `id` of the last item that you have seen. Left out: from now on. */
+  /** The `id` of the last item that you have seen. By default from now on. */
   readonly lastEventId?: number | undefined;
 };
 
@@ -52,7 +52,6 @@ export type StreamOptions = CallOptions & {
 const SILENCE_MS = 45_000;
 const RECONNECT_MS = 3_000;
 
-/** Follows a node's stream. */
 export async function* readStream<V extends Variant>(
   http: Http,
   call: Call<V>,
@@ -61,12 +60,12 @@ export async function* readStream<V extends Variant>(
 ): AsyncGenerator<StreamItem, void, undefined> {
   const path = `/api/v1/agent/sse?node_id=${encodeURIComponent(nodeId)}`;
   for await (const { id, event, data } of follow(http, call, path, lastEventId, given))
-    yield { id, event, data: JSON.parse(data) } as StreamItem; // The hub's declared forms; the event names which.
+    yield { id, event, data: JSON.parse(data) } as StreamItem; // as the hub declares it for this `event`
 }
 
 /**
- * Follows a stream after a cursor (left out: from now on), through faults. fetch instead of EventSource, which cannot send
- * the secret in a header.
+ * Yields the frames of a stream after a cursor (by default from now on), and reconnects after faults. Uses fetch,
+ * because EventSource cannot send the secret in a header.
  */
 async function* follow<V extends Variant>(
   http: Http,
@@ -76,7 +75,7 @@ async function* follow<V extends Variant>(
   given: CallOptions,
 ): AsyncGenerator<Frame, void, undefined> {
   const options = { ...given, retry: { ...FOREVER, ...given.retry } };
-  // Known before the first connection, so that one which is lost before the first event can be resumed too.
+  // Read before the first connection, so that a connection that breaks before its first event can be resumed too.
   let cursor = after ?? (await call("events", { limit: 1 }, options)).cursor;
   for (;;) {
     const connection = linked(given.signal);
@@ -108,7 +107,7 @@ async function* follow<V extends Variant>(
 
 type Frame = { readonly id: number; readonly event: string; readonly data: string };
 
-/** The frames of an event stream until it ends. @throws {HubUnreachable} when it breaks or falls silent */
+/** Yields the frames of an event stream until it ends. @throws {HubUnreachable} when it breaks or falls silent */
 async function* readFrames(
   body: ReadableStream<Uint8Array> | null,
   connection: AbortController,
@@ -135,7 +134,7 @@ async function* readFrames(
   }
 }
 
-/** Null for a comment and for what carries no event. */
+/** Parses a frame; null for a comment, and for a frame without an event. */
 function parseFrame(text: string): Frame | null {
   const fields = new Map<string, string>();
   for (const line of text.split(/\r?\n/)) {

@@ -4,22 +4,22 @@
  */
 import type { ErrorCode } from "./types.ts";
 
-/** One wrong field of a request: its dotted path, and what to send instead. */
+/** An invalid field of a request: its dotted path, and what to send instead. */
 export type FieldError = { readonly path: string; readonly message: string };
 
-/** The hub refused the request, or a proxy before it did. */
+/** The hub, or a proxy before it, refused the request. */
 export class LuxHubError extends Error {
   override readonly name = "LuxHubError";
   readonly status: number;
-  /** Stable; `http_502`, for example, when the answer did not come from a hub. */
+  /** A stable code; `http_STATUS` when the answer did not come from a hub. */
   readonly code: ErrorCode | (string & {});
   /** A sentence that says what to do. */
   readonly detail: string;
-  /** The wrong fields of a 400. */
+  /** The invalid fields of a 400. */
   readonly errors: readonly FieldError[];
   /** The hub's log has the request under this id. */
   readonly requestId: string | null;
-  /** How long the hub asks to wait, in milliseconds; null if it does not say. */
+  /** The hub's Retry-After in milliseconds; null without one. */
   readonly retryAfterMs: number | null;
 
   constructor(refusal: {
@@ -40,46 +40,49 @@ export class LuxHubError extends Error {
   }
 }
 
-/** Network fault: no answer came, or only a part of one. `cause` has the fault. The hub may have done what was asked. */
+/** A network fault (`cause`): no answer arrived, or only a part of one. The hub may have carried out the request. */
 export class HubUnreachable extends Error {
   override readonly name = "HubUnreachable";
 }
 
-/** When a call is repeated that met a network fault, or an answer that says "later" (429, 502, 503, 504). */
+/**
+ * How long a call is retried after a network fault or a temporary refusal (408, 429, 502, 503, 504), and with which
+ * pauses.
+ */
 export type RetryPolicy = {
-  /** How long to go on, in milliseconds from the first fault; 0: never repeat, Infinity: until the signal. */
+  /** How long to retry, in milliseconds from the first fault; 0: never, Infinity: until the signal. */
   readonly forMs: number;
-  /** The first pause. Each further one is twice as long, with jitter. */
+  /** The first pause in milliseconds. Each further one is twice as long, with jitter. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
 };
 
 const RETRY: RetryPolicy = { forMs: 60_000, firstPauseMs: 200, maxPauseMs: 10_000 };
 
-/** How long an attempt may take, besides the time that the hub is asked to wait. */
+/** How long an attempt may take, in addition to the wait that the request asks for. */
 const ATTEMPT_MS = 30_000;
 
 export type HttpOptions = {
-  /** Where the hub is, for example `http://127.0.0.1:19104`. */
+  /** The URL of the hub, for example `http://127.0.0.1:19104`. */
   readonly url: string;
-  /** A secret of the hub; without one only A's public reads are open. */
+  /** The secret of a key. Without it only the public reads of variant A succeed. */
   readonly secret?: string | undefined;
-  /** For the endpoints that need the administrator key. */
+  /** The administrator key, for the endpoints that need it. */
   readonly adminKey?: string | undefined;
   /** Replaces the platform's fetch. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly retry?: Partial<RetryPolicy> | undefined;
-  /** Hears of each fault after which a call is repeated, for a log. */
+  /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
 };
 
-/** What every call takes. */
+/** The options of every call. */
 export type CallOptions = {
-  /** Ends the call, also its pauses: it rejects with the signal's reason. */
+  /** Ends the call, even in a pause: it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** For this call, over the client's own. */
+  /** Overrides the client's policy for this call. */
   readonly retry?: Partial<RetryPolicy> | undefined;
-  /** Made for each call unless you give one, for example to repeat a call after a restart of your program. */
+  /** By default a new one for each call. Give one to be able to repeat a call after a restart of your program. */
   readonly idempotencyKey?: string | undefined;
 };
 
@@ -88,13 +91,15 @@ export type HttpRequest = {
   /** From `/api/v1/` on, with the query. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Makes the body of an attempt. */
+  /** Makes the body for each attempt. */
   readonly body?: () => NonNullable<RequestInit["body"]>;
   /** Whether the request may be sent again after a fault. */
   readonly isRepeatable: boolean;
-  /** How long the hub is asked to wait before it answers; Infinity: the attempt has no deadline. */
+  /** The wait that the request asks the hub for; Infinity: the attempt has no deadline. */
   readonly waitMs?: number;
-  /** The answer's body is read after send() has returned: the deadline ends then, the signal stays in force. */
+  /**
+   * The caller reads the answer's body after send() has returned. The deadline ends then; the signal stays in force.
+   */
   readonly isStreamed?: boolean;
 };
 
@@ -117,7 +122,7 @@ export class Http {
 
   /**
    * Sends a request until it is answered, and reads the answer.
-   * @throws {LuxHubError} @throws {HubUnreachable} the signal's reason
+   * @throws {LuxHubError}; {HubUnreachable}; the signal's reason when it aborts
    */
   async send<T>(
     request: HttpRequest,
@@ -160,7 +165,7 @@ export class Http {
         headers: sent,
         redirect: "manual", // another host must not get the secret
         signal: abort.signal,
-        ...(content !== undefined && { body: content, duplex: "half" }), // Node wants to be told so for a body that is a stream
+        ...(content !== undefined && { body: content, duplex: "half" }), // Node requires it for a body that is a stream
       });
       if (!response.ok) throw await refusalOf(response);
       const answer = await read(response);
@@ -178,12 +183,11 @@ export class Http {
   }
 }
 
-/** The JSON object of an answer. */
 export async function readJson(response: Response): Promise<object> {
   const text = await response.text();
   const value = parseObject(text);
   if (value !== null) return value;
-  const detail = "The answer is no JSON object: check that the URL is that of a hub.";
+  const detail = "The answer is not a JSON object: check that the URL is that of a hub.";
   throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
 }
 
@@ -216,20 +220,23 @@ function parseObject(text: string): object | null {
   }
 }
 
-/** Whether the same request may succeed later. After `outcome_unknown` it is repeated to learn what became of it. */
+/** Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. */
 export function isTemporary(error: unknown): error is HubUnreachable | LuxHubError {
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
   return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
 }
 
-/** Exponential backoff with jitter, so that many clients do not come back together; never before Retry-After. */
+/**
+ * The pause before the next attempt: exponential backoff with jitter, so that clients spread, after
+ * Retry-After.
+ */
 function pauseAfter(error: unknown, attempt: number, { firstPauseMs, maxPauseMs }: RetryPolicy): number {
   const backoff = Math.min(maxPauseMs, firstPauseMs * 2 ** (attempt - 1));
   const asked = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
   return asked + backoff * (0.5 + Math.random() / 2);
 }
 
-/** A controller that aborts with the signal. Abort it at the end: then the signal forgets it. */
+/** Returns a controller that aborts with the signal. Abort it at the end, to remove the listener. */
 export function linked(signal: AbortSignal | undefined): AbortController {
   const controller = new AbortController();
   const follow = (): void => controller.abort(signal?.reason);
@@ -238,7 +245,7 @@ export function linked(signal: AbortSignal | undefined): AbortController {
   return controller;
 }
 
-/** Rejects with the signal's reason when it aborts. */
+/** Waits `ms` milliseconds. Rejects with the signal's reason when it aborts. */
 export function sleep(ms: number, signal?: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -254,7 +261,7 @@ export function sleep(ms: number, signal?: AbortSignal | undefined): Promise<voi
   });
 }
 
-/** False when the signal ended the sleep. */
+/** Sleeps. Returns false when the signal ended the sleep. */
 export async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep(ms, signal);
@@ -264,19 +271,19 @@ export async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** Monotonic, in milliseconds. */
+/** Monotonic milliseconds. */
 export function now(): number {
   return performance.now();
 }
 
-/** 128 random bits. crypto.randomUUID() is missing on pages that came over plain HTTP. */
+/** Returns 128 random bits as hex. crypto.randomUUID() is missing on pages loaded over plain HTTP. */
 export function newIdempotencyKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("");
 }
 
-/** The causes too: "fetch failed" alone says nothing. */
+/** The messages of an error and of its causes: "fetch failed" alone says nothing. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;

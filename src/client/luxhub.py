@@ -1,6 +1,6 @@
 """The Python client of a hub: one file without dependencies, for Python 3.11 and later.
 
-A hub serves this file at /client/luxhub.py. Each call is repeated after network faults and overload, and done
+A hub serves this file at /client/luxhub.py. Calls are retried after network faults and overload, and take effect
 once: every POST carries an Idempotency-Key.
 
 >>> hub = LuxHub()  # url and secret from LUXHUB_URL and LUXHUB_SECRET
@@ -55,7 +55,7 @@ _LOG = logging.getLogger("luxhub")
 
 
 class LuxHubError(Exception):
-    """The hub refused the request, or a proxy before it did.
+    """The hub, or a proxy before it, refused the request.
 
     >>> try:
     ...     LuxHub().tasks.claim("no-such-task", "laptop")
@@ -75,15 +75,15 @@ class LuxHubError(Exception):
     ) -> None:
         super().__init__(status, code, detail, errors, request_id, retry_after_s)
         self.status = status
-        #: Stable, see ErrorCode; `http_502`, for example, when the answer did not come from a hub.
+        #: A stable code, see ErrorCode; `http_STATUS` when the answer did not come from a hub.
         self.code = code
         #: A sentence that says what to do.
         self.detail = detail
-        #: The wrong fields of a 400.
+        #: The invalid fields of a 400.
         self.errors = errors
         #: The hub's log has the request under this id.
         self.request_id = request_id
-        #: How long the hub asks to wait; None if it does not say.
+        #: The hub's Retry-After in seconds; None without one.
         self.retry_after_s = retry_after_s
 
     def __str__(self) -> str:
@@ -91,14 +91,14 @@ class LuxHubError(Exception):
 
 
 class FieldError(TypedDict):
-    """One wrong field of a request: its dotted path, and what to send instead."""
+    """An invalid field of a request: its dotted path, and what to send instead."""
 
     path: str
     message: str
 
 
 class HubUnreachable(Exception):
-    """Network fault: no answer, or only a part of one. `__cause__` has the fault. The hub may have done it."""
+    """A network fault (`__cause__`): no answer, or only a part of one. The hub may have carried out the request."""
 
 
 class Stopped(Exception):
@@ -106,14 +106,14 @@ class Stopped(Exception):
 
 
 class FatalError(Exception):
-    """Raised by a handler: the task cannot be done, by nobody. It has failed for good."""
+    """Raised by a handler when nobody can do the task: it fails for good, without a retry."""
 
 
 # ---- Options
 
 
 class Stop(threading.Event):
-    """A threading.Event that also ends the calls and the pauses to which it was given, from another thread.
+    """A threading.Event that, set from another thread, also ends the calls and pauses to which it was passed.
 
     Do not set it in a signal handler, which may interrupt the thread that waits for it.
 
@@ -138,7 +138,7 @@ class Stop(threading.Event):
             callback()
 
     def on_set(self, callback: Callable[[], object]) -> Callable[[], object]:
-        """Calls back once when it is set, at once if it is. Returns the way to unsubscribe."""
+        """Calls `callback` once when it is set, at once if it is already. Returns a function that unsubscribes."""
         token = object()
         with self._lock:
             is_set = self.is_set()
@@ -151,12 +151,12 @@ class Stop(threading.Event):
 
 @dataclasses.dataclass(frozen=True)
 class Retry:
-    """When a call is repeated that met a network fault, or an answer that says "later".
+    """How long a call is retried after a network fault or a temporary refusal, and with which pauses.
 
-    These are 408, 429, 502, 503, 504 and `outcome_unknown`. Never before the answer's Retry-After.
+    Temporary are 408, 429, 502, 503, 504 and `outcome_unknown`. The pause is never shorter than Retry-After.
     """
 
-    #: How long to go on, in seconds from the first fault; 0: never repeat, math.inf: until the Stop.
+    #: How long to retry, in seconds from the first fault; 0: never, math.inf: until the Stop.
     for_s: float = 60
     #: The first pause. Each further one is twice as long, with jitter.
     first_pause_s: float = 0.2
@@ -165,13 +165,13 @@ class Retry:
 
 @dataclasses.dataclass(frozen=True)
 class CallOptions:
-    """What every call takes."""
+    """The options of every call."""
 
-    #: Ends the call, also its pauses, with Stopped.
+    #: Ends the call with Stopped, even in a pause.
     stop: Stop | None = None
-    #: For this call, in place of the client's own.
+    #: Replaces the client's policy for this call.
     retry: Retry | None = None
-    #: Made for each call unless you give one, for example to repeat a call after a restart of your program.
+    #: By default a new one for each call. Give one to be able to repeat a call after a restart of your program.
     idempotency_key: str | None = None
 
 
@@ -181,7 +181,7 @@ _FOREVER = float("inf")
 # ---- HTTP: one request with its retries (exponential backoff with jitter, Retry-After)
 
 _CONNECT_S = 10
-#: How long the hub may be silent, besides the time that it is asked to wait.
+#: How long the hub may be silent, in addition to the wait that the request asks for.
 _SILENCE_S = 30
 #: An idle connection is kept for less time than the hub and most proxies keep it.
 _IDLE_S = 4
@@ -196,7 +196,7 @@ class _Request:
     #: From /api/v1/ on, with the query.
     path: str
     headers: Mapping[str, str]
-    #: Makes the body of an attempt.
+    #: Makes the body for each attempt.
     body: Callable[[], _Body] = lambda: None
     #: Whether the request may be sent again after a fault.
     is_repeatable: bool = True
@@ -204,7 +204,7 @@ class _Request:
 
 
 class _SourceFault(Exception):
-    """What is uploaded could not be read: no fault of the network, although both are OSErrors."""
+    """The content of an upload could not be read. It is an OSError, as a fault of the network is."""
 
 
 class _Connection:
@@ -212,7 +212,7 @@ class _Connection:
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self._http = connection
-        #: http.client forgets its socket when the answer is the last of the connection.
+        #: Kept here, because http.client drops its socket when an answer is the last of the connection.
         self._socket: socket.socket | None = None
         self._is_cut = False
         self.idle_since = 0.0
@@ -236,11 +236,11 @@ class _Connection:
         return self._http.getresponse()
 
     def cut(self) -> None:
-        """Ends what another thread reads or writes."""
+        """Ends a read or write of another thread."""
         self._is_cut = True
         if self._socket is not None:
             with contextlib.suppress(OSError):
-                # Not the method of a TLS socket, which is not for other threads.
+                # Not the TLS socket's own method, which is not safe in another thread.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -248,7 +248,7 @@ class _Connection:
 
 
 class _Answer:
-    """An answer whose body is read as it comes. Read errors are HubUnreachable."""
+    """An answer whose body is read as it arrives. Read errors become HubUnreachable."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class _Answer:
         chunk = self._guarded(lambda: self._response.read(None if size < 0 else size))
         if self._left is not None:
             self._left -= len(chunk)
-            # http.client says nothing when a body ends early.
+            # http.client does not report a body that ends early.
             if self._left > 0 and size != 0 and (size < 0 or chunk == b""):
                 raise HubUnreachable(f"the answer broke off {self._left} bytes before its end")
         return chunk
@@ -330,7 +330,7 @@ class _Http:
         self._lock = threading.Lock()
 
     def send(self, request: _Request, read: Callable[[_Answer], _T], options: CallOptions) -> _T:
-        """Sends a request until it is answered. `read` closes the answer, or gives it on to one who does."""
+        """Sends a request until it is answered. `read`, or the owner of its result, must close the answer."""
         policy = options.retry if options.retry is not None else self._retry
         give_up_at: float | None = None
         attempt = 0
@@ -382,7 +382,7 @@ class _Http:
             raise
 
     def _take(self, request: _Request) -> _Connection:
-        """A kept connection may break when it is used again: only for a request that may be repeated."""
+        """Reuses an idle connection only for a request that may be repeated: it may break when it is used again."""
         while request.is_repeatable:
             with self._lock:
                 if not self._idle:
@@ -451,14 +451,14 @@ def _parse_object(text: bytes) -> dict[str, Any] | None:
 
 
 def _is_temporary(error: BaseException) -> bool:
-    """Whether the same request may succeed later. After `outcome_unknown` a repeat says what became of it."""
+    """Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome."""
     if isinstance(error, LuxHubError):
         return error.status in (408, 429, 502, 503, 504) or error.code == "outcome_unknown"
     return isinstance(error, HubUnreachable) and not isinstance(error.__cause__, ssl.SSLCertVerificationError)
 
 
 def _pause_after(error: Exception, attempt: int, policy: Retry) -> float:
-    """Exponential backoff with jitter, so that many clients do not come back together; not before Retry-After."""
+    """Returns the pause before the next attempt: exponential backoff with jitter, after Retry-After."""
     backoff = min(policy.max_pause_s, policy.first_pause_s * 2.0 ** min(attempt, 60))
     asked = (error.retry_after_s or 0) if isinstance(error, LuxHubError) else 0
     return asked + backoff * (0.5 + random.random() / 2)
@@ -478,13 +478,13 @@ def _text_of(fault: BaseException) -> str:
 
 # ---- Files
 
-#: The bytes of a file: text, bytes, the path of a file, an open binary file, or pieces of bytes as they come.
-#: Pieces, and a file that cannot seek, can be read once: such an upload is not repeated after a fault.
+#: The bytes of a file: text, bytes, the path of a file, an open binary file, or an iterable of bytes.
+#: An iterable, and a file that cannot seek, can be read only once: such an upload is not retried after a fault.
 FileContent = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", BinaryIO, Iterable[bytes]]
 
 
 class Download:
-    """The bytes of a file, as they come. Use it in a `with` statement, or read it to its end.
+    """The bytes of a file, as they arrive. Use it in a `with` statement, or read it to its end.
 
     >>> hub = LuxHub()
     >>> file = hub.files.upload("Hello, everyone.", name="hello.txt", content_type="text/plain")
@@ -501,14 +501,14 @@ class Download:
         self.status = answer.status
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes, or all that are left; empty at the end. Raises HubUnreachable if it breaks off."""
+        """Returns at most `size` bytes, by default all that are left; empty at the end. Raises HubUnreachable."""
         chunk = self._answer.read(size)
         if size < 0 or (chunk == b"" and size != 0):
             self.close()
         return chunk
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Writes what is left into a file, and returns how many bytes. A file that is not whole is removed."""
+        """Writes the remaining bytes into a file, and returns how many. An incomplete file is removed."""
         size = 0
         try:
             with self, open(path, "wb") as file:
@@ -537,7 +537,7 @@ class Download:
 
 
 class _Source:
-    """What is uploaded. `size` is None if it is not known before it was read."""
+    """The content of an upload. `size` is None if it is unknown before the content is read."""
 
     def __init__(self, content: FileContent) -> None:
         self.size: int | None = None
@@ -600,7 +600,7 @@ class _Resource:
 
 
 class _FileTransfer(_Resource):
-    """Upload and download: the endpoints that do not take and answer JSON alone."""
+    """Upload and download: the endpoints whose request or answer is not JSON."""
 
     def __init__(self, call: _Call, http: _Http) -> None:
         super().__init__(call)
@@ -617,9 +617,9 @@ class _FileTransfer(_Resource):
     ) -> FileRecord:
         """Uploads a file in pieces, as multipart form data (RFC 7578).
 
-        content: Text, bytes, the path of a file, an open file, or pieces of bytes.
-        name: Its name; that of the path if left out.
-        metadata: Kept with the file; `task_id` and `node` in it attach the file to a task and a node.
+        content: Text, bytes, the path of a file, an open file, or an iterable of bytes.
+        name: The name of the file; by default that of the path.
+        metadata: Stored with the file; `task_id` and `node` in it attach the file to a task and a node.
         """
         source = _Source(content)
         named = name if name is not None else source.name
@@ -663,7 +663,7 @@ class _FileTransfer(_Resource):
     def download(
         self, file_id: str, *, range: str | None = None, options: CallOptions | None = None
     ) -> Download:
-        """The bytes of a file, as they come; `range` as in HTTP, for example `bytes=0-1023`."""
+        """Returns the bytes of a file, as they arrive. `range` as in HTTP, for example `bytes=0-1023`."""
         headers = {} if range is None else {"Range": range}
         request = _Request("GET", f"/api/v1/file/download/{quote(file_id, safe='')}", headers)
         return self._http.send(request, Download, options or CallOptions())
@@ -677,16 +677,16 @@ _UPLOAD_SILENCE_S = 300
 
 
 class LuxHub:
-    """A hub. Methods take the fields and answer the objects of the endpoint after which they are named.
+    """A hub. Each method takes the fields of the endpoint of the same name, and returns its answer.
 
-    Threads may share it. Without `url`, `secret` and `admin_key` it takes LUXHUB_URL, LUXHUB_SECRET and
+    Threads may share it. `url`, `secret` and `admin_key` are by default LUXHUB_URL, LUXHUB_SECRET and
     LUXHUB_ADMIN_KEY of the environment.
 
-    retry: For all calls.
-    on_retry: Hears of each fault after which a call is repeated, and of the pause in seconds, for a log.
-    context: How the certificate of a hub with TLS is checked; the system's authorities if left out.
-    longest_ask_s: A longer wait is asked for in parts of this many seconds: proxies cut connections that are
-        silent for too long, most of them after a minute. The hub takes at most 300.
+    retry: The policy of all calls.
+    on_retry: Called before each retry with the fault and the pause in seconds, for a log.
+    context: Checks the certificate of a hub with TLS; by default with the system's authorities.
+    longest_ask_s: Splits a longer wait into calls of this many seconds, because most proxies cut a connection
+        that is silent for a minute. The hub accepts at most 300.
     """
 
     def __init__(
@@ -717,7 +717,7 @@ class LuxHub:
         self.keys = Keys(self.call)
 
     def close(self) -> None:
-        """Closes the connections that are kept for further calls."""
+        """Closes the idle connections."""
         self._http.close()
 
     def __enter__(self) -> LuxHub:
@@ -729,24 +729,24 @@ class LuxHub:
         self.close()
 
     def status(self, options: CallOptions | None = None) -> StatusAnswer:
-        """The health of the hub, and counts."""
+        """Returns the health of the hub, and counts."""
         return cast("StatusAnswer", self.call("status", options=options))
 
     def minutes(self, *, last: int | None = None, options: CallOptions | None = None) -> StatsMinutesAnswer:
-        """What was done in the last minutes, and how long tasks took.
+        """Returns what was done in the last minutes, and how long tasks took.
 
-        last: How many minutes, with the one that is not over; 60 if left out.
+        last: How many minutes, including the current one; by default 60.
         """
         return cast("StatsMinutesAnswer", self.call("stats/minutes", {"last": last}, options))
 
     def diagnostic(self, options: CallOptions | None = None) -> PgDiagnosticAnswer:
-        """The state of the hub's store."""
+        """Returns the state of the hub's store."""
         return cast("PgDiagnosticAnswer", self.call("pg/diagnostic", options=options))
 
     def batch(
         self, requests: Sequence[BatchRequest], options: CallOptions | None = None
     ) -> list[BatchedAnswer]:
-        """Does the requests in order, in one transaction. A refusal stops nothing: look at each answer.
+        """Runs the requests in order, in one transaction. A refusal does not stop the others: check each answer.
 
         >>> answers = LuxHub().batch([
         ...     {"path": "task/create", "body": {"title": "One", "description": "Of two"}},
@@ -793,11 +793,11 @@ class LuxHub:
         node_id: str | None = None,
         options: CallOptions | None = None,
     ) -> Iterator[Event]:
-        """The events of the hub's log, from now or from `since` on, as they come. Ends when its Stop is set.
+        """Yields the events of the hub's log, from now or from `since` on, as they arrive, until its Stop is set.
 
-        No event is missed or given twice, through faults and restarts of the hub.
+        No event is missed or repeated, despite faults and restarts of the hub.
 
-        since: The id of the last event that you have seen; 0: from the oldest that is kept. None: from now on.
+        since: The id of the last event that you have seen; 0: from the oldest that is stored. None: from now on.
 
         >>> hub = LuxHub()
         >>> created = hub.tasks.create("Watched", "By its creator")
@@ -811,11 +811,11 @@ class LuxHub:
     def stream(
         self, node_id: str, *, last_event_id: int | None = None, options: CallOptions | None = None
     ) -> Iterator[StreamItem]:
-        """A node's messages and the events of its tasks, as they come (Server-Sent Events).
+        """Yields a node's messages and the events of its tasks as they arrive (Server-Sent Events).
 
-        Ends when its Stop is set. It resumes by itself; across a restart of your program, by `last_event_id`.
+        Ends when its Stop is set. Resumes after faults; after a restart of your program pass `last_event_id`.
 
-        last_event_id: The `id` of the last item that you have seen. Left out: from now on.
+        last_event_id: The `id` of the last item that you have seen. By default from now on.
         """
         return _read_stream(self._http, self.call, node_id, last_event_id, _for_ever(options))
 
@@ -833,18 +833,18 @@ class LuxHub:
         signals: bool = True,
         on_event: Callable[[WorkerEvent], object] | None = None,
     ) -> None:
-        """Registers a node and does tasks with it until it is stopped.
+        """Registers a node and does its tasks until the worker is stopped.
 
-        name: The display name of the node; its id if left out.
-        capabilities: The task types that the node takes; none is all.
-        task_types: Only open tasks of these types.
+        name: The display name of the node; by default its id.
+        capabilities: The task types that the node takes; by default all.
+        task_types: Takes only open tasks of these types.
         concurrency: How many tasks it does at once, each in a thread of its own.
-        stop: Stops the worker in order: it takes no more tasks, finishes those it has, and leaves.
-        release: Stops it now: it stops its handlers, gives their tasks back, and leaves.
+        stop: Stops the worker in order: it takes no more tasks, finishes those it has, and leaves the hub.
+        release: Stops it now: it stops its handlers, gives their tasks back, and leaves the hub.
         signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`.
-        on_event: Hears what happens, in any thread; the logger "luxhub" if left out.
+        on_event: Called with each event of the worker, in any thread; by default the logger "luxhub".
 
-        Raises LuxHubError when the hub does not let it work: a wrong secret, for example.
+        Raises LuxHubError when the hub refuses the worker, for a wrong secret for example.
         """
         worker = _Worker(
             self.call,
@@ -878,11 +878,11 @@ class LuxHub:
         return self._http.send(request, _read_json, options)
 
 
-#: The hub stores no answer with a secret in it: a repeat would be refused, and the secret lost.
+#: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: Repeating it does no harm, and there are many: the hub need not store their answers.
+#: It is frequent, and harmless to repeat, so the hub need not store its answers.
 _NEEDS_NO_KEY = "node/heartbeat"
-#: An answer that comes this much before its time ends the wait: the node leaves or drains, or the hub stops.
+#: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
@@ -893,7 +893,7 @@ def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
 
 
 def _plain(value: object) -> object:
-    """JSON knows lists and dicts: other sequences and mappings are written as these."""
+    """Converts other sequences and mappings to lists and dicts, for json.dumps."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
@@ -906,7 +906,7 @@ def _query_text(value: object) -> str:
 
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
-    """In which field, and how long, the hub is asked to wait; None if it is not."""
+    """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
     if operation in ("task/next", "task/{task_id}"):
         field, unasked = "wait", 0
     elif operation == "poll":
@@ -920,7 +920,7 @@ def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | N
 
 
 def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer brings nothing of what was waited for."""
+    """Whether an answer does not contain what the call waits for."""
     if operation == "task/{task_id}":
         return answer["task"]["status"] not in ("completed", "failed")
     if operation == "task/next":
@@ -932,17 +932,17 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
 
 _Call = Callable[[str, "Mapping[str, Any] | None", "CallOptions | None"], Dict[str, Any]]
 
-#: The most events that the hub answers at once.
+#: The most events of one answer.
 _PAGE = 1000
 _POLL_S = 50
-#: A poll ends for task events only. For other kinds the log is read this often.
+#: A poll returns for task events only. For other kinds the log is read at this interval.
 _LOOK_EVERY_S = 2
 #: A hub that shuts down answers each poll at once.
 _AFTER_EMPTY_POLL_S = 0.1
 
 
 def _for_ever(options: CallOptions | None) -> CallOptions:
-    """An iterator waits for a hub that is away until its Stop ends it."""
+    """By default an iterator waits for an unavailable hub, until its Stop ends it."""
     chosen = options or CallOptions()
     return dataclasses.replace(chosen, retry=chosen.retry or Retry(for_s=_FOREVER))
 
@@ -989,13 +989,13 @@ def _read_log(
 
 @dataclasses.dataclass(frozen=True)
 class StreamItem:
-    """What a node's stream gives."""
+    """An item of a node's stream."""
 
     #: The cursor to resume from.
     id: int
-    #: `message`, an EventKind, or `gap`: events between data["after"] and data["resumed_at"] are not kept.
+    #: `message`, an EventKind, or `gap`: events between data["after"] and data["resumed_at"] are no longer stored.
     event: str
-    #: A Message, an Event, or of a gap its ends.
+    #: A Message, an Event, or the two ends of a gap.
     data: dict[str, Any]
 
 
@@ -1009,7 +1009,7 @@ def _read_stream(
 ) -> Iterator[StreamItem]:
     path = f"/api/v1/agent/sse?{urlencode({'node_id': node_id})}"
     try:
-        # Known before the first connection, so that one that breaks before its first event can be resumed.
+        # Read before the first connection, so that one that breaks before its first event can be resumed.
         cursor = last_event_id
         if cursor is None:
             cursor = cast(int, call("events", {"limit": 1}, options)["cursor"])
@@ -1022,7 +1022,7 @@ def _read_stream(
                     cursor = item.id
                     yield item
             except HubUnreachable:
-                pass  # it goes on from the cursor
+                pass  # the next connection resumes from the cursor
             finally:
                 answer.close()
             _sleep(_RECONNECT_S * (0.5 + random.random() / 2), options.stop)
@@ -1031,7 +1031,7 @@ def _read_stream(
 
 
 def _read_items(answer: _Answer) -> Iterator[StreamItem]:
-    """The items of an event stream until it ends. A comment, and what carries no event, is none."""
+    """Yields the items of an event stream until it ends. Skips comments, and frames without an event."""
     fields: dict[str, str] = {}
     while line := answer.read_line():
         name, _, value = line.decode("utf-8", "replace").rstrip("\r\n").partition(":")
@@ -1048,7 +1048,7 @@ def _read_items(answer: _Answer) -> Iterator[StreamItem]:
 
 
 class TaskContext:
-    """What a handler gets besides its task."""
+    """The second argument of a handler."""
 
     def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
         #: Set when the result is no longer wanted: the task was taken away, or the worker gives it back.
@@ -1058,15 +1058,15 @@ class TaskContext:
         self._extend = extend
 
     def extend(self, note: str | None = None) -> None:
-        """Notes the progress of the task, and extends its lease; the worker extends it by itself too."""
+        """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
         self._extend(note)
 
 
 class Handler(Protocol):
     """Does one task and returns its result: problem, improvement, lesson and further keys.
 
-    One that raises has failed; it is tried again unless it raises a FatalError. It cannot be ended from outside:
-    one that takes long looks at `context.stop`.
+    If it raises, the attempt has failed; the hub retries the task, except after a FatalError. A handler cannot be
+    ended from outside: a long one must check `context.stop`.
     """
 
     def __call__(self, task: Task, context: TaskContext, /) -> Mapping[str, Any]: ...
@@ -1074,18 +1074,18 @@ class Handler(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class WorkerEvent:
-    """What happens in a worker.
+    """An event of a worker.
 
-    `lost`: the task was taken away, and the error says how the hub put it. `fault`: the worker survives it.
+    `lost`: the task was taken away; the error is the hub's refusal. `fault`: the worker survives it.
     """
 
     kind: Literal["registered", "started", "completed", "failed", "released", "lost", "fault", "left"]
     node_id: str
-    #: None of `registered`, `left`, and of a fault that concerns no task.
+    #: None for `registered`, `left`, and a fault that concerns no task.
     task: Task | None = None
-    #: Of `failed`, `lost` and `fault`.
+    #: Only for `failed`, `lost` and `fault`.
     error: BaseException | None = None
-    #: Of `completed`.
+    #: Only for `completed`.
     lux_paid: float | None = None
 
 
@@ -1097,12 +1097,12 @@ def _log_worker(event: WorkerEvent) -> None:
 
 
 _WAIT_S = 300
-#: Before the worker asks again after a fault, or after an answer that came at once and without a task.
+#: The pause after a fault, and after an answer that came at once and without a task.
 _PAUSE_S = 1
-#: How long a handler may take to end after its stop, before its task is given back all the same.
+#: How long a handler may take to end after its stop; then its task is given back while it still runs.
 _GRACE_S = 10
 _ERROR_MAX_CHARS = 4000
-#: Refusals that say that a task is no longer this worker's.
+#: The codes with which the hub refuses a task that is no longer this worker's.
 _LOST = (
     "stale_lease",
     "not_assigned_to_node",
@@ -1114,7 +1114,7 @@ _LOST = (
 
 
 def _is_final(error: LuxHubError) -> bool:
-    """Whether the hub does not let the worker work."""
+    """Whether the hub refuses the worker."""
     return error.status < 500 and error.status != 409 and not _is_temporary(error)
 
 
@@ -1128,30 +1128,31 @@ class _Job:
         self.epoch = epoch
         #: Set when the result is no longer wanted.
         self.abort = Stop()
-        #: Set when the hub has been told what came of it.
+        #: Set when the outcome has been reported.
         self.end = Stop()
-        #: Its handler has ended, and the hub is being told.
+        #: The handler has ended, and its outcome is being reported.
         self.is_ending = False
-        #: Why it is no longer this worker's.
+        #: Why the task is no longer this worker's.
         self.lost: LuxHubError | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class _Outcome:
-    """What came of a handler: its result, or its error."""
+    """The outcome of a handler: its result, or its error."""
 
     result: Any = None
     error: BaseException | None = None
 
 
 class _Worker:
-    """Takes tasks with task/next, runs the handler for each, and reports what came of it.
+    """Takes tasks with task/next, runs the handler for each, and reports its result or error.
 
-    A task is the worker's as long as the hub accepts its epoch. What the hub refuses because the epoch is old, or
-    because the task was ended or taken away, is lost: its stop tells the handler, and its result is dropped.
+    A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because
+    the epoch is old or the task was ended or taken away, the task is lost: its handler's stop is set, and the
+    result is dropped.
 
-    Threads: the caller's asks for tasks; each job has one that reports, one that runs the handler, and with a
-    timeout_s one that extends its lease; one sends heartbeats. All but the caller's are daemons.
+    Threads: the caller's takes tasks. Each job has one that reports, one that runs the handler, and with a
+    timeout_s one that extends its lease. One sends heartbeats. All but the caller's are daemons.
     """
 
     def __init__(
@@ -1173,16 +1174,16 @@ class _Worker:
         self._task_types = task_types
         self._concurrency = concurrency
         self._on_event = on_event
-        #: Set when the worker is to take no more tasks.
+        #: Set when the worker must take no more tasks.
         self._stop = Stop()
-        #: Set when nothing more is to be said of its tasks.
+        #: Set when nothing more may be reported about the tasks.
         self._end = Stop()
-        #: Guards what follows and the state of jobs. Notified when a job ends, or the worker stops.
+        #: Guards the fields below and the state of jobs. Notified when a job ends, or the worker stops.
         self._changed = threading.Condition()
         self._jobs: set[_Job] = set()
-        #: A job that starts now is given back at once.
+        #: Whether a job that starts now is given back at once.
         self._is_released = False
-        #: Why the hub does not let it work.
+        #: The refusal of the hub that ends the worker.
         self._refusal: LuxHubError | None = None
 
     def run(self, stop: Stop, release: Stop, signals: bool) -> None:
@@ -1249,16 +1250,16 @@ class _Worker:
             },
             CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER)),
         )
-        self._tell("registered")
+        self._emit("registered")
         return float(answer["heartbeat_interval"])
 
     def _send_heartbeats(self, every_s: float, beats: Stop) -> None:
-        """While no task/next waits, nothing else says that the node is alive."""
+        """Keeps the node online while no task/next waits."""
         options = CallOptions(stop=beats, retry=Retry(for_s=every_s))
         while not beats.wait(every_s):
             try:
                 answer = self._call("node/heartbeat", {"node_id": self._node_id}, options)
-                # The node was taken for dead meanwhile, or somebody took a task from it.
+                # The hub took the node for dead meanwhile, or somebody took a task from it.
                 if answer["tasks_assigned"] < len(self._running()):
                     for job in self._running():
                         self._check(job)
@@ -1268,15 +1269,15 @@ class _Worker:
                 self._survive(error)
 
     def _leave(self) -> None:
-        """What cannot be said is no fault: without heartbeats the node is offline soon."""
+        """Reports a failure only as an event: without heartbeats the node soon goes offline anyway."""
         try:
             self._call("node/leave", {"node_id": self._node_id}, CallOptions(retry=Retry(for_s=_GRACE_S)))
-            self._tell("left")
+            self._emit("left")
         except (LuxHubError, HubUnreachable) as error:
-            self._tell("fault", error=error)
+            self._emit("fault", error=error)
 
     def _survive(self, fault: Exception) -> None:
-        """After a fault of a call that is made again and again. Stops a worker that the hub does not let work."""
+        """Handles a fault of a repeated call: registers the node again, ends a refused worker, or pauses."""
         if isinstance(fault, LuxHubError) and fault.code == "node_not_found":
             try:
                 self._register()
@@ -1285,7 +1286,7 @@ class _Worker:
                 fault = error
         if self._stop.is_set():
             return
-        self._tell("fault", error=fault)
+        self._emit("fault", error=fault)
         if isinstance(fault, LuxHubError) and _is_final(fault):
             self._refusal = fault
             self._stop.set()
@@ -1307,12 +1308,12 @@ class _Worker:
             if taken is not None and taken["task"] is not None and taken["lease"] is not None:
                 self._start(taken["task"], taken["lease"])
             elif time.monotonic() - asked_at < _PAUSE_S:
-                self._stop.wait(_PAUSE_S)  # it drains, or the hub stops
+                self._stop.wait(_PAUSE_S)  # the node drains, or the hub stops
 
     def _resume(self) -> None:
-        """Goes on with what the node had started before the worker was restarted.
+        """Resumes the tasks that the node had started before this worker.
 
-        The hub hands that out in a circle, each time with a new epoch: all of it is known when one comes again.
+        The hub hands them out in a circle, each time with a new epoch, so all are known when one comes again.
         """
         found: dict[str, tuple[Task, Lease]] = {}
         while True:
@@ -1332,7 +1333,7 @@ class _Worker:
             self._give_back_rest()
 
     def _give_back_rest(self) -> None:
-        """What the node holds and the worker does not run goes to others: what runs may take long."""
+        """Releases the tasks that the node holds and this worker does not run, because its jobs may take long."""
         own = {job.task["task_id"] for job in self._running()}
         options = CallOptions(stop=self._end)
         try:
@@ -1342,11 +1343,11 @@ class _Worker:
                     fields = {"task_id": task["task_id"], "node_id": self._node_id}
                     self._call("task/release", fields, options)
         except (Stopped, LuxHubError, HubUnreachable) as error:
-            self._tell("fault", error=error)
+            self._emit("fault", error=error)
 
     def _next(self, asked: Mapping[str, Any]) -> TaskNextAnswer | None:
-        """None: the call failed."""
-        # Repeated without end with one Idempotency-Key: a task whose hand-out was not heard is not lost.
+        """Calls task/next; None when that failed."""
+        # Repeated without end with one Idempotency-Key, so that no task is lost whose hand-out did not reach us.
         options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
         try:
             answer = self._call("task/next", {"node_id": self._node_id, **asked}, options)
@@ -1367,7 +1368,7 @@ class _Worker:
         again = "The task was taken from this worker, which then got it again."
         for one in before:
             self._lose(one, LuxHubError(409, "stale_lease", again))
-        self._tell("started", task)
+        self._emit("started", task)
         if task["timeout_s"] is not None:
             _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
         _thread(f"job {task['task_id']}", self._work, job)
@@ -1383,11 +1384,11 @@ class _Worker:
                 self._complete(job, outcome.result)
             elif job.abort.is_set():
                 self._insist(job, "task/release", {})
-                self._tell("released", job.task)
+                self._emit("released", job.task)
             else:
                 self._fail(job, outcome.error)
         except Exception as error:
-            self._tell("lost" if _is_loss(error) else "fault", job.task, error)
+            self._emit("lost" if _is_loss(error) else "fault", job.task, error)
         finally:
             job.end.set()
             with self._changed:
@@ -1395,7 +1396,7 @@ class _Worker:
                 self._changed.notify_all()
 
     def _handle(self, job: _Job) -> _Outcome:
-        """Runs the handler. One that does not end after its stop counts as failed."""
+        """Runs the handler. If it does not end within the grace after its stop, it counts as failed."""
         outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
 
         def extend(note: str | None) -> None:
@@ -1408,7 +1409,7 @@ class _Worker:
         def run() -> None:
             try:
                 outcomes.put(_Outcome(result=self._handler(job.task, context)))
-            except BaseException as error:  # SystemExit too ends only the handler
+            except BaseException as error:  # SystemExit, too, ends only the handler
                 outcomes.put(_Outcome(error=error))
 
         _thread(f"task {job.task['task_id']}", run)
@@ -1429,17 +1430,17 @@ class _Worker:
         except Exception as error:
             if _is_loss(error) or self._end.is_set():
                 raise
-            self._fail(job, error)  # the hub does not take this result
+            self._fail(job, error)  # the hub refuses this result
             return
-        self._tell("completed", job.task, lux_paid=answer["lux_paid"])
+        self._emit("completed", job.task, lux_paid=answer["lux_paid"])
 
     def _fail(self, job: _Job, error: BaseException) -> None:
         fields = {"error": _failure_text(error), "retry": not isinstance(error, FatalError)}
         self._insist(job, "task/fail", fields)
-        self._tell("failed", job.task, error)
+        self._emit("failed", job.task, error)
 
     def _insist(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """A result is not thrown away because the hub is away, or because its disk is full."""
+        """Reports an outcome, however long the hub is unavailable or its disk full."""
         options = CallOptions(stop=self._end, retry=Retry(for_s=_FOREVER))
         while True:
             try:
@@ -1447,7 +1448,7 @@ class _Worker:
             except LuxHubError as error:
                 if error.status < 500:
                     raise
-                self._tell("fault", job.task, error)
+                self._emit("fault", job.task, error)
                 _sleep(_PAUSE_S, self._end)
 
     def _holder(self, job: _Job) -> dict[str, Any]:
@@ -1465,10 +1466,10 @@ class _Worker:
             return
         refusal = self._extend(job, None)
         if refusal is not None and job.lost is None and not job.end.is_set():
-            self._tell("fault", job.task, refusal)
+            self._emit("fault", job.task, refusal)
 
     def _extend(self, job: _Job, note: str | None) -> Exception | None:
-        """Extends the lease. Returns why it could not; a task that is lost is ended."""
+        """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
             self._call("task/extend", {**self._holder(job), "note": note}, CallOptions(stop=job.end))
             return None
@@ -1480,11 +1481,11 @@ class _Worker:
     def _lose(self, job: _Job, error: LuxHubError) -> None:
         with self._changed:
             if job.is_ending:
-                return  # the hub says so when it is told the outcome
+                return  # the report of the outcome will be refused
             job.lost = error
         job.abort.set()
 
-    def _tell(
+    def _emit(
         self,
         kind: Literal["registered", "started", "completed", "failed", "released", "lost", "fault", "left"],
         task: Task | None = None,
@@ -1506,7 +1507,7 @@ def _thread(name: str, target: Callable[..., object], *arguments: object) -> thr
 def _failure_text(error: BaseException) -> str:
     name = "" if isinstance(error, FatalError) else type(error).__name__
     text = ": ".join(part for part in (name, str(error).strip()) if part != "").replace("\0", "")
-    # The hub counts UTF-16 code units, and takes no lone surrogates.
+    # The hub counts UTF-16 code units, and refuses lone surrogates.
     cut = text.encode("utf-16-le", "replace")[: 2 * _ERROR_MAX_CHARS].decode("utf-16-le", "ignore")
     return cut.strip() or "The handler failed."
 
@@ -1515,8 +1516,8 @@ def _failure_text(error: BaseException) -> str:
 def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
     """SIGTERM and SIGINT set `stop`, a second one sets `release`. Only the main thread may handle signals.
 
-    A handler in Python would not do: it runs in the main thread, which may hold any lock then, and which does not
-    wake up for a signal that the system gave to another thread. So a thread reads the numbers of the signals.
+    A Python signal handler alone is not enough: it runs in the main thread, which may hold any lock then, and which
+    a signal that the system delivers to another thread does not wake. So a thread reads the signal numbers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -1586,6 +1587,7 @@ ErrorCode = Literal[
     "admin_key_required",
     "host_not_allowed",
     "key_bound_to_other_node",
+    "key_not_bound",
     "not_assigned_to_node",
     "not_your_message",
     "viewer_not_allowed",
@@ -1673,6 +1675,8 @@ class Task(TypedDict):
     assigned_node: str | None
     #: As the node sent it; null until the task is completed.
     result: TaskResult | None
+    #: The result came with a key that is bound to the node that completed the task.
+    result_verified: bool
     #: The task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, and nodes that went offline with it.
@@ -1745,6 +1749,8 @@ class Message(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
     require_ack: bool
+    #: The message came with a key that is bound to its sender.
+    verified: bool
     #: When the message was sent.
     sent_at: str
 
@@ -1762,6 +1768,8 @@ class ReceivedMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
     require_ack: bool
+    #: The message came with a key that is bound to its sender.
+    verified: bool
     #: When the message was sent.
     sent_at: str
     #: Whether it was delivered before.
@@ -1794,6 +1802,8 @@ class HistoryMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
     require_ack: bool
+    #: The message came with a key that is bound to its sender.
+    verified: bool
     #: When the message was sent.
     sent_at: str
     #: What became of it.
@@ -1872,6 +1882,9 @@ class Event(TypedDict):
     node_id: str | None
     #: The task that the event is about.
     task_id: str | None
+    #: The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent` the
+    #: sender.
+    verified: bool
     #: More about the event; depends on the kind.
     data: dict[str, str | float | bool | None]
 

@@ -1,7 +1,7 @@
 /**
- * The client of a hub, typed from the API's own declarations. Runs on Bun, Node 20 and later, and in browsers. Each call
- * is repeated after network faults and overload, and done once: every POST carries an Idempotency-Key.
- * Must not: keep state of the hub.
+ * The client of a hub, typed from the API's own declarations. Runs on Bun, Node 20 and later, and in browsers. Calls
+ * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key.
+ * Must not: cache anything of the hub.
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
 import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJson } from "./http.ts";
@@ -25,15 +25,15 @@ export {
 
 export type LuxHubOptions = HttpOptions & {
   /**
-   * A longer wait is asked for in parts of this many seconds: proxies cut connections that are silent for too long, most
-   * of them after a minute. 50 if left out; the hub takes at most 300.
+   * Splits a longer wait into calls of this many seconds, because most proxies cut a connection that is silent for a
+   * minute. By default 50; the hub accepts at most 300.
    */
   readonly longestAskS?: number | undefined;
 };
 
 /**
- * A hub. Methods take the fields and answer the objects of the endpoint after which they are named. `V` is the variant
- * in which the hub answers this client: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
+ * A hub. Each method takes the fields of the endpoint of the same name, and returns its answer. `V` is the variant in
+ * which the hub answers this client: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
  */
 export class LuxHub<V extends Variant = "A"> {
   readonly #http: Http;
@@ -56,7 +56,7 @@ export class LuxHub<V extends Variant = "A"> {
 
   readonly tasks = {
     create: this.#method("task/create"),
-    /** Hands the node its next task. Waits for `wait` seconds, however long that is. */
+    /** Hands the node its next task. Waits up to `wait` seconds, however many. */
     next: this.#method("task/next"),
     assign: this.#method("task/assign"),
     claim: this.#method("task/claim"),
@@ -72,20 +72,20 @@ export class LuxHub<V extends Variant = "A"> {
     list: this.#method("task/list"),
     pull: this.#method("task/pull"),
     stats: this.#method("task/stats"),
-    /** With `wait`: when the task is completed or has failed, or when that many seconds are over. */
+    /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
     get: this.#method("task/{task_id}"),
   };
 
   readonly messages = {
     send: this.#method("message/send"),
     broadcast: this.#method("message/broadcast"),
-    /** With `blocking`: waits for `timeout` seconds for the first message, however long that is. */
+    /** With `blocking`: waits up to `timeout` seconds for the first message, however many. */
     receive: this.#method("message/receive"),
     ack: this.#method("message/ack"),
     history: this.#method("message/history"),
     parked: this.#method("message/parked"),
     redrive: this.#method("message/redrive"),
-    /** The messages that a node got, without taking them out of its mailbox. */
+    /** Lists the messages that a node got, without taking them out of its mailbox. */
     mailbox: this.#method("agent/messages"),
   };
 
@@ -97,7 +97,7 @@ export class LuxHub<V extends Variant = "A"> {
   readonly files = {
     upload: (content: FileContent, fields: UploadFields, options?: CallOptions): Promise<FileRecord> =>
       this.#upload(content, fields, options),
-    /** The bytes, as the body of the response; `range` as in HTTP, for example `bytes=0-1023`. */
+    /** Returns the bytes as the body of a response. `range` as in HTTP, for example `bytes=0-1023`. */
     download: (
       { file_id, range }: { readonly file_id: string; readonly range?: string | undefined },
       options?: CallOptions,
@@ -108,17 +108,17 @@ export class LuxHub<V extends Variant = "A"> {
 
   readonly keys = {
     list: this.#method("key/list"),
-    /** Not repeated after a fault: the hub keeps no secret that it could answer again. */
+    /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
     add: this.#method("key/add"),
     revoke: this.#method("key/revoke"),
   };
 
   readonly status = this.#method("status");
-  /** What was done in the last minutes, and how long tasks took. */
+  /** Returns what was done in the last minutes, and how long tasks took. */
   readonly minutes = this.#method("stats/minutes");
   readonly diagnostic = this.#method("pg/diagnostic");
 
-  /** Does the requests in order, in one transaction. A refusal stops nothing: look at the answer of each. */
+  /** Runs the requests in order, in one transaction. A refusal does not stop the others: check each answer. */
   async batch<const O extends readonly BatchOperation[]>(
     requests: { readonly [I in keyof O]: { readonly path: O[I]; readonly body: RequestOf<O[I], V> } },
     options?: CallOptions,
@@ -127,25 +127,27 @@ export class LuxHub<V extends Variant = "A"> {
     return answers as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
   }
 
-  /** The events of the hub's log, from now or from `since` on, as they come. Ends with its signal. */
+  /** Yields the events of the hub's log, from now or from `since` on, as they arrive, until its signal aborts. */
   events(filter: EventFilter = {}): AsyncGenerator<Event, void, undefined> {
     return readLog<V>(this.#http, this.call.bind(this), filter);
   }
 
-  /** A node's messages and the events of its tasks, as they come (Server-Sent Events). Ends with its signal. */
+  /**
+   * Yields a node's messages and the events of its tasks as they arrive (Server-Sent Events), until its signal aborts.
+   */
   stream(nodeId: string, options: StreamOptions = {}): AsyncGenerator<StreamItem, void, undefined> {
     return readStream<V>(this.#http, this.call.bind(this), nodeId, options);
   }
 
-  /** Registers a node and does tasks with it until a signal of the options stops it. */
+  /** Registers a node and does its tasks until a signal of the options stops the worker. */
   worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
     return runWorker<V>(this.call.bind(this), nodeId, handler, options);
   }
 
   /**
    * Calls any operation that takes and answers JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
-   * @throws {LuxHubError} the hub refused it
-   * @throws {HubUnreachable} it was not answered
+   * @throws {LuxHubError} when the hub refuses the call
+   * @throws {HubUnreachable} when no answer arrives
    */
   async call<O extends Operation>(
     operation: O,
@@ -236,9 +238,9 @@ export class LuxHub<V extends Variant = "A"> {
 
 type Fields = Record<string, unknown>;
 
-/** The hub stores no answer with a secret in it: a repeat would be refused, and the secret lost. */
+/** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE = "key/add";
-/** Repeating it does no harm, and there are many: the hub need not store their answers. */
+/** It is frequent, and harmless to repeat, so the hub need not store its answers. */
 const NEEDS_NO_KEY = "node/heartbeat";
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
@@ -253,10 +255,10 @@ function queryOf(fields: Fields): string {
   return query.size === 0 ? "" : `?${query}`;
 }
 
-/** An answer that comes this much before its time ends the wait: the node leaves or drains, or the hub stops. */
+/** An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */
 const EARLY_MS = 500;
 
-/** How long the hub is asked to wait, and in which field; null if it is not. */
+/** Returns how long the request asks the hub to wait, and in which field; null if it asks for no wait. */
 function waitOf(
   operation: Operation,
   fields: Fields,
@@ -271,7 +273,7 @@ function waitOf(
   return null;
 }
 
-/** Whether an answer brings nothing of what was waited for. */
+/** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
   const { task, messages, events }: Fields = { ...answer };
   if (operation === "task/{task_id}") return !isFinished(Object(task));

@@ -95,6 +95,8 @@ export interface Task<V extends Variant = "A"> {
   assigned_node: string | null;
   /** As the node sent it; null until the task is completed. */
   result: TaskResult | null;
+  /** The result came with a key that is bound to the node that completed the task. */
+  result_verified: boolean;
   /** The task is open and may be handed out now. */
   ready: boolean;
   /** Attempts without a result: failures, timeouts, and nodes that went offline with it. */
@@ -167,6 +169,8 @@ export interface Message {
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
   require_ack: boolean;
+  /** The message came with a key that is bound to its sender. */
+  verified: boolean;
   /** When the message was sent. */
   sent_at: string;
 }
@@ -184,6 +188,8 @@ export interface ReceivedMessage {
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
   require_ack: boolean;
+  /** The message came with a key that is bound to its sender. */
+  verified: boolean;
   /** When the message was sent. */
   sent_at: string;
   /** Whether it was delivered before. */
@@ -205,6 +211,8 @@ export interface HistoryMessage {
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
   require_ack: boolean;
+  /** The message came with a key that is bound to its sender. */
+  verified: boolean;
   /** When the message was sent. */
   sent_at: string;
   /** What became of it. */
@@ -295,6 +303,11 @@ export interface Event {
   node_id: string | null;
   /** The task that the event is about. */
   task_id: string | null;
+  /**
+   * The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent`
+   * the sender.
+   */
+  verified: boolean;
   /** More about the event; depends on the kind. */
   data: Record<string, string | number | boolean | null>;
 }
@@ -339,6 +352,7 @@ export interface Problem {
     | "admin_key_required"
     | "host_not_allowed"
     | "key_bound_to_other_node"
+    | "key_not_bound"
     | "not_assigned_to_node"
     | "not_your_message"
     | "viewer_not_allowed"

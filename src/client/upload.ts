@@ -1,7 +1,7 @@
 /** The body of an upload: multipart form data (RFC 7578), built by the platform or, for a stream, around the stream. */
 import { type HttpRequest, newIdempotencyKey } from "./http.ts";
 
-/** The bytes of a file. A stream can be read once: give a function that opens it, and the upload can be repeated. */
+/** The bytes of a file. A stream can be read only once; with a function that opens it, the upload can be retried. */
 export type FileContent =
   Blob | Uint8Array<ArrayBuffer> | string | ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>);
 
@@ -9,7 +9,7 @@ export type UploadFields = {
   readonly name: string;
   /** The content type. */
   readonly type?: string | undefined;
-  /** Kept with the file; `task_id` and `node` in it attach the file to a task and a node. */
+  /** Stored with the file; `task_id` and `node` in it attach the file to a task and a node. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 };
 
@@ -26,7 +26,7 @@ export function multipart(
   return { body: () => form, isRepeatable: true };
 }
 
-/** FormData takes no streams. */
+/** Writes the multipart framing around a stream, which FormData does not accept. */
 function aroundStream(
   open: () => ReadableStream<Uint8Array>,
   { name, type = "application/octet-stream", metadata = {} }: UploadFields,

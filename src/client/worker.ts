@@ -1,15 +1,19 @@
 /**
- * A worker: registers a node, takes tasks with task/next, runs the handler for each, and reports what came of it. Sends
- * heartbeats, extends leases, and goes on through restarts of the hub. Must not: know what a task is about.
+ * A worker: registers a node, takes tasks with task/next, runs the handler for each, and reports its result or error.
+ * Sends heartbeats, extends leases, and survives restarts of the hub. Must not: know what a task is about.
  *
- * A task is the worker's as long as the hub accepts its epoch. What the hub refuses because the epoch is old, or because
- * the task was ended or taken away, is lost: its handler is told by its signal, and what it returns is dropped.
+ * A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because the
+ * epoch is old or the task was ended or taken away, the task is lost: its handler's signal aborts, and the result is
+ * dropped.
  */
 import { type CallOptions, LuxHubError, isTemporary, linked, now, sleep, slept } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { Lease, Task, TaskResult, Variant } from "./types.ts";
 
-/** Does one task and returns its result. A handler that throws has failed; it is tried again unless it throws a FatalError. */
+/**
+ * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
+ * FatalError.
+ */
 export type Handler<V extends Variant = "A"> = (
   task: Task<V>,
   context: TaskContext,
@@ -20,30 +24,33 @@ export type TaskContext = {
   readonly signal: AbortSignal;
   /** The number of this hand-out of the task. */
   readonly epoch: number;
-  /** Notes the progress of the task, and extends its lease; the worker extends it by itself too. */
+  /** Extends the lease, and records a progress note. The worker also extends the lease periodically. */
   readonly extend: (note?: string) => Promise<void>;
 };
 
-/** Thrown by a handler: the task cannot be done, by nobody. It has failed for good. */
+/** Thrown by a handler when nobody can do the task: it fails for good, without a retry. */
 export class FatalError extends Error {
   override readonly name = "FatalError";
 }
 
 export type WorkerOptions<V extends Variant = "A"> = {
-  /** The display name of the node; its id if left out. */
+  /** The display name of the node; by default its id. */
   readonly name?: string | undefined;
   readonly capabilities?: RequestOf<"node/register">["capabilities"];
-  /** Only open tasks of these types. */
+  /** Takes only open tasks of these types. */
   readonly taskTypes?: readonly string[] | undefined;
-  /** How many tasks it does at once; 1 if left out. */
+  /** How many tasks it does at once; by default 1. */
   readonly concurrency?: number | undefined;
-  /** Stops the worker in order: it takes no more tasks, finishes those it has, and leaves. */
+  /** Stops the worker in order: it takes no more tasks, finishes those it has, and leaves the hub. */
   readonly signal?: AbortSignal | undefined;
-  /** Stops it now: it aborts its handlers, gives their tasks back, and leaves. */
+  /** Stops it now: it aborts its handlers, gives their tasks back, and leaves the hub. */
   readonly release?: AbortSignal | undefined;
-  /** How long a handler may take to end after its signal, before its task is given back all the same; 10,000 if left out. */
+  /**
+   * How long a handler may take to end after its signal, in milliseconds; then its task is given back while it still
+   * runs. By default 10,000.
+   */
   readonly graceMs?: number | undefined;
-  /** Hears what happens, for a log. */
+  /** Called with each event of the worker, for a log. */
   readonly onEvent?: ((event: WorkerEvent<V>) => void) | undefined;
 };
 
@@ -53,13 +60,16 @@ export type WorkerEvent<V extends Variant = "A"> =
   | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
   | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
   | { readonly kind: "released"; readonly task: Task<V> }
-  /** It was taken away; the error says how the hub put it. */
+  /** The task was taken away; the error is the hub's refusal. */
   | { readonly kind: "lost"; readonly task: Task<V>; readonly error: LuxHubError }
   /** A fault that the worker survives. */
   | { readonly kind: "fault"; readonly error: unknown }
   | { readonly kind: "left"; readonly nodeId: string };
 
-/** Runs a worker until a signal stops it. @throws {LuxHubError} the hub does not let it work: a wrong secret, for example */
+/**
+ * Runs a worker until a signal stops it.
+ * @throws {LuxHubError} when the hub refuses the worker, for a wrong secret for example
+ */
 export function runWorker<V extends Variant>(
   call: Call<V>,
   nodeId: string,
@@ -69,16 +79,19 @@ export function runWorker<V extends Variant>(
   return new Worker(call, nodeId, handler, options).run();
 }
 
-/** While the hub is away the worker waits for it. */
+/** The worker waits for an unavailable hub, however long. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const WAIT_S = 300;
-/** Before the worker asks again after a fault, or after an answer that came at once and without a task. */
+/** The pause after a fault, and after an answer that came at once and without a task. */
 const PAUSE_MS = 1_000;
 const GRACE_MS = 10_000;
-/** Before a task counts as handed to another worker of the node: the answer with which we got it may be on its way. */
+/**
+ * How long a task must look like another worker's before we believe it: the answer that hands it to us may be on its
+ * way.
+ */
 const SUCCESSOR_MS = 2_000;
 const ERROR_MAX_CHARS = 4_000;
-/** Refusals that say that a task is no longer this worker's. */
+/** The codes with which the hub refuses a task that is no longer this worker's. */
 const LOST: readonly string[] = [
   "stale_lease",
   "not_assigned_to_node",
@@ -93,11 +106,10 @@ type Job<V extends Variant> = {
   readonly epoch: number;
   /** Aborts when the result is no longer wanted. */
   readonly abort: AbortController;
-  /** Aborts when the hub has been told what came of it. */
+  /** Aborts when the outcome has been reported. */
   readonly end: AbortController;
-  /** Its handler has ended, and the hub is being told. */
+  /** The handler has ended, and its outcome is being reported. */
   isEnding: boolean;
-  /** Why it is no longer this worker's. */
   lost: LuxHubError | null;
 };
 
@@ -108,14 +120,14 @@ class Worker<V extends Variant> {
   readonly #options: WorkerOptions<V>;
   readonly #concurrency: number;
   readonly #graceMs: number;
-  /** Aborts when the worker is to take no more tasks. */
+  /** Aborts when the worker must take no more tasks. */
   readonly #stop: AbortController;
-  /** Aborts when nothing more is to be said of its tasks. */
+  /** Aborts when nothing more may be reported about the tasks. */
   readonly #end = new AbortController();
   readonly #jobs = new Set<Job<V>>();
-  /** Ends the wait for room: a job has ended, or the worker stops. */
+  /** Ends the wait of #jobEnd(). */
   #wake = (): void => {};
-  /** Why the hub does not let it work. */
+  /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
   constructor(call: Call<V>, nodeId: string, handler: Handler<V>, options: WorkerOptions<V>) {
@@ -142,7 +154,7 @@ class Worker<V extends Variant> {
       while (this.#jobs.size > 0) await this.#jobEnd();
       heartbeats.abort();
       await beating;
-      if (this.#refusal === null) await this.#leave(); // what the node holds may be another worker's by now
+      if (this.#refusal === null) await this.#leave(); // after a refusal another worker may run for the node
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {
@@ -160,7 +172,7 @@ class Worker<V extends Variant> {
 
   // ---- The node
 
-  /** @returns the interval of the heartbeats in milliseconds */
+  /** Returns the interval of the heartbeats in milliseconds. */
   async #register(): Promise<number> {
     const { name = this.#nodeId, capabilities } = this.#options;
     const { heartbeat_interval } = await this.#call(
@@ -168,11 +180,11 @@ class Worker<V extends Variant> {
       { node_id: this.#nodeId, name, capabilities, max_tasks: this.#concurrency, auto_assign: false },
       { signal: this.#stop.signal, retry: FOREVER },
     );
-    this.#tell({ kind: "registered", nodeId: this.#nodeId });
+    this.#emit({ kind: "registered", nodeId: this.#nodeId });
     return heartbeat_interval * 1_000;
   }
 
-  /** While no task/next waits, nothing else says that the node is alive. */
+  /** Keeps the node online while no task/next waits. */
   async #sendHeartbeats(everyMs: number, signal: AbortSignal): Promise<void> {
     while (await slept(everyMs, signal)) {
       try {
@@ -181,7 +193,7 @@ class Worker<V extends Variant> {
           { node_id: this.#nodeId },
           { signal, retry: { forMs: everyMs } },
         );
-        // The node was taken for dead meanwhile, or somebody took a task from it.
+        // The hub took the node for dead meanwhile, or somebody took a task from it.
         if (tasks_assigned < this.#jobs.size) await this.#findLost();
       } catch (error) {
         if (!signal.aborted) await this.#survive(error);
@@ -189,17 +201,17 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** What cannot be said is no fault: without heartbeats the node is offline soon. */
+  /** Reports a failure only as an event: without heartbeats the node soon goes offline anyway. */
   async #leave(): Promise<void> {
     try {
       await this.#call("node/leave", { node_id: this.#nodeId }, { retry: { forMs: GRACE_MS } });
-      this.#tell({ kind: "left", nodeId: this.#nodeId });
+      this.#emit({ kind: "left", nodeId: this.#nodeId });
     } catch (error) {
-      this.#tell({ kind: "fault", error });
+      this.#emit({ kind: "fault", error });
     }
   }
 
-  /** After a fault of a call that is made again and again. Ends the worker when the hub does not let it work. */
+  /** Handles a fault of a call in a loop: registers the node again, ends a worker that the hub refuses, or pauses. */
   async #survive(fault: unknown): Promise<void> {
     if (fault instanceof LuxHubError && fault.code === "node_not_found") {
       try {
@@ -210,7 +222,7 @@ class Worker<V extends Variant> {
       }
     }
     if (this.#stop.signal.aborted) return;
-    this.#tell({ kind: "fault", error: fault });
+    this.#emit({ kind: "fault", error: fault });
     if (fault instanceof LuxHubError && fault.status < 500 && fault.status !== 409 && !isTemporary(fault)) {
       this.#refusal = fault;
       this.#stop.abort();
@@ -232,13 +244,13 @@ class Worker<V extends Variant> {
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#options.taskTypes });
       if (signal.aborted) return;
       if (taken?.task && taken.lease) this.#start(taken.task, taken.lease);
-      else if (now() - askedAt < PAUSE_MS) await slept(PAUSE_MS, signal); // it drains, or the hub stops
+      else if (now() - askedAt < PAUSE_MS) await slept(PAUSE_MS, signal); // the node drains, or the hub stops
     }
   }
 
   /**
-   * Goes on with what the node had started before the worker was restarted. The hub hands that out in a circle, each
-   * time with a new epoch: all of it is known when one comes again.
+   * Resumes the tasks that the node had started before this worker. The hub hands them out in a circle, each time with
+   * a new epoch, so all of them are known when one comes a second time.
    */
   async #resume(): Promise<void> {
     const found = new Map<string, { readonly task: Task<V>; readonly lease: Lease }>();
@@ -254,7 +266,7 @@ class Worker<V extends Variant> {
     if (found.size > this.#concurrency) await this.#giveBackRest();
   }
 
-  /** What the node holds and the worker does not run goes to others: what runs may take long. */
+  /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
   async #giveBackRest(): Promise<void> {
     const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
     try {
@@ -264,15 +276,15 @@ class Worker<V extends Variant> {
       for (const { task_id } of tasks)
         if (!own.has(task_id)) await this.#call("task/release", { task_id, node_id: this.#nodeId }, options);
     } catch (error) {
-      this.#tell({ kind: "fault", error });
+      this.#emit({ kind: "fault", error });
     }
   }
 
-  /** Null: the call failed. */
+  /** Calls task/next; null when that failed. */
   async #next(asked: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
     const { signal } = this.#stop;
     try {
-      // Repeated without end with one Idempotency-Key, so that a task whose hand-out was not heard is not lost.
+      // Repeated without end with one Idempotency-Key, so that no task is lost whose hand-out did not reach us.
       return await this.#call("task/next", { node_id: this.#nodeId, ...asked }, { signal, retry: FOREVER });
     } catch (error) {
       if (!signal.aborted) await this.#survive(error);
@@ -290,9 +302,9 @@ class Worker<V extends Variant> {
       lost: null,
     };
     for (const before of this.#jobs)
-      if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // it had been taken away
+      if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // the hub had taken it away
     this.#jobs.add(job);
-    this.#tell({ kind: "started", task, epoch });
+    this.#emit({ kind: "started", task, epoch });
     void this.#extendLease(job);
     void this.#work(job).finally(() => {
       this.#jobs.delete(job);
@@ -301,12 +313,12 @@ class Worker<V extends Variant> {
     });
   }
 
-  /** Resolves when a job ends, or when the worker is told to stop. */
+  /** Resolves when a job ends, or when the worker must stop. */
   #jobEnd(): Promise<void> {
     return new Promise((resolve) => (this.#wake = resolve));
   }
 
-  /** Never rejects. */
+  /** Runs the handler and reports its outcome. Never rejects. */
   async #work(job: Job<V>): Promise<void> {
     const outcome = await this.#handle(job);
     job.isEnding = true;
@@ -317,12 +329,15 @@ class Worker<V extends Variant> {
       else if (job.abort.signal.aborted) await this.#giveBack(job);
       else await this.#fail(job, outcome.error);
     } catch (error) {
-      this.#tell(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
+      this.#emit(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
       if (isLoss(error) && error.code === "stale_lease") await this.#findSuccessor(job);
     }
   }
 
-  /** Ends this worker when another one of the same node was handed its task: only the newest may go on. Never rejects. */
+  /**
+   * Ends this worker when the hub handed the task to another worker of the same node, because only the newest may
+   * continue. Never rejects.
+   */
   async #findSuccessor(job: Job<V>): Promise<void> {
     const { task_id } = job.task;
     const isOurs = (): boolean =>
@@ -338,14 +353,14 @@ class Worker<V extends Variant> {
       await sleep(SUCCESSOR_MS, this.#end.signal);
       if (!(await isAnothers())) return;
     } catch {
-      return; // the task is deleted, or this worker ends
+      return; // the task was deleted, or this worker ends
     }
     this.#refusal ??= superseded(this.#nodeId);
     this.#stop.abort();
     await this.#findLost(job);
   }
 
-  /** Runs the handler. One that does not end after its signal counts as failed. */
+  /** Runs the handler. It counts as failed if it does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
     const { signal } = abort;
@@ -378,10 +393,10 @@ class Worker<V extends Variant> {
       const { lux_paid } = await this.#insist((options) =>
         this.#call("task/complete", { ...this.#holder(job), result }, options),
       );
-      this.#tell({ kind: "completed", task, luxPaid: lux_paid });
+      this.#emit({ kind: "completed", task, luxPaid: lux_paid });
     } catch (error) {
       if (isLoss(error) || this.#end.signal.aborted) throw error;
-      await this.#fail(job, error); // the hub does not take this result
+      await this.#fail(job, error); // the hub refuses this result
     }
   }
 
@@ -392,23 +407,23 @@ class Worker<V extends Variant> {
     await this.#insist((options) =>
       this.#call("task/fail", { ...this.#holder(job), error: said, retry }, options),
     );
-    this.#tell({ kind: "failed", task: job.task, error });
+    this.#emit({ kind: "failed", task: job.task, error });
   }
 
   async #giveBack(job: Pick<Job<V>, "task" | "epoch">): Promise<void> {
     await this.#insist((options) => this.#call("task/release", this.#holder(job), options));
-    this.#tell({ kind: "released", task: job.task });
+    this.#emit({ kind: "released", task: job.task });
   }
 
-  /** A result is not thrown away because the hub is away, or because its disk is full. */
-  async #insist<T>(tell: (options: CallOptions) => Promise<T>): Promise<T> {
+  /** Reports an outcome, however long the hub is unavailable or its disk full. */
+  async #insist<T>(report: (options: CallOptions) => Promise<T>): Promise<T> {
     const { signal } = this.#end;
     for (;;) {
       try {
-        return await tell({ signal, retry: FOREVER });
+        return await report({ signal, retry: FOREVER });
       } catch (error) {
         if (!(error instanceof LuxHubError) || error.status < 500) throw error;
-        this.#tell({ kind: "fault", error });
+        this.#emit({ kind: "fault", error });
         await sleep(PAUSE_MS, signal);
       }
     }
@@ -426,7 +441,7 @@ class Worker<V extends Variant> {
     while (await slept((timeout_s * 1_000) / 3, job.end.signal)) await this.#check(job);
   }
 
-  /** The node has fewer tasks than it runs: finds out which are no longer its own. */
+  /** Finds the jobs whose task is no longer this worker's. */
   async #findLost(except: Job<V> | null = null): Promise<void> {
     await Promise.all([...this.#jobs].map((job) => (job === except ? null : this.#check(job))));
   }
@@ -435,10 +450,10 @@ class Worker<V extends Variant> {
     if (job.isEnding) return;
     const refusal = await this.#extend(job);
     if (refusal !== null && job.lost === null && !job.end.signal.aborted)
-      this.#tell({ kind: "fault", error: refusal });
+      this.#emit({ kind: "fault", error: refusal });
   }
 
-  /** Extends the lease. Returns why it could not; a task that is lost is ended. */
+  /** Extends the lease of a job, and aborts the job if its task is lost. Returns the error, or null. */
   async #extend(job: Job<V>, note?: string): Promise<unknown> {
     try {
       await this.#call("task/extend", { ...this.#holder(job), note }, { signal: job.end.signal });
@@ -450,19 +465,18 @@ class Worker<V extends Variant> {
   }
 
   #lose(job: Job<V>, error: LuxHubError): void {
-    if (job.isEnding) return; // the hub says so when it is told the outcome
+    if (job.isEnding) return; // the report of the outcome will be refused
     job.lost = error;
     job.abort.abort(error);
   }
 
-  #tell(event: WorkerEvent<V>): void {
+  #emit(event: WorkerEvent<V>): void {
     this.#options.onEvent?.(event);
   }
 }
 
 type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
-/** What came of a handler. */
 type Outcome =
   | { readonly isDone: true; readonly result: TaskResult }
   | { readonly isDone: false; readonly error: unknown };
@@ -472,13 +486,13 @@ function handedOutAgain(): LuxHubError {
   return new LuxHubError({ status: 409, code: "stale_lease", detail });
 }
 
-/** No code of the hub's: two workers of one node are the same to it. */
+/** This code is not one of the hub's, which cannot distinguish two workers of one node. */
 function superseded(nodeId: string): LuxHubError {
-  const detail = `Another worker runs for node ${nodeId} and has taken over its tasks. Only one may run for a node: give each an id of its own.`;
+  const detail = `Another worker runs for node ${nodeId} and has taken over its tasks. Only one worker may run for a node: give each an id of its own.`;
   return new LuxHubError({ status: 409, code: "node_taken_over", detail });
 }
 
-/** Whether the hub says that a task is no longer this worker's. */
+/** Whether the hub refuses a task because it is no longer this worker's. */
 function isLoss(error: unknown): error is LuxHubError {
   return error instanceof LuxHubError && LOST.includes(error.code);
 }

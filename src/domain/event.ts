@@ -52,9 +52,24 @@ export type NewEvent = {
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;
+  /** The key of the request was bound to the node that acted (actorOf): nobody else can have done it. Left out: false. */
+  readonly verified?: boolean;
 };
 
-export type LoggedEvent = NewEvent & { readonly id: number };
+export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };
+
+/** What an administrator does with the task of a node, or with the node. */
+const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
+
+/** Who assigns a task to a node that did not ask for it. */
+const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
+
+/** The node that did what an event says; null: the hub or an administrator did it. */
+export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
+  if (kind === "message.sent") return typeof data["from_node"] === "string" ? data["from_node"] : null;
+  const isGiven = kind === "task.assigned" && ASSIGNERS.includes(data["by"]);
+  return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
+}
 
 /** The kinds about the delivery of a message, of which its sender is notified. `data.from_node` names the sender. */
 export const FATE_KINDS: readonly EventKind[] = ["message.acked", "message.parked", "message.expired"];

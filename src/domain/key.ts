@@ -2,7 +2,9 @@
  * Key rules: who may call the hub (specification 5). The hub stores the SHA-256 of a secret; the secret itself is shown
  * once, when it is made.
  */
+import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
+import { actorOf } from "./event.ts";
 import { KEYS_MAX } from "./limits.ts";
 import type { KeyRecord } from "./model.ts";
 
@@ -40,4 +42,16 @@ export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number)
   if (key.revokedAt !== null) return accept(key);
   const revoked = { ...key, revokedAt: now };
   return accept(revoked, [{ kind: "key.saved", key: revoked }]);
+}
+
+/** The changes of a request whose key is bound to a node: what this node says in them is verified. */
+export function verifiedBy(nodeId: string, changes: readonly Change[]): readonly Change[] {
+  return changes.map((change): Change => {
+    if (change.kind === "event.logged" && actorOf(change.event) === nodeId)
+      return { ...change, event: { ...change.event, verified: true } };
+    if (change.kind !== "task.moved") return change;
+    const { task } = change;
+    const isResult = task.status === "completed" && task.assignedNode === nodeId;
+    return isResult ? { ...change, task: { ...task, resultVerified: true } } : change;
+  });
 }

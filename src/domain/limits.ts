@@ -183,9 +183,6 @@ export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
 export const MCP_LIST_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
-/** Nodes whose hand-outs are remembered, and tasks of each of them. */
-export const MCP_NODES_REMEMBERED_MAX = 10_000;
-export const MCP_TASKS_REMEMBERED_MAX = 100;
 
 // Broadcasts.
 /** Registered nodes; one more registration is refused. The default of --max-nodes. */

@@ -285,7 +285,14 @@ function sent(message: Message, nodeId: string | null, more: Readonly<Record<str
   const data = { message_id: message.messageId, from_node: message.fromNode, type: message.type, ...more };
   return {
     kind: "event.logged",
-    event: { kind: "message.sent", at: message.sentAt, nodeId, taskId: null, data },
+    event: {
+      kind: "message.sent",
+      at: message.sentAt,
+      nodeId,
+      taskId: null,
+      data,
+      verified: message.verified,
+    },
   };
 }
 

@@ -99,6 +99,8 @@ export type Task = {
   readonly luxRewardMicro: number;
   readonly assignedNode: string | null;
   readonly result: TaskResult | null;
+  /** The result came with a key that is bound to the node that completed it. */
+  readonly resultVerified: boolean;
   /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node it was last revoked from: the balancer does not give it straight back. */
@@ -175,6 +177,8 @@ export type Message = {
   readonly type: MessageType;
   readonly content: string;
   readonly requireAck: boolean;
+  /** It came with a key that is bound to its sender. */
+  readonly verified: boolean;
   readonly sentAt: number;
 };
 

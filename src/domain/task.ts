@@ -93,6 +93,7 @@ export function create(
     status: "open",
     assignedNode: null,
     result: null,
+    resultVerified: false,
     revokedFrom: null,
     attempts: 0,
     failures: 0,

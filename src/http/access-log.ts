@@ -1,14 +1,14 @@
 /**
- * The access log: a line for each request, from the level `debug` on. At any other level only what an operator should
- * know of: 429 and 5xx, as warnings, and of those a bounded number each second, because a caller can cause them.
+ * The access log. At level `debug` it has a line for each request. At other levels it has only the answers that an
+ * operator should know about, 429 and 5xx, as warnings: a bounded number each second, because a caller can cause them.
  *
- * It is on the path of every request, so its lines are put together by hand: no object, no pattern.
+ * It is on the path of every request, so each line is concatenated from its parts, without an object or a pattern.
  */
 import type { Log } from "../lib/log.ts";
 
 export type Request = {
   readonly method: string;
-  /** Path and query, without what may be a secret. */
+  /** Path and query, with possible secrets redacted. */
   readonly target: string;
   readonly status: number;
   /** A reading of performance.now(). */
@@ -19,14 +19,14 @@ export type Request = {
 };
 
 export interface AccessLog {
-  /** Whether an answer with this status is logged; one that is not may be counted. */
+  /** Whether an answer with this status is logged. Counts the warnings above the limit. */
   wants(status: number): boolean;
   write(request: Request): void;
 }
 
 export type AccessLogLimits = {
   readonly targetMaxChars: number;
-  /** How many warnings a second; what is beyond is counted. */
+  /** Warnings above this number are only counted. */
   readonly warningsPerSecond: number;
 };
 
@@ -75,13 +75,16 @@ function isWarning(status: number): boolean {
   return status === 429 || status >= 500;
 }
 
-/** At most so many characters, each of one byte: a caller chooses what stands in a path. */
+/** Cuts the path and replaces characters that are not printable ASCII: a caller can send anything. */
 function bounded(target: string, maxChars: number): string {
   const cut = target.length <= maxChars ? target : `${target.slice(0, maxChars - 3)}...`;
   return /[^\x21-\x7e]/.test(cut) ? cut.replaceAll(/[^\x21-\x7e]/g, "?") : cut;
 }
 
-/** Milliseconds with one decimal. Formatting two whole numbers is several times faster than formatting a fraction. */
+/**
+ * Returns milliseconds with one decimal. Formatting two whole numbers is several times faster than formatting a
+ * fraction.
+ */
 function elapsed(startedMs: number): string {
   const tenths = Math.round((performance.now() - startedMs) * 10);
   return `${Math.trunc(tenths / 10)}.${tenths % 10}`;

@@ -1,28 +1,29 @@
 /**
- * A TLS certificate and key in files: finds the fault in a pair, and notices a changed one. Bun reports only OpenSSL's
- * error, which does not say which of the two is wrong.
+ * A TLS certificate and its key in files: finds the fault in such a pair, and notices when it changes. Bun reports only
+ * OpenSSL's error, which does not say which of the two is wrong.
  */
 import { readFile } from "node:fs/promises";
 import { type Log, causeOf } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 
-/** `of`: which of the two. `what`: a phrase that follows the name of the file in a sentence. */
+/** `of`: which of the two files. `what`: a phrase that follows the name of the file in a sentence. */
 export type CertificateFault = { readonly of: "cert" | "key" | "both"; readonly what: string };
 
-/** @param pair both in PEM. Returns null when both are valid and belong together. */
+/** Returns null when both, in PEM, are valid and belong together. */
 export async function findCertificateFault(pair: {
   readonly cert: string;
   readonly key: string;
 }): Promise<CertificateFault | null> {
-  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // takes 5 MiB, so only after a refusal
+  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // 5 MiB: only when needed
   const certificate = nullIfThrows(() => new X509Certificate(pair.cert));
-  if (certificate === null)
-    return { of: "cert", what: "it is no certificate in PEM form, or not a whole one" };
+  if (certificate === null) return { of: "cert", what: "it is not a complete certificate in PEM form" };
   const key = nullIfThrows(() => createPrivateKey(pair.key));
   if (key === null && /ENCRYPTED/.test(pair.key))
-    return { of: "key", what: "it is encrypted; the hub takes a key without a passphrase" };
-  if (key === null) return { of: "key", what: "it is no private key in PEM form, or not a whole one" };
-  return certificate.checkPrivateKey(key) ? null : { of: "both", what: "the key is not the certificate's" };
+    return { of: "key", what: "it is encrypted; the hub needs a key without a passphrase" };
+  if (key === null) return { of: "key", what: "it is not a complete private key in PEM form" };
+  return certificate.checkPrivateKey(key)
+    ? null
+    : { of: "both", what: "the key does not belong to the certificate" };
 }
 
 function nullIfThrows<T>(make: () => T): T | null {
@@ -33,33 +34,33 @@ function nullIfThrows<T>(make: () => T): T | null {
   }
 }
 
-/** Both in PEM. */
+/** A certificate and its key, in PEM. */
 type Pair = { readonly cert: string; readonly key: string };
 
-export type WatchedPair = {
+export type WatchedCertificate = {
   readonly certPath: string;
   readonly keyPath: string;
-  /** As the listeners have it now. */
+  /** The pair that the listeners use now. */
   readonly inUse: Pair;
-  /** Gets a changed pair that is well. */
+  /** Called with a changed pair that is valid. */
   readonly onChange: (pair: Pair) => void;
 };
 
 /**
- * Looks at the two files again and again. A changed pair is used when both are well and belong together: until then the
- * old one stays, because they are replaced one after the other. What stays wrong for two looks is logged once.
+ * Checks the two files periodically. A changed pair is used once both are valid and belong together; until then the old
+ * pair stays, because the files are replaced one after the other. A fault that two checks find is logged once.
  */
 export class CertificateWatch {
-  readonly #watched: WatchedPair;
+  readonly #watched: WatchedCertificate;
   readonly #log: Log;
   #inUse: Pair;
-  /** What was wrong at the last look. */
+  /** The fault that the last check found. */
   #fault: string | null = null;
   #isLogged = false;
   #timer: Timer | null = null;
-  #looking: Promise<void> | null = null;
+  #checking: Promise<void> | null = null;
 
-  constructor(watched: WatchedPair, log: Log) {
+  constructor(watched: WatchedCertificate, log: Log) {
     this.#watched = watched;
     this.#log = log;
     this.#inUse = watched.inUse;
@@ -67,27 +68,29 @@ export class CertificateWatch {
 
   start(everyMs: number): void {
     this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => (this.#looking = null));
+      this.#checking ??= this.#check().finally(() => (this.#checking = null));
     }, everyMs).unref();
   }
 
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
-    await this.#looking;
+    await this.#checking;
   }
 
-  async #look(): Promise<void> {
-    const fault = await this.#takeChange();
+  async #check(): Promise<void> {
+    const fault = await this.#applyChange();
     if (fault !== null && fault === this.#fault && !this.#isLogged) {
-      this.#log.warn("the changed TLS certificate cannot be used; the one before it stays", { cause: fault });
+      this.#log.warn("the changed TLS certificate cannot be used; the old one stays in use", {
+        cause: fault,
+      });
       this.#isLogged = true;
     }
     if (fault !== this.#fault) this.#isLogged = false;
     this.#fault = fault;
   }
 
-  /** What keeps a change from being used; null when it is in use, or there is none. */
-  async #takeChange(): Promise<string | null> {
+  /** Puts a changed pair to use. Returns the fault that prevents it; null when there is none, or no change. */
+  async #applyChange(): Promise<string | null> {
     const { certPath, keyPath, onChange } = this.#watched;
     try {
       const [cert, key] = await Promise.all([readFile(certPath, "utf8"), readFile(keyPath, "utf8")]);

@@ -1,15 +1,15 @@
 /**
- * The client's address, for rate limits and the access log. Anyone can send X-Forwarded-For. Each proxy appends the address of its peer at
- * the right, so this reads the header from the right and only as far as each address is that of a trusted proxy. What
- * the client itself wrote stands further left and is never reached.
+ * The client's address, for rate limits and the access log. Anyone can send X-Forwarded-For, but each proxy appends the
+ * address of its peer at the right. So this reads the header from the right, and only while the addresses are trusted
+ * proxies; it never reaches what the client itself wrote.
  */
 import { type BlockList, isIP } from "node:net";
 import { callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 
 /**
- * The address of the client: `peer`, the other end of the connection, or, if that is a trusted proxy, the first address
- * from the right in X-Forwarded-For that is not one. Text that is not an address ends the search: the last address
- * before it counts.
+ * Returns the client's address: `peer`, the other end of the connection, or, if that is a trusted proxy, the first
+ * address from the right in X-Forwarded-For that is not a trusted proxy's. Text that is not an address ends the search;
+ * the last address found before it is returned.
  */
 export function clientIp(peer: string, headers: Headers, trusted: BlockList): string {
   let address = canonicalIp(peer);
@@ -24,7 +24,7 @@ export function clientIp(peer: string, headers: Headers, trusted: BlockList): st
   return address;
 }
 
-/** One key for each client: its address, or its network where one customer has all of it. */
+/** Returns the key under which a client is counted: its IPv4 address, or the /64 network of its IPv6 address. */
 export function clientAddress(peer: string, headers: Headers, trusted: BlockList): string {
   const address = clientIp(peer, headers, trusted);
   return isIP(address) === 0 ? address : callerKey(address);

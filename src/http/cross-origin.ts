@@ -1,19 +1,18 @@
 /**
- * What pages of other origins may do (CORS, the Fetch standard), and which names the hub answers to (the defence against
- * DNS rebinding). Both are off unless they are configured.
+ * Decides what pages of other origins may do (CORS, the Fetch standard), and which host names the hub answers to
+ * (against DNS rebinding). Without configuration no page is allowed, and every host name is.
  *
- * Secrets travel in headers that a page must know, never in cookies. So credentials are allowed to nobody.
+ * Secrets travel in headers that a page must set itself, never in cookies. So no origin may send credentials.
  */
 import { isIP } from "node:net";
 import { Problem } from "./problem.ts";
 
-/** Any origin. */
 export const ANY_ORIGIN = "*";
 
 export type CrossOriginOptions = {
-  /** As `https://example.org:8443`, or ANY_ORIGIN. */
+  /** Allowed origins, like `https://example.org:8443`, or ANY_ORIGIN. */
   readonly origins: readonly string[];
-  /** In small letters; when there are none, any Host is allowed. */
+  /** Allowed host names, in lower case; when empty, any Host is allowed. */
   readonly hosts: readonly string[];
 };
 
@@ -36,7 +35,7 @@ export class CrossOrigin {
     this.#options = options;
   }
 
-  /** @throws {Problem} 403 when the Host is neither an address, nor localhost, nor a name that is allowed */
+  /** Checks the Host header. @throws {Problem} 403 when it is neither an address, nor localhost, nor an allowed name */
   checkHost(request: Request): void {
     const { hosts } = this.#options;
     const host = request.headers.get("host");
@@ -49,8 +48,8 @@ export class CrossOrigin {
   }
 
   /**
-   * For a path that a page of another origin must not call at all. The hub's own origin counts only by address, as
-   * localhost, or by an allowed name: a name that is rebound to the hub's address would else be the hub's own.
+   * Checks the Origin header, for a path that a page of another origin must not call at all. The hub's own origin
+   * counts only by address, as localhost, or by an allowed name: any other name may be rebound to the hub's address.
    * @throws {Problem} 403 when a page of an origin that is not allowed has sent the request
    */
   checkOrigin(request: Request): void {
@@ -64,7 +63,7 @@ export class CrossOrigin {
     throw new Problem(403, "origin_not_allowed", "Origin not allowed", detail);
   }
 
-  /** The answer to the question of a browser whether it may send a request; null for anything else. */
+  /** Answers a CORS preflight request; null for any other request, and for an origin that is not allowed. */
   preflight(request: Request, allowedMethods: string): Response | null {
     if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return null;
     if (allowedMethods === "" || this.#allowed(request) === null) return null;
@@ -76,7 +75,7 @@ export class CrossOrigin {
     return new Response(null, { status: 204, headers });
   }
 
-  /** Lets the page that asked read the answer, if its origin is allowed. */
+  /** Adds the headers that let the calling page read the answer, if its origin is allowed. */
   open(request: Request, { headers }: Response): void {
     if (this.#options.origins.length === 0) return;
     if (!this.#options.origins.includes(ANY_ORIGIN)) headers.append("Vary", "Origin");

@@ -1,11 +1,11 @@
 /**
- * Downloads: conditional requests and range requests (RFC 9110 sections 13 and 14). planDownload() is the pure decision;
- * downloadResponse() answers by it.
+ * Downloads: conditional requests and range requests (RFC 9110 sections 13 and 14). planDownload() decides, without
+ * I/O; downloadResponse() carries the decision out.
  *
- * Invariant: the answer is the one that planDownload() has decided. Bun.serve would apply a Range header a second time to
- * a file body of status 200: respond() prevents that.
- * Must not: know what a file belongs to or where its bytes are; let a stored name or type become header syntax, or a page
- * in the hub's origin.
+ * Invariant: the answer is what planDownload() decided. Bun.serve would apply a Range header a second time to a file
+ * body of status 200; respond() prevents that.
+ * Must not: know what a file belongs to or where its bytes are; let a stored name or type inject header syntax, or a
+ * browser run a file as a page of the hub's origin.
  */
 import { NO_SNIFF } from "./exchange.ts";
 import { Problem } from "./problem.ts";
@@ -21,13 +21,13 @@ export type Representation = {
   readonly modifiedAt: number;
 };
 
-/** Bounds what is held of a stream that its reader does not take. `bytes`: how many it has. */
+/** Bounds the memory that a stream of `bytes` bytes holds while its client does not read. */
 export type BoundStream = (
   content: ReadableStream<Uint8Array>,
   bytes: number,
 ) => Promise<ReadableStream<Uint8Array>>;
 
-/** Opens the bytes from `start` to before `endExclusive` as a stream; null if they are missing. */
+/** Opens the bytes from `start` to before `endExclusive`; null if they are missing. */
 export type OpenContent = (
   start: number,
   endExclusive: number,
@@ -53,7 +53,7 @@ export function planDownload(method: string, headers: Headers, file: Representat
 }
 
 /**
- * Answers a GET or HEAD. The system sends a Blob by itself; a stream goes through `bound`.
+ * Answers a GET or HEAD. Bun sends a Blob without buffering it; a stream goes through `bound`.
  * @throws {Problem} 416 `range_not_satisfiable`; 500 `content_missing` when the bytes of the record are missing
  */
 export async function downloadResponse(
@@ -71,7 +71,10 @@ export async function downloadResponse(
   return respond(request, file, plan, content, bound);
 }
 
-/** `attachment` with an ASCII name for old clients, and the full name (RFC 6266 4.3, RFC 8187 3.2). */
+/**
+ * Returns the header's value: `attachment` with an ASCII name for old clients, and the full name (RFC 6266 4.3, RFC
+ * 8187 3.2).
+ */
 export function contentDisposition(name: string): string {
   const harmless = name.toWellFormed().replace(/[\p{Cc}/\\]/gu, "_");
   // "%" too: some clients decode it in the quoted form.
@@ -87,7 +90,10 @@ const MEDIA_TYPE = new RegExp(
   `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20!\\x23-\\x5b\\x5d-\\x7e]*"))*$`,
 );
 
-/** The media type if it is a plain `type/subtype` with parameters of safe characters, else application/octet-stream. */
+/**
+ * Returns the media type if it is a plain `type/subtype` with parameters of safe characters, else
+ * application/octet-stream.
+ */
 export function safeMediaType(stored: string): string {
   const trimmed = stored.trim();
   return trimmed.length <= MEDIA_TYPE_MAX_CHARS && MEDIA_TYPE.test(trimmed) ? trimmed : OCTET_STREAM;
@@ -104,14 +110,14 @@ function isUnmodified(headers: Headers, file: Representation): boolean {
   return since !== null && Math.floor(file.modifiedAt / 1_000) * 1_000 <= since;
 }
 
-/** The three forms of an HTTP date (RFC 9110 5.6.7), as epoch milliseconds; null for anything else. */
+/** Parses the three forms of an HTTP date (RFC 9110 5.6.7) to epoch milliseconds; null for anything else. */
 function httpDate(header: string | null): number | null {
   if (header === null || !/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d.*$/.test(header)) return null;
   const at = Date.parse(header.endsWith("GMT") ? header : `${header} GMT`);
   return Number.isNaN(at) ? null : at;
 }
 
-/** If-None-Match: `*` or a list, compared weakly (RFC 9110 13.1.2). */
+/** Whether an If-None-Match header, `*` or a list, matches the ETag by weak comparison (RFC 9110 13.1.2). */
 export function matchesEtag(header: string, etag: string): boolean {
   if (header.trim() === "*") return true;
   // Another server's ETag may contain a comma. Ours is hex, so splitting at commas never hides or invents it.
@@ -134,16 +140,16 @@ function planRange(header: string, size: number): DownloadPlan {
 
 function planSuffix(length: number, size: number): DownloadPlan {
   if (length === 0) return { kind: "unsatisfiable" };
-  // Satisfiable by 14.1.1, but Content-Range cannot say "nothing of nothing".
+  // Satisfiable by 14.1.1, but Content-Range cannot express an empty range.
   if (size === 0) return { kind: "whole" };
   return { kind: "range", start: Math.max(0, size - length), endExclusive: size };
 }
 
 /**
- * Measured on Bun 1.4.5: to a Response of status 200 whose body is a whole Bun.file (also its slice(0, size) or its
- * stream()) Bun applies the request's Range again, and may answer a bare 416. It leaves a Response that has a
- * Content-Range unchanged. On status 200 that header means nothing (RFC 9110 14.4), and the file goes out by sendfile:
- * a stream of it would be buffered for a caller that does not read. On HEAD a null body keeps our Content-Length.
+ * Measured on Bun 1.4.5: when a Response of status 200 has a whole Bun.file as its body (also as slice(0, size) or
+ * stream()), Bun applies the request's Range again, and may answer a bare 416. It does not do so when the Response has
+ * a Content-Range. On status 200 clients ignore that header (RFC 9110 14.4), and Bun still sends the file by sendfile,
+ * whereas it would buffer a stream for a client that does not read. On HEAD a null body keeps our Content-Length.
  */
 async function respond(
   request: Request,
@@ -181,7 +187,7 @@ function contentHeaders(file: Representation): Record<string, string> {
     "Content-Length": String(file.sizeBytes),
     "Content-Disposition": contentDisposition(file.name),
     "Accept-Ranges": "bytes",
-    // In case a browser shows it after all: no sniffing, no scripts, no origin.
+    // If a browser shows the file nevertheless: no sniffing, no scripts, no origin.
     ...NO_SNIFF,
     "Content-Security-Policy": "default-src 'none'; sandbox",
   };

@@ -10,10 +10,10 @@ export type Exchange = {
   readonly requestId: string;
 };
 
-/** Answers a request. A string or a stream is the JSON of a success; the listener makes the Response for it. */
+/** Answers a request. A string or a stream is the JSON of a success; the listener wraps it in a Response. */
 export type Handler = (exchange: Exchange) => Promise<Response | string | ReadableStream<Uint8Array>>;
 
-/** An endpoint, as the listener needs it. `handle` throws a Problem, or an error that `Listening.problemOf` knows. */
+/** An endpoint, as the listener sees it. `handle` throws a Problem, or an error that `Listening.problemOf` knows. */
 export type Route = {
   readonly method: Method;
   /** For example `/api/v1/node/:node_id`. A literal path takes precedence over a parameter. */
@@ -32,13 +32,16 @@ export function allowSilence({ server, request }: Exchange): void {
   server.timeout(request, 0);
 }
 
-/** The query's parameters; of several with one name, the last. Never parses the whole URL: its host is untrusted input. */
+/**
+ * Returns the query's parameters; of several with one name, the last. Never parses the whole URL: its host is
+ * untrusted.
+ */
 export function queryOf(request: Request): Record<string, string> {
   const at = request.url.indexOf("?");
   return at === -1 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(at + 1)));
 }
 
-/** A path parameter, decoded. */
+/** Returns a path parameter, decoded; "" if the path has none of this name. */
 export function pathParameter({ request }: Exchange, name: string): string {
   const params: Readonly<Record<string, string | undefined>> = request.params;
   return params[name] ?? "";

@@ -1,6 +1,6 @@
 /**
- * Reads a JSON request body, bounded in size, in values and in time.
- * The read deadline is its own: a client that sends a byte now and then keeps resetting the server's idle timer.
+ * Reads a JSON request body, bounded in size, in values and in time. It needs a deadline of its own: a client that
+ * sends a byte now and then keeps resetting the server's idle timer.
  */
 import { Deadlines } from "./deadlines.ts";
 import { discardRemainingBody } from "./lingering-close.ts";
@@ -14,7 +14,7 @@ export type JsonObject = { readonly [name: string]: unknown };
 /**
  * Reads the body as a JSON object.
  * @param emptyAs the value of an empty body; without it, an empty body is refused
- * @param parse parses the text; throws SyntaxError
+ * @param parse parses the text; any error it throws becomes a 400
  * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 when the body is not a JSON object
  *   or has more than `maxValues` values
  */

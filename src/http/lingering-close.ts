@@ -4,14 +4,14 @@
  * that is still sending would see a broken connection, and a proxy would answer 502 instead of the hub's answer.
  */
 
-/** The most time to read from a client that sends without a pause. */
+/** How long at most to read from a client that sends without a pause. */
 const TOTAL_MAX_MS = 5_000;
-/** After such a pause nothing more is in transit: a slower client reads the answer before it sends more. */
+/** After a pause of this length nothing is in transit: a slower client reads the answer before it sends more. */
 const PAUSE_MS = 100;
 
 type BodyReader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read">;
 
-/** Stops at the body's end, at a pause, or after TOTAL_MAX_MS. Never rejects. */
+/** Reads until the body's end, a pause, or TOTAL_MAX_MS. Never rejects. */
 export async function discardRemainingBody(reader: BodyReader): Promise<void> {
   let isExpired = false;
   const deadline = setTimeout(() => (isExpired = true), TOTAL_MAX_MS);

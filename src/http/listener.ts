@@ -32,7 +32,7 @@ export type Listening = {
   readonly log: Log;
   readonly accessLog: AccessLog;
   readonly metrics: RequestMetrics;
-  /** The proxies whose X-Forwarded-For says who the caller is. */
+  /** The proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: BlockList;
   readonly crossOrigin: CrossOrigin;
 };
@@ -41,15 +41,15 @@ export type Listener = {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
-  /** New connections get this certificate from now on; those that are open go on. @throws as openListener */
+  /** Uses this certificate for new connections; open ones keep theirs. @throws like openListener() */
   renewTls(tls: Tls): void;
   /** Accepts no new connection; resolves when the last answer has been sent. `force` closes open connections. */
   stop(force: boolean): Promise<void>;
 };
 
 /**
- * The cipher suites of TLS 1.2: all have forward secrecy (ECDHE) and authenticated encryption (AEAD), which older
- * versions do not know, so none of them can be negotiated. Those of TLS 1.3 all have both.
+ * The cipher suites of TLS 1.2, all with forward secrecy (ECDHE) and authenticated encryption (AEAD). Older versions of
+ * TLS have no such suites, so they cannot be negotiated; TLS 1.3 has no others.
  */
 const CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"]
   .flatMap((suite) => [`ECDHE-ECDSA-${suite}`, `ECDHE-RSA-${suite}`])
@@ -62,8 +62,9 @@ const IDLE_SECONDS = 60;
 export async function openListener(listening: Listening): Promise<Listener> {
   const { host, port, tls } = listening.address;
   if (tls === null) return asListener(listening, serve(listening, port, null));
-  // A certificate is renewed by opening the port a second time (Bun 1.4.5 has no other way), which all its sockets must
-  // allow (SO_REUSEPORT). But so could another hub, unnoticed: a socket that does not allow it goes first, and fails then.
+  // To renew a certificate, Bun 1.4.5 must open the port a second time, which needs SO_REUSEPORT on every socket. With
+  // it another hub could open the port too, unnoticed. So first a probe without SO_REUSEPORT: it fails if the port is
+  // in use.
   const probe = Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() });
   const free = probe.port ?? port;
   await probe.stop(true);
@@ -74,7 +75,7 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
   const { host, tls } = listening.address;
   const port = opened.port ?? listening.address.port;
   let current = opened;
-  /** With an older certificate, until their last connection ends. */
+  /** Servers with an older certificate, until their last connection ends. */
   const ending = new Set<Server<undefined>>();
   return {
     host,
@@ -112,7 +113,7 @@ function serve(listening: Listening, port: number, tls: Tls | null): Server<unde
     fetch: (request, server) =>
       // A BunRequest adds path parameters, and outside the routes there are none to read.
       answer(listening, noRoutes, request as BunRequest, server),
-    // For errors after a route has answered: Bun opens the file of a response body only then.
+    // For errors after a route has answered, when Bun opens the file of a response body.
     error: (error) => faultAnswer(listening, notFoundIfDeleted(error), listening.newRequestId()),
   });
 }
@@ -125,7 +126,7 @@ type MethodTable = {
   readonly counts: Partial<Record<string, Counts>>;
 };
 
-/** The routes of each path; HEAD works wherever GET does. */
+/** Groups the routes by path. HEAD works wherever GET does. */
 function byPath(routes: readonly Route[], metrics: RequestMetrics): Map<string, MethodTable> {
   const tables = new Map<string, Partial<Record<Method | "HEAD", Route>>>();
   for (const route of routes) {
@@ -169,7 +170,7 @@ async function answer(
     const unread = request.bodyUsed ? null : request.body;
     if (unread !== null) await discardRemainingBody(unread.getReader());
     response = faultAnswer(listening, error, requestId);
-    // Otherwise Bun would read the rest of the body to its end; the body of a CONNECT has no end.
+    // Without it Bun would read the body to its end; the body of a CONNECT has no end.
     if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
   crossOrigin.open(request, response);
@@ -186,7 +187,7 @@ async function answer(
   return response;
 }
 
-/** By the route; a preflight has none, and is answered here. */
+/** Runs the route's handler. A CORS preflight has no route and is answered here. */
 function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchange): ReturnType<Handler> {
   const { request } = exchange;
   const route = table.routes[request.method];
@@ -196,12 +197,12 @@ function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchan
   throw noSuchRoute(table, request.method);
 }
 
-/** A query parameter whose name has one of these may be a secret. */
+/** A query parameter whose name contains one of these may be a secret. */
 const SECRET_WORD = /secret|key|token|passw/i;
 
 /**
- * Path and query for the access log, never the host: the client can send any. No POST reads its query, and reading
- * `request.url` makes Bun build the URL first: the log shows the path alone.
+ * Path and query for the access log, never the host: the client can send any. Of a POST only the path: no POST reads
+ * its query, and reading `request.url` makes Bun build the whole URL.
  */
 function targetOf(request: Request, route: Route | undefined): string {
   if (route?.method === "POST" && !route.path.includes(":")) return route.path;
@@ -227,7 +228,9 @@ function redactSecrets(query: string): string {
 /** The headers of a success. A Response copies them; copying a Headers object is cheaper than parsing a record. */
 const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/json" });
 
-/** Adding a header to a finished Response costs more than making the Response: the request id goes in first if it can. */
+/**
+ * Adding a header to a finished Response costs more than making one, so the request id is added to the headers first.
+ */
 function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
   if (answer instanceof Response) {
     answer.headers.set("X-Request-Id", requestId);
@@ -243,7 +246,7 @@ function noSuchRoute(table: MethodTable, method: string): Problem {
       404,
       "not_found",
       "Not found",
-      "There is no such path. Those of the API begin with /api/v1.",
+      "There is no such path. The paths of the API begin with /api/v1.",
     );
   }
   const detail = `${method} does not work here. Use ${table.allow}.`;
@@ -256,7 +259,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
   let problem = error instanceof Problem ? error : listening.problemOf(error);
   if (!problem) {
     listening.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
-    const detail = `The hub failed on this request. Try again; if it keeps failing, give the operator the request id ${requestId}.`;
+    const detail = `The hub failed on this request. Try again; if it keeps failing, tell its operator the request id ${requestId}.`;
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {

@@ -8,18 +8,17 @@ import { Dicer } from "@fastify/busboy";
 import { safeMediaType } from "./download.ts";
 import { type Problem, invalidRequest, tooLarge } from "./problem.ts";
 
-/** The name of the part that goes to the sink. */
 const FILE_FIELD = "file";
 const DEFAULT_FILE_NAME = "file";
 const HEADER_PAIRS_MAX = 32;
 /** `; name=token` or `; name="quoted \" string"`, as in a Content-Disposition. */
 const PARAMETER = /;[ \t]*([\w!#$&+.^`|~-]+\*?)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))/g;
-/** Characters that a list cannot show, that break its lines, or that reverse its reading direction. */
+/** Characters that are invisible in a list, break its lines, or reverse its reading direction. */
 const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 export type UploadLimits = {
   readonly fileMaxBytes: number;
-  /** The text fields to read, and the largest size of each. Parts of other names are skipped. */
+  /** The text fields to read, each with its largest size. Parts of other names are skipped. */
   readonly textMaxBytes: Readonly<Record<string, number>>;
   /** Counts all parts, also the skipped ones. */
   readonly partsMax: number;
@@ -31,14 +30,13 @@ export type UploadLimits = {
 export type UploadedFile = {
   /** A base name without control characters or broken Unicode; never empty. For display: never build a path from it. */
   readonly filename: string;
-  /** A safe media type. */
   readonly contentType: string;
   readonly sizeBytes: number;
 };
 
 /**
- * The base name of the path that the client sent, for display: no separators, control or direction characters and no
- * lone surrogates, at most `maxChars` UTF-16 units; `file` if nothing is left.
+ * Returns the base name of the path that the client sent, for display: no separators, control or direction characters
+ * and no lone surrogates, at most `maxChars` UTF-16 units; `file` if nothing is left.
  */
 export function baseName(sent: string, maxChars: number): string {
   const name = sent
@@ -56,7 +54,7 @@ export function baseName(sent: string, maxChars: number): string {
 
 type PartConsumer = (bytes: Uint8Array) => void;
 
-/** One form being read. It stores a refusal to throw it later: Dicer calls its listeners from within write(). */
+/** Parses one form. Stores a refusal and throws it later, because Dicer calls its listeners within write(). */
 export class MultipartForm {
   readonly limits: UploadLimits;
   readonly #dicer: Dicer;
@@ -73,10 +71,12 @@ export class MultipartForm {
     const config = {
       boundary,
       maxHeaderPairs: HEADER_PAIRS_MAX,
-      // Dicer silently drops header bytes over its limit: one byte more shows that there were too many.
+      // Dicer silently drops header bytes over its limit. A limit one byte higher lets us notice that there were too
+      // many.
       maxHeaderSize: limits.partHeadersMaxBytes + 1,
-      // No backpressure inside Dicer: 3.2.6 stops for ever when the part that fills its buffer ends in the same chunk.
-      // The caller limits the memory: it calls write() with one chunk, and again when the sink has taken its bytes.
+      // No backpressure inside Dicer: version 3.2.6 hangs when the part that fills its buffer ends in the same chunk.
+      // The caller bounds the memory: it calls write() with one chunk at a time, after the sink has taken the bytes
+      // before.
       partHwm: Number.MAX_SAFE_INTEGER,
     };
     this.#dicer = new Dicer(config);
@@ -104,7 +104,7 @@ export class MultipartForm {
     this.throwIfRefused();
   }
 
-  /** Call after the last chunk. Resolves when every part has ended; throws if the closing delimiter is missing. */
+  /** Must follow the last chunk. Resolves when every part has ended; throws if the closing delimiter is missing. */
   async end(): Promise<void> {
     this.#dicer.end();
     await this.#ended;
@@ -142,11 +142,11 @@ export class MultipartForm {
       consume = this.#consumerFor(header);
       if (consume) this.#partEnds.push(new Promise((resolve) => part.on("end", () => resolve())));
     });
-    // Also for a skipped part: without a "data" listener the parser would wait for ever.
+    // A skipped part needs a "data" listener too: without one the parser would wait for ever.
     part.on("data", (bytes: Buffer | string) => {
       if (typeof bytes !== "string" && !this.#refusal) consume?.(bytes);
     });
-    part.on("error", () => {}); // truncated: the parser emits it as well
+    part.on("error", () => {}); // the body is truncated: the parser emits "error" as well
   }
 
   /** The consumer of the part with these headers; null to skip the part. */
@@ -205,7 +205,10 @@ export class MultipartForm {
   }
 }
 
-/** The parameters of a header value by lower-case name, as UTF-8 text (RFC 7578 5.1). Of several with one name, the first. */
+/**
+ * Returns the parameters of a header value by lower-case name, as UTF-8 text (RFC 7578 5.1); of several with one name,
+ * the first.
+ */
 export function parseParameters(value: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [, name = "", quoted, token = ""] of value.matchAll(PARAMETER)) {
@@ -218,7 +221,9 @@ export function parseParameters(value: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** Browsers escape these three characters in a name, and nothing else (the HTML standard's multipart/form-data). */
+/**
+ * Undoes the escapes of browsers: these three characters in a name, and no others (HTML standard, multipart/form-data).
+ */
 function unescapeName(name: string): string {
   return name.replace(/%(?:22|0D|0A)/g, decodeURIComponent);
 }
@@ -249,7 +254,7 @@ function headerValue(header: object, name: string): string | undefined {
   return typeof first === "string" ? first : undefined;
 }
 
-/** The bytes of a part's headers as sent: "name: value" and a line break each. */
+/** The size of a part's headers as sent, in bytes: each is "name: value" and a line break. */
 function sizeOf(header: object): number {
   let bytes = 0;
   for (const [name, values] of Object.entries(header)) {
@@ -264,5 +269,8 @@ export function invalid(path: string, message: string): Problem {
 }
 
 export function truncated(): Problem {
-  return invalid("", "the body ends before its closing boundary, or its parts cannot be told apart");
+  return invalid(
+    "",
+    "the body ends before its closing boundary, or the boundary does not separate its parts",
+  );
 }

@@ -43,7 +43,7 @@ export class Problem extends Error {
   }
 }
 
-/** 400: the request does not match what the endpoint accepts. Names every invalid field. */
+/** 400, with every invalid field of the request. */
 export function invalidRequest(errors: readonly FieldError[]): Problem {
   const named = errors.map((e) => (e.path === "" ? e.message : `${e.path}: ${e.message}`));
   const detail = `Correct the request and send it again. ${named.join("; ")}`;
@@ -60,7 +60,7 @@ export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Pr
   );
 }
 
-/** The same problem with `Connection: close`: the rest of the request body stays unread. */
+/** Returns the same problem with `Connection: close`, because the rest of the request body stays unread. */
 export function closing(problem: Problem): Problem {
   const headers = { ...problem.extras.headers, Connection: "close" };
   return new Problem(problem.status, problem.code, problem.title, problem.message, {
@@ -69,7 +69,9 @@ export function closing(problem: Problem): Problem {
   });
 }
 
-/** A 404 problem if the error says that a file is missing: it was deleted before it was opened. Else the error itself. */
+/**
+ * Returns a 404 if the error says that a file is missing: it was deleted before it was opened. Else the error itself.
+ */
 export function notFoundIfDeleted(error: unknown): unknown {
   if (codeOf(error) !== "ENOENT") return error;
   return new Problem(

@@ -1,6 +1,6 @@
 /**
- * Fixed-window rate limit on failures (wrong secrets) for each client address, against guessing.
- * Memory is bounded: when it is full, the address whose window began first is dropped.
+ * A fixed-window rate limit on the failures of each client address, so that nobody can guess a secret. Memory is
+ * bounded: at `maxAddresses` the address whose window began first is dropped.
  */
 export class RateLimiter {
   readonly #limit: number;
@@ -30,7 +30,6 @@ export class RateLimiter {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
-  /** The number of addresses held. */
   get size(): number {
     return this.#windows.size;
   }

@@ -1,6 +1,6 @@
 /**
- * Counts the requests of all listeners: by route and status, how long each took, and how many are in flight.
- * On the path of every request: it adds to numbers and allocates nothing.
+ * Metrics of the requests of all listeners: how many by route and status, how long each took, and how many are in
+ * flight. It is on the path of every request, so it adds to numbers and allocates nothing.
  */
 import { Histogram, type Labels, type MetricsText } from "../lib/metrics.ts";
 import type { Route } from "./exchange.ts";
@@ -9,22 +9,20 @@ import type { Route } from "./exchange.ts";
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const SECOND_MS = 1_000;
 
-/** The counts of one route. */
 type RouteCounts = {
   readonly labels: Labels;
-  /** Answers, by their status. */
   readonly statuses: Map<number, number>;
   readonly seconds: Histogram;
 };
 
 export class RequestMetrics {
-  /** By method and path: listeners share them. */
+  /** By method and path; the listeners share the counts. */
   readonly #routes = new Map<string, RouteCounts>();
-  /** Requests for a path or with a method that no route has: what they name is the caller's text, and no label. */
+  /** Requests that match no route. They share one label, because a label must not have a caller's text. */
   readonly unmatched = newCounts({ method: "other", endpoint: "other" });
   #inFlight = 0;
 
-  /** The counts of a route; a HEAD counts as the GET that it stands for. */
+  /** Returns the counts of a route. A HEAD counts as a GET. */
   of({ method, path }: Route): RouteCounts {
     const name = `${method} ${path}`;
     const counts =
@@ -54,12 +52,12 @@ export class RequestMetrics {
     );
     text.histogram(
       "luxhub_http_request_duration_seconds",
-      "Time until the answer was ready to be sent, with the wait of a call that waits.",
+      "Time until the answer was ready to be sent, including the wait of a call that waits.",
       called.map(({ labels, seconds }) => [labels, seconds] as const),
     );
     text.gauge(
       "luxhub_http_requests_in_flight",
-      "Requests that are not answered yet, with the calls that wait.",
+      "Requests that are not answered yet, including the calls that wait.",
       this.#inFlight,
     );
   }

@@ -22,7 +22,7 @@ const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
 /** Room for one delimiter with its line breaks. */
 const DELIMITER_MAX_BYTES = 80;
 
-/** Receives the file's bytes; a BlobWriter fits. Both methods may be called again after they have rejected. */
+/** Receives the file's bytes, for example a BlobWriter. Both methods may be called again after they have rejected. */
 export interface UploadSink {
   /** Backpressure: when it returns a promise, the upload waits until that resolves. */
   write(chunk: Uint8Array): Promise<void> | void;
@@ -34,7 +34,7 @@ export type UploadOptions<Sink extends UploadSink> = {
   readonly limits: UploadLimits;
   /** Called once, when the file part begins. */
   readonly openSink: () => Promise<Sink>;
-  /** Ends the upload when it aborts: with its reason if that is a Problem, else with 408. */
+  /** Ends the upload when it aborts: with its reason if that is a Problem, else with a 408. */
   readonly deadline: AbortSignal;
 };
 
@@ -45,7 +45,7 @@ export type Upload<Sink extends UploadSink> = {
     /** Lower-case hex. */
     readonly sha256: string;
   };
-  /** Those of the text fields in `textMaxBytes` that were sent. */
+  /** The text fields of `textMaxBytes` that were sent. */
   readonly texts: ReadonlyMap<string, string>;
 };
 
@@ -128,8 +128,9 @@ class Transfer<Sink extends UploadSink> {
   }
 
   /**
-   * Stops reading and discards the sink. An error of the discard is ignored: it would hide the first one, and the next
-   * start sweeps what is left. `lingering`: the client gets an answer, and may still be sending (lingering close).
+   * Stops reading and discards the sink. An error of the discard is ignored: it would hide the first error, and the
+   * next start of the hub sweeps the remains. `lingering`: the client gets an answer, and may still be sending
+   * (lingering close).
    */
   async discard(lingering: boolean): Promise<void> {
     await this.#sink?.discard().catch(() => {});
@@ -137,7 +138,7 @@ class Transfer<Sink extends UploadSink> {
     this.cancel();
   }
 
-  /** Null at the end of the body. */
+  /** The next chunk; null at the end of the body. */
   async #next(): Promise<Uint8Array | null> {
     // After a hang-up the read rejects; after cancel() it reports "done", as for a complete body.
     const read = await this.#reader.read().catch(() => null);
@@ -146,7 +147,6 @@ class Transfer<Sink extends UploadSink> {
     return read.done ? null : read.value;
   }
 
-  /** Writes the parsed bytes of the file to the sink. */
   async #flushToSink(): Promise<void> {
     for (const slice of this.#form.takeFileBytes()) {
       const sink = this.#sink ?? (await this.#openSinkOnce());
@@ -162,7 +162,7 @@ class Transfer<Sink extends UploadSink> {
   }
 }
 
-/** The largest body within the limits. Skipped parts must fit into what the others leave. */
+/** Returns the size of the largest body within the limits. Skipped parts share this size with the others. */
 export function uploadMaxBytes(limits: UploadLimits): number {
   const texts = Object.values(limits.textMaxBytes).reduce((sum, max) => sum + max, 0);
   return (
@@ -196,7 +196,7 @@ function deadlineProblem(reason: unknown): Problem {
   return new Problem(408, "request_timeout", "Request timeout", "The upload took too long. Send it again.");
 }
 
-/** Runs a check before the body is read: a refusal closes the connection. */
+/** Runs a check before the body is read, so that a refusal closes the connection. */
 function closingOnRefusal<T>(check: () => T): T {
   try {
     return check();

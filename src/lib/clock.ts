@@ -1,8 +1,8 @@
 /**
  * The hub's clocks. Nothing else may call Date.now() or performance.now().
  *
- * A wall clock jumps (NTP, an operator, a board without a battery), and a lease must not: so what people see is dated
- * by `now`, and leases and deadlines run by `steady`.
+ * A wall clock can jump (NTP, an operator, a board without a battery). `now` is for the times that people see;
+ * `steady`, which never jumps, is for leases and deadlines.
  */
 
 export interface Clock {
@@ -13,11 +13,12 @@ export interface Clock {
    * For leases and deadlines. It does not advance while the machine is suspended.
    */
   steady(): number;
-  /** Milliseconds by the clock of the timers: a timer that fires late shows that the process stood still. */
+  /**
+   * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
+   */
   timers(): number;
 }
 
-/** The machine's clock. */
 export function systemClock(): Clock {
   const offset = Date.now() - performance.now();
   return {
@@ -27,12 +28,12 @@ export function systemClock(): Clock {
   };
 }
 
-/** A clock that shows less is not set: a board without a battery starts in 1970, until the network sets it. */
+/** An earlier wall time means that the clock is not set: a board without a battery starts in 1970. */
 const NEVER_BEFORE = Date.UTC(2026, 0, 1);
 
 /**
- * A clock whose wall time continues from `past` while the machine's clock is not set. So new rows are not dated before old
- * ones, and what had expired stays expired.
+ * Returns a clock whose wall time continues from `past` while the machine's clock is not set, so that new rows are not
+ * dated before old ones and expired data stays expired.
  * @param past a wall time that has passed, epoch milliseconds
  */
 export function notBefore(clock: Clock, past: number): Clock {
@@ -52,8 +53,8 @@ let encodedMs = Number.NaN;
 let encoded = "";
 
 /**
- * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last result is cached: under load many times
- * in a row fall into the same millisecond.
+ * Formats a time as every answer has it: ISO 8601, UTC, with milliseconds. Caches the last result, because under load
+ * consecutive times are often equal.
  */
 export function isoTime(epochMs: number): string {
   if (epochMs !== encodedMs) {
@@ -68,7 +69,6 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The start of the UTC day in which `epochMs` falls. */
 export function utcDayStart(epochMs: number): number {
   return Math.floor(epochMs / DAY_MS) * DAY_MS;
 }

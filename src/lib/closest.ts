@@ -1,6 +1,6 @@
-/** Suggestions ("did you mean"): the known word that an unknown one was most likely meant to be, by edit distance. */
+/** Suggestions ("did you mean"): finds the known word closest to an unknown one, by edit distance. */
 
-/** The edit distance: letters inserted, deleted, replaced, or two neighbours swapped. */
+/** Returns the edit distance: how many letters are inserted, deleted, replaced or swapped with a neighbour. */
 export function editDistance(a: string, b: string): number {
   // Optimal string alignment: a row for each prefix of `a`, a column for each prefix of `b`.
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);
@@ -16,10 +16,12 @@ export function editDistance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
-/** Null when none is close: more than every third letter would have to change. The first of several that are as close. */
+/**
+ * Returns the closest known word, the first of equals; null when more than a third of the letters would have to change.
+ */
 export function closest(word: string, known: readonly string[]): string | null {
   const longest = Math.max(...known.map((other) => other.length));
-  if (word.length > 2 * longest) return null; // no need to measure it
+  if (word.length > 2 * longest) return null; // cannot be close
   let best: { readonly word: string; readonly edits: number } | null = null;
   for (const other of known) {
     const edits = editDistance(word.toLowerCase(), other);

@@ -1,9 +1,9 @@
 /**
- * JSON without loss of digits. JSON.parse rounds a number that a double cannot represent; here such a number stays in its
- * source text (JSON.rawJSON), which JSON.stringify writes again as it is.
+ * JSON without loss of digits. JSON.parse rounds a number that a double cannot represent; here such a number stays in
+ * its source text (JSON.rawJSON), which JSON.stringify writes unchanged.
  */
 
-/** A part of ECMAScript that the type library does not have: "JSON.parse source text access". */
+/** Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". */
 type ExactJson = {
   readonly rawJSON: (text: string) => object;
   readonly isRawJSON: (value: unknown) => value is { readonly rawJSON: string };
@@ -15,13 +15,16 @@ type ExactJson = {
 
 const { rawJSON, isRawJSON, parse } = JSON as unknown as ExactJson;
 
-/** Found in every text with a number that a double may not represent: 16 digits or more, or an exponent. */
+/** Matches every text that has a number which a double may not represent: 16 digits or more, or an exponent. */
 const MAY_BE_INEXACT = /[\d.]{16}|\d[eE]/;
 
-/** A longer number is kept as text without asking whether a double represents it. */
+/** A longer number is kept as text without checking whether a double represents it. */
 const COMPARED_MAX_CHARS = 400;
 
-/** JSON.parse, but a number that a double does not represent is a raw JSON object. @throws {SyntaxError} */
+/**
+ * Parses JSON as JSON.parse does, except that a number which a double cannot represent becomes a raw JSON object.
+ * @throws {SyntaxError}
+ */
 export function parseExact(text: string): unknown {
   if (!MAY_BE_INEXACT.test(text)) return JSON.parse(text);
   return parse(text, (_, value, { source }) =>
@@ -29,7 +32,7 @@ export function parseExact(text: string): unknown {
   );
 }
 
-/** The fields of an object of parseExact() as JSON.parse reads them, but for numbers within lists and objects. */
+/** Rounds the raw numbers among the fields of an object from parseExact(). Leaves those in nested lists and objects. */
 export function withRoundedNumbers(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, isRawJSON(value) ? Number(value.rawJSON) : value]),
@@ -47,7 +50,7 @@ export function isSameJson(a: string, b: string): boolean {
   return a === b || canonicalJson(a) === canonicalJson(b);
 }
 
-/** A text that is the same for all JSON texts of the same value. */
+/** Returns a text that is equal for all JSON texts of one value. */
 export function canonicalJson(text: string): string {
   return JSON.stringify(canonicalValue(parseExact(text)));
 }
@@ -63,7 +66,7 @@ function canonicalValue(value: unknown): unknown {
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** A number of JSON as its sign, digits and power of ten, the same for the same value: 100, 1e2 and 100.0 are "1e2". */
+/** Normalises a JSON number to sign, digits and power of ten: 100, 1e2 and 100.0 all become "1e2". */
 function decimal(text: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
   const digits = whole + fraction;

@@ -1,14 +1,16 @@
 /**
- * IP addresses by node:net, and the two things it lacks: one text for one address, and the name that a caller is counted
- * by. IPv4 and the IPv6 address that it is mapped to (::ffff:a.b.c.d, RFC 4291 2.5.5.2) are one address: a listener on
- * `::` and one on `0.0.0.0` then see the same caller.
+ * IP addresses: a canonical text for each, and the key under which the requests of a caller are counted. An IPv4
+ * address and its IPv4-mapped IPv6 address (::ffff:a.b.c.d, RFC 4291 2.5.5.2) are one address, so that listeners on
+ * `::` and `0.0.0.0` see the same caller.
  */
 import { BlockList, isIP } from "node:net";
 
 /** The addresses whose first `prefix` bits are those of `address` (CIDR). */
 export type Network = { readonly address: string; readonly prefix: number };
 
-/** The one text of an address (RFC 5952), without its zone (`%eth0`); null for what is no IPv4 or IPv6 address. */
+/**
+ * Returns the canonical text of an address (RFC 5952), without its zone (`%eth0`); null if the text is no IP address.
+ */
 export function canonicalIp(text: string): string | null {
   const version = isIP(text);
   if (version !== 6) return version === 4 ? text : null;
@@ -19,7 +21,7 @@ export function canonicalIp(text: string): string | null {
   return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 0xff).join(".");
 }
 
-/** `ADDRESS` or `ADDRESS/BITS` (CIDR); null for what is neither. */
+/** Parses `ADDRESS` or `ADDRESS/BITS` (CIDR); null for any other text. */
 export function parseNetwork(text: string): Network | null {
   const [, address = "", bits] = /^([^/%]+)(?:%[\w.-]+)?(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
@@ -33,12 +35,12 @@ export function blockListOf(networks: readonly Network[]): BlockList {
   return list;
 }
 
-/** `ip` as canonicalIp() answers it. */
+/** Whether the list contains an address. `ip` must be canonical (canonicalIp()). */
 export function isListed(ip: string, list: BlockList): boolean {
   return list.check(ip, familyOf(ip));
 }
 
-/** The key by which a caller is counted: an IPv4 address, or the /64 network of an IPv6 customer. */
+/** Returns the key under which a caller is counted: its IPv4 address, or the /64 network of its IPv6 address. */
 export function callerKey(ip: string): string {
   if (familyOf(ip) === "ipv4") return ip;
   const [head = [], tail = []] = ip

@@ -1,9 +1,9 @@
 /**
- * JSON as text, for values that must be passed on as they were written: JSON.parse changes numbers beyond 2^53, and moves
- * keys that look like numbers to the front. compactJson() takes valid JSON only, nested no deeper than the call stack.
+ * JSON as text, for values that must be passed on unchanged: JSON.parse changes numbers beyond 2^53, and moves keys
+ * that look like numbers to the front. compactJson() needs valid JSON, nested no deeper than the call stack allows.
  */
 
-/** JSON that is written already: an encoder puts its text into an answer unchanged. */
+/** JSON that is already encoded: an encoder puts its text into an answer unchanged. */
 export class JsonText {
   readonly text: string;
 
@@ -12,12 +12,14 @@ export class JsonText {
   }
 }
 
-/** Without white space. Of two fields with one name the last is kept, in the place of the first, as JSON.parse does. */
+/**
+ * Removes white space. Of two fields with one name it keeps the last, in the place of the first, as JSON.parse does.
+ */
 export function compactJson(json: string): string {
   return new Compactor(json).value();
 }
 
-/** Reads one value after the other, and returns each as text. */
+/** A recursive descent parser: each method reads a value, and returns it as text without white space. */
 class Compactor {
   readonly #json: string;
   #at = 0;
@@ -51,7 +53,6 @@ class Compactor {
     return `{${[...fields.values()].join(",")}}`;
   }
 
-  /** The items up to the closing bracket. */
   #list<T>(end: string, item: () => T): T[] {
     const items: T[] = [];
     this.#at++; // the opening bracket

@@ -8,7 +8,7 @@ import { isoTime } from "./clock.ts";
 
 export type LogFormat = "pretty" | "json";
 
-/** From the most serious on; a log of one level has those before it too. */
+/** The most serious first; a log of one level also writes the levels before it. */
 export const LOG_LEVELS = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -22,13 +22,12 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** A line about something that happened at `atMs` (epoch). */
+  /** Writes a line dated `atMs`, epoch milliseconds. */
   write(level: LogLevel, message: string, fields: LogFields, atMs: number): void;
-  /** Adds a line that already has the log's format, whatever its level is. */
+  /** Writes a line that already has the log's format, whatever its level. */
   line(text: string): void;
-  /** What a line of this level begins with, up to its message. */
+  /** Returns the start of a line of this level, up to the message. */
   head(level: LogLevel): string;
-  /** Writes the buffered lines. */
   flush(): void;
 }
 
@@ -36,7 +35,7 @@ export type LogOptions = {
   readonly format: LogFormat;
   /** The least serious level that is written. */
   readonly level: LogLevel;
-  /** Whether levels have colours, as a terminal shows them. */
+  /** Whether to colour the levels, for a terminal. */
   readonly colour?: boolean;
 };
 
@@ -52,7 +51,7 @@ const COLOURS: Readonly<Record<LogLevel, string>> = {
 };
 const NO_COLOUR = "\x1b[0m";
 
-/** A log that passes whole lines to `write`. */
+/** Opens a log that passes whole lines to `write`. */
 export function openLog(options: LogOptions, now: () => number, write: (text: string) => void): Log {
   const { format, colour = false } = options;
   let buffered = "";
@@ -114,7 +113,7 @@ function prettyRest(message: string, fields: LogFields): string {
   return text;
 }
 
-/** An error with its chain of causes, for the log. Never part of an answer: it has paths and stacks. */
+/** Returns the stack of an error and of its causes, for the log. Never put it into an answer: it shows paths. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;

@@ -1,13 +1,13 @@
 /**
  * Metrics in the text format of Prometheus (exposition format 0.0.4): histograms, which requests update, and the text,
- * which is made when it is asked for.
+ * which is made for each scrape.
  *
  * Invariant: observing allocates nothing. Label values must come from a closed set, never from a caller.
  */
 
 export class Histogram {
   readonly #bounds: readonly number[];
-  /** Observations in each bucket, not summed up; the last has no bound. */
+  /** Observations in each bucket, not cumulative; the last bucket has no bound. */
   readonly #buckets: Float64Array;
   #sum = 0;
   #count = 0;
@@ -34,7 +34,7 @@ export class Histogram {
     return this.#sum;
   }
 
-  /** The buckets as Prometheus has them: how many observations are at most each bound. */
+  /** Returns the buckets as Prometheus counts them: for each bound, how many observations do not exceed it. */
   cumulative(): readonly (readonly [bound: string, count: number])[] {
     let total = 0;
     return Array.from(this.#buckets, (count, i) => [String(this.#bounds[i] ?? "+Inf"), (total += count)]);
@@ -43,7 +43,7 @@ export class Histogram {
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** A text of metric families, each with its help and its type. A family without a sample is left out. */
+/** Builds the text: metric families, each with its help and type. Omits a family without samples. */
 export class MetricsText {
   #text = "";
 

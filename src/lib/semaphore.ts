@@ -90,11 +90,11 @@ export class Semaphore {
 /** What can be acquired and released: a semaphore, or a share of one. */
 export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release">;
 
-/** Shares of one semaphore, one for each name: nobody holds more than `limitEach` of it under one name. */
+/** Shares of one semaphore, by name: the holders under one name together acquire at most `limitEach`. */
 export class SemaphoreShares {
   readonly #whole: Semaphore;
   readonly #limitEach: number;
-  /** Of those who hold or wait for something: an idle share is forgotten. */
+  /** The shares that are held or waited for; idle ones are deleted. */
   readonly #byName = new Map<string, Semaphore>();
 
   constructor(limit: number, limitEach: number) {
@@ -102,7 +102,6 @@ export class SemaphoreShares {
     this.#limitEach = limitEach;
   }
 
-  /** The share of this name. */
   of(name: string): Acquirable {
     const whole = this.#whole;
     const own = (): Semaphore => {
@@ -141,7 +140,7 @@ export class SemaphoreShares {
     };
   }
 
-  /** From now on nobody waits. */
+  /** Refuses all waiting and later waits. */
   close(): void {
     for (const share of [...this.#byName.values(), this.#whole]) share.close();
   }
@@ -163,11 +162,11 @@ type Waiter = {
   readonly timer: Timer | undefined;
   readonly grant: () => void;
   readonly refuse: () => void;
-  /** From the caller's signal. */
+  /** Removes the listener from the caller's signal. */
   readonly unsubscribe: () => void;
 };
 
-/** The amount was not free in time. */
+/** Nothing was acquired: the time was over, the caller aborted, or the semaphore was closed. */
 export class AcquireTimeout extends Error {
   override readonly name = "AcquireTimeout";
 }

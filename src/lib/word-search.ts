@@ -7,12 +7,12 @@ const ENDS_IN_WORD = /[\p{L}\p{N}\p{M}]$/u;
 const UNSPACED =
   /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-/** The distinct words of what is searched for, as matchesWords() takes them. */
+/** Returns the distinct words of a search text, for matchesWords(). */
 export function wordsOf(text: string): readonly string[] {
   return [...new Set(folded(text).match(WORD) ?? [])];
 }
 
-/** Whether each of `words` begins some word of the text. */
+/** Whether each of `words` is the beginning of a word in the text. */
 export function matchesWords(words: readonly string[], text: string): boolean {
   const searched = folded(text);
   return words.every((word) => hasWord(searched, word));

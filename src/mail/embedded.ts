@@ -42,10 +42,14 @@ const TOO_SLOW = "The broadcast took too long and reached no node.";
 export class EmbeddedMail implements Mail {
   readonly #store: Store;
   readonly #answers: Semaphore;
-  /** One broadcast at a time is written in steps: so whatever many ask for, others wait for one step. */
+  /**
+   * Lets one large broadcast at a time write its steps: however many are requested, other requests wait for one step.
+   */
   readonly #broadcasting = new Semaphore(1);
 
-  /** @param answers bytes held of large answers: messages that may make one are loaded only when it has room for them */
+  /**
+   * @param answers bounds the bytes of large answers: messages that may make one are loaded once it has room for them
+   */
   constructor(store: Store, answers: Semaphore = new Semaphore(limit.ANSWERS_HELD_MAX_BYTES)) {
     this.#store = store;
     this.#answers = answers;
@@ -74,7 +78,7 @@ export class EmbeddedMail implements Mail {
     });
     if (sent) return sent;
     if (this.#broadcasting.waiting >= limit.BROADCASTS_WAITING_MAX)
-      throw new MailBusy("As many broadcasts wait as the hub can hold.");
+      throw new MailBusy("Too many broadcasts are waiting.");
     await this.#broadcasting.acquire(1);
     try {
       return await this.#broadcastInSteps(transact, message, steady);
@@ -103,7 +107,10 @@ export class EmbeddedMail implements Mail {
     return sent;
   }
 
-  /** Queues a broadcast for the nodes after a place in their order; `before`: how many it was queued for already. */
+  /**
+   * Queues a broadcast for the next nodes, those whose `seq` is above `from`; `before`: for how many it is queued
+   * already.
+   */
   async #queueSome(message: Message, from: number, before: number, steady: number): Promise<NodePart> {
     const load = {
       unfinished: unfinishedBroadcast(message.messageId),
@@ -130,7 +137,7 @@ export class EmbeddedMail implements Mail {
       left: queuedDeliveries(late.seq, limit.SWEEP_BATCH),
     };
     await this.#store.transact(load, (rows) => {
-      if (!rows.late || rows.late.writeUntil > steady) return UNDECIDED; // its hub went on
+      if (!rows.late || rows.late.writeUntil > steady) return UNDECIDED; // its hub has continued it
       return dropBroadcast(rows.late, rows.left, limit.SWEEP_BATCH);
     });
     return true;
@@ -148,15 +155,15 @@ export class EmbeddedMail implements Mail {
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
     await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS, signal);
     try {
-      if (signal?.aborted) return undefined; // messages that are taken and put back may be overtaken meanwhile
+      if (signal?.aborted) return undefined; // newer messages could overtake those that are taken and put back
       const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
       return taken === "large" ? undefined : taken;
     } finally {
-      this.#answers.release(mostBytes); // the answer itself is accounted for from here on
+      this.#answers.release(mostBytes); // from here on response backpressure counts the answer
     }
   }
 
-  /** Takes the messages that a query finds; "large" when they are too large to load without a share of the memory. */
+  /** Takes the messages that a query finds; "large" when they may only be loaded once #answers has room. */
   async #take(
     transact: Transact,
     nodeId: string,

@@ -9,7 +9,7 @@ import type { HandOut } from "../domain/message.ts";
 import type { Delivery, Message } from "../domain/model.ts";
 import type { Transact } from "../store/store.ts";
 
-/** What carried a message: `sqlite`, `postgresql`, or `redis` (the store keeps it, and Redis carried its wake-up). */
+/** How a message travels: `sqlite`, `postgresql`, or `redis` (the store holds it, and Redis carries its wake-up). */
 export type Transport = string;
 
 export type Sent = {
@@ -19,22 +19,26 @@ export type Sent = {
 };
 export type Taken = { readonly deliveries: readonly Delivery[]; readonly transport: Transport };
 
-/** `transact` comes from the caller, who may store an answer in the same commit. `steady`: lib/clock.ts. */
+/**
+ * `transact` comes from the caller, who may store an answer in the same commit. For `now` and `steady` see
+ * lib/clock.ts.
+ */
 export interface Mail {
-  /** What carries messages now. */
+  /** The transport in use now. */
   readonly transport: Transport;
-  /** To one node. @throws {Rejection} node_not_found */
+  /** Sends to one node. @throws {Rejection} node_not_found */
   send(transact: Transact, message: Message, toNode: string): Promise<Sent>;
   /**
-   * To every node that is online, except the sender: all of them or, if it throws, none. A broadcast to many nodes is
-   * written in several commits, between which requests are served, one broadcast at a time; it is invisible until the last.
-   * `steady`: lib/clock.ts.
+   * Sends to every node that is online, except the sender; if it throws, to none. A broadcast to many nodes is written
+   * in several commits, with requests served in between, one such broadcast at a time. It is invisible until the last
+   * commit.
    * @throws {MailBusy} when too many broadcasts wait, or this one took too long
    */
   broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
   /**
-   * Takes up to `count` messages; undefined when none waits, or when `signal` was aborted before there was memory for
-   * them. @throws {Rejection} node_not_found
+   * Takes up to `count` messages; undefined when none waits, or when `signal` was aborted before there was room to load
+   * them.
+   * @throws {Rejection} node_not_found
    */
   take(
     transact: Transact,
@@ -43,23 +47,29 @@ export interface Mail {
     steady: number,
     signal?: AbortSignal,
   ): Promise<Taken | undefined>;
-  /** As take(), in one transaction and without large answers; without messages when none waits. */
+  /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
   takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken>;
-  /** An answer without messages, committed like any other. @throws {Rejection} node_not_found */
+  /** Commits an answer without messages. @throws {Rejection} node_not_found */
   takeNothing(transact: Transact, nodeId: string): Promise<Taken>;
-  /** Puts back what never reached its receiver, except what was acknowledged or redelivered meanwhile. */
+  /** Puts back messages that never reached their receiver, except those acknowledged or redelivered meanwhile. */
   putBack(nodeId: string, taken: readonly HandOut[]): Promise<void>;
-  /** Acknowledges a message; a repeat is a success. @throws {Rejection} node_, message_not_found, not_your_message */
+  /**
+   * Acknowledges a message; a repeat succeeds.
+   * @throws {Rejection} node_not_found, message_not_found, not_your_message
+   */
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null>;
-  /** Ends visibility timeouts that are over: redelivers or parks, one bounded step. The answer is how many. */
+  /** Redelivers or parks messages whose visibility timeout is over, in one bounded step. Returns how many. */
   expireSome(now: number, steady: number): Promise<number>;
-  /** Removes broadcasts that were not finished, one bounded step. The answer is whether there is more to do. */
+  /** Removes an unfinished broadcast, in one bounded step. Returns false when there is none. */
   dropUnfinished(steady: number): Promise<boolean>;
-  /** Lets a parked message wait again. @throws {Rejection} node_, message_not_found, not_your_message, message_not_parked */
+  /**
+   * Returns a parked message to its mailbox.
+   * @throws {Rejection} node_not_found, message_not_found, not_your_message, message_not_parked
+   */
   redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null>;
 }
 
-/** Nothing was sent; the caller tries again later. The message is for the caller. */
+/** Nothing was sent, and the caller may try again later. The answer shows the error's message. */
 export class MailBusy extends Error {
   override readonly name = "MailBusy";
 }

@@ -33,11 +33,11 @@ export type RedisConnectionOptions = {
   /** Shared by the hubs of one database, and by nobody else. */
   readonly channel: string;
   readonly clock: Clock;
-  /** Hears the mailboxes that another hub put something into. */
+  /** Called with each mailbox for which another hub has stored a message. */
   readonly onWakeUp: (nodeId: string) => void;
 };
 
-/** Hears that Redis is available (null), or why it is not; also when the reason changes. */
+/** Called with null when Redis becomes available, else with the reason why it is not; also when the reason changes. */
 export type AvailabilityListener = (unavailable: string | null) => void;
 
 /** One period of being available. */
@@ -49,18 +49,18 @@ type Session = {
 
 export class RedisConnection {
   readonly #options: RedisConnectionOptions;
-  /** Tells our own wake-ups from those of other hubs. */
+  /** Distinguishes our own wake-ups from those of other hubs. */
   readonly #hubId = Bun.randomUUIDv7();
   #listener: AvailabilityListener = () => {};
   #session: Session | null = null;
-  /** The reason that the listener heard last. */
+  /** The reason that the listener was last called with. */
   #unavailable: string | null = null;
   #retryMs = REDIS_RETRY_FIRST_MS;
   #timer: Timer | null = null;
   #working: Promise<void> = Promise.resolve();
   #closed = false;
   #abortAttempt: () => void = () => {};
-  #probeHeard: () => void = () => {};
+  #onProbeReceived: () => void = () => {};
 
   constructor(options: RedisConnectionOptions) {
     this.#options = options;
@@ -108,12 +108,12 @@ export class RedisConnection {
     return publisher.publish(this.#options.channel, `${this.#hubId} ${nodeIds.join(",")}`); // no node_id has a comma
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     const space = text.indexOf(" ");
     const nodeIds = text.slice(space + 1);
     if (text.slice(0, space) !== this.#hubId) {
       for (const nodeId of nodeIds.split(",")) this.#options.onWakeUp(nodeId);
-    } else if (nodeIds === "") this.#probeHeard();
+    } else if (nodeIds === "") this.#onProbeReceived();
     // Receivers at this hub were woken by the commit.
   }
 
@@ -137,23 +137,23 @@ export class RedisConnection {
       // The client says only "connection closed" when Redis refuses its greeting.
       const diagnosis = await diagnose(url, REDIS_CONNECT_MAX_MS);
       this.#scheduleRetry();
-      this.#tell(diagnosis ?? reasonOf(error));
+      this.#notify(diagnosis ?? reasonOf(error));
       return;
     }
     this.#scheduleCheck();
-    this.#tell(null);
+    this.#notify(null);
   }
 
   async #subscribe(publisher: RedisClient, subscriber: RedisClient): Promise<void> {
-    await subscriber.subscribe(this.#options.channel, (text) => this.#hear(text));
+    await subscriber.subscribe(this.#options.channel, (text) => this.#receive(text));
     await this.#probe(publisher);
   }
 
   /** Publishes a wake-up for no mailbox; resolves when it has come back. */
   async #probe(publisher: RedisClient): Promise<void> {
-    const heard = Promise.withResolvers<void>();
-    this.#probeHeard = heard.resolve;
-    await Promise.all([this.#publish(publisher, []), heard.promise]);
+    const received = Promise.withResolvers<void>();
+    this.#onProbeReceived = received.resolve;
+    await Promise.all([this.#publish(publisher, []), received.promise]);
   }
 
   /** A Redis that hangs closes no connection: only the probe notices it. */
@@ -176,7 +176,7 @@ export class RedisConnection {
     shut(session.publisher, session.subscriber);
     if (this.#options.clock.steady() - session.since >= REDIS_STEADY_MS) this.#retryMs = REDIS_RETRY_FIRST_MS;
     this.#scheduleRetry();
-    this.#tell(reason);
+    this.#notify(reason);
   }
 
   #scheduleCheck(): void {
@@ -195,7 +195,7 @@ export class RedisConnection {
     }, delayMs);
   }
 
-  #tell(unavailable: string | null): void {
+  #notify(unavailable: string | null): void {
     if (this.#closed || (unavailable !== null && unavailable === this.#unavailable)) return;
     this.#unavailable = unavailable;
     this.#listener(unavailable);
@@ -209,11 +209,11 @@ function shut(...clients: readonly RedisClient[]): void {
   }
 }
 
-/** The promise's own outcome, or a rejection when it takes longer. */
+/** Settles as the promise does, or rejects when it takes longer than `limitMs`. */
 async function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const reject = (): void => late.reject(new Error(`no answer within ${limitMs} ms`));
-  // Polls the sockets once more first: it may be this process that stood still, and the answer may have arrived.
+  // Polls the sockets once more first: if this process was suspended, the answer may have arrived meanwhile.
   const timer = setTimeout(() => setImmediate(reject), limitMs);
   try {
     return await Promise.race([promise, late.promise]);

@@ -2,11 +2,11 @@
  * Diagnoses for the operator why a Redis cannot be used: repeats the client's handshake over a plain socket and reads the
  * first line of the reply. The client itself reports a wrong password and a closed port alike.
  *
- * Must not: put the user name or the password into its answer.
+ * Must not: put the user name or the password into the diagnosis.
  */
 import { codeOf } from "../lib/reason.ts";
 
-/** By the first word of an error reply. */
+/** Reasons in words for the operator, by the first word of an error reply. */
 const REASONS: Readonly<Record<string, string>> = {
   "-WRONGPASS": "it refuses the user name or the password",
   "-NOAUTH": "it requires a password: write it into the URL, as redis://:PASSWORD@HOST:PORT",
@@ -16,7 +16,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "-TLS": "its certificate is not trusted: NODE_EXTRA_CA_CERTS can name the file of another authority",
 };
 
-/** Why Redis refuses the connection; null when it accepts. Never rejects; takes up to `limitMs`. */
+/** Returns why Redis refuses the connection; null when it accepts. Never rejects; takes up to `limitMs`. */
 export async function diagnose(url: string, limitMs: number): Promise<string | null> {
   const { hostname, port, protocol, username, password } = new URL(url);
   const reply = Promise.withResolvers<string>();

@@ -1,20 +1,20 @@
 /**
- * Mail over several hubs with Redis as the wake-up channel (publish/subscribe). The mailboxes stay in the store, which is
- * the authority: messages, takes, acknowledgements and the visibility timeout are those of EmbeddedMail.
+ * Mail over several hubs with Redis as the wake-up channel (publish/subscribe). The mailboxes stay in the store, which
+ * is the authority: sends, takes, acknowledgements and the visibility timeout work as in EmbeddedMail.
  *
  *   send:  COMMIT of the message;  PUBLISH of a wake-up;  answer
  *   take:  COMMIT, as without Redis, after a wake-up or at once
  *
- * Redis stores nothing. A wake-up that is lost costs time and no message: the next receive finds what waits, in order,
- * and PostgreSQL's own notifications wake the other hubs too. So Redis may fail or restart empty at any moment.
+ * Redis stores nothing. A lost wake-up costs time and no message: the next receive finds the waiting messages, in
+ * order, and PostgreSQL's own notifications wake the other hubs too. So Redis may fail or restart empty at any moment.
  *
- * There are no claim tokens: the store runs one transaction at a time over all hubs, so two takes never meet over one
+ * There are no claim tokens: the store runs one transaction at a time over all hubs, so two takes never compete for a
  * row. Tokens would cost two commands for each receive, and would hide the messages that a dead hub had claimed.
  *
- * `transport` of a send is "redis" only when Redis acknowledged its wake-up; of other answers, while Redis is available.
- * Otherwise it is the store's name: a failing Redis fails no request. (The answer stored for an Idempotency-Key is part
- * of the commit, so it has the name from before the PUBLISH.) A change is one event `transport.changed`, however many
- * hubs notice it, and a line in the log of each with the reason.
+ * `transport` in the answer to a send is "redis" only when Redis acknowledged its wake-up; in other answers, while
+ * Redis is available. Otherwise it names the store: a failing Redis fails no request. (The answer stored for an
+ * Idempotency-Key is part of the commit, so it names the transport from before the PUBLISH.) A change is one event
+ * `transport.changed`, however many hubs notice it, and a line in the log of each with the reason.
  *
  * Must not: be trusted for correctness.
  */
@@ -35,7 +35,7 @@ const REDIS: Transport = "redis";
 export type RedisMailParts = {
   readonly clock: Clock;
   readonly log: Log;
-  /** What large answers may hold, see EmbeddedMail. */
+  /** Bounds the bytes of large answers, see EmbeddedMail. */
   readonly room?: Semaphore;
 };
 
@@ -45,7 +45,7 @@ export type RedisMailOptions = RedisMailParts & {
   readonly onWakeUp: (nodeId: string) => void;
 };
 
-/** What RedisMail needs of a connection. */
+/** The part of RedisConnection that RedisMail uses. */
 export type WakeUpChannel = Pick<RedisConnection, "isAvailable" | "start" | "publish" | "close">;
 
 export class RedisMail extends EmbeddedMail {
@@ -53,7 +53,7 @@ export class RedisMail extends EmbeddedMail {
   readonly #channel: WakeUpChannel;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** The transport that the event log names; null until this hub has looked. */
+  /** The transport that the newest event names; null until this hub has read it. */
   #recorded: Transport | null = null;
   #recording: Promise<void> = Promise.resolve();
 
@@ -98,7 +98,7 @@ export class RedisMail extends EmbeddedMail {
   }
 
   override async expireSome(now: number, steady: number): Promise<number> {
-    await this.#record(); // retries a change that the store could not take
+    await this.#record(); // retries a change that the store could not write
     return super.expireSome(now, steady);
   }
 

@@ -11,7 +11,7 @@ import { NO_SNIFF } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { inMcp } from "../variant/mcp.ts";
-import { HandOuts, type Serve, Session, type Shared } from "./session.ts";
+import { type Serve, Session, type Shared } from "./session.ts";
 
 /** Loads the protocol. Another than the hub's own is for tests: the same endpoint with tools of theirs. */
 export type LoadServer = () => Promise<{ readonly serve: Serve }>;
@@ -32,7 +32,7 @@ const PARSE_ERROR = -32_700;
 const METHOD_NOT_FOUND = -32_601;
 
 export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: McpParts): Endpoint {
-  const shared: Shared = { handOuts: new HandOuts(), publicUrl };
+  const shared: Shared = { publicUrl };
   return rawEndpoint({
     method: "POST",
     path: "/mcp",
@@ -51,7 +51,7 @@ const ownServer: LoadServer = () => import("./server.ts");
 async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promise<Response> {
   const { request } = call.exchange;
   const session = new Session({ ...call, variant: inMcp(call.variant), repeatable: true }, shared);
-  const message = await readMessage(request);
+  const message = await readMessage(request, session);
   if (message instanceof Response) return message;
   if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
   // A stream of changes to lists that never change: it would only hold a connection.
@@ -68,9 +68,10 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   return new Response(body, { status: response.status, headers });
 }
 
-async function readMessage(request: Request): Promise<JsonObject | Response> {
+async function readMessage(request: Request, session: Session): Promise<JsonObject | Response> {
+  const parse = (text: string): unknown => JSON.parse((session.text = text));
   try {
-    return await readJsonObject(request, BODY_LIMITS);
+    return await readJsonObject(request, BODY_LIMITS, undefined, parse);
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
     return rpcError(400, PARSE_ERROR, error.message, null);

@@ -6,6 +6,7 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { Session } from "./session.ts";
 import { type Told, compact, recordOf } from "./texts.ts";
 
@@ -49,7 +50,7 @@ export async function getFile(session: Session, args: JsonObject): Promise<Told>
 }
 
 export function recordOfFile(file: FileRecord): JsonObject {
-  const { success: _, ...record } = recordOf(JSON.parse(encodeSuccess(encodeFile(file))));
+  const { success: _, ...record } = recordOf(parseExact(encodeSuccess(encodeFile(file))));
   return record;
 }
 

@@ -30,6 +30,10 @@ export function recordsOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
+export function several(amount: unknown, thing: string): string {
+  return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
+}
+
 /** One line of a list. */
 export function taskLine(task: JsonObject, self: string | null): string {
   const { task_id: id, title, status, priority, task_type: type, assigned_node: node } = task;
@@ -92,6 +96,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   not_your_message: "Acknowledge only what mail_check showed to you.",
   file_not_found: "Check the file_id: task_get shows the files of a task.",
   key_bound_to_other_node: "Your key may not do this for another node: ask the operator of the hub.",
+  key_not_bound: "Ask the operator of the hub for a key of your node.",
   outcome_unknown: "Look with task_get or task_list what became of it before you call again.",
 };
 

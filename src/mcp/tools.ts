@@ -6,7 +6,7 @@
  * repeat, the call has a key for its repeats (see `once`), or the answer says what has become of the task.
  */
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
-import { encodeDelivery, encodeNode } from "../api/response-schemas.ts";
+import { encodeDelivery, encodeNode, encodeTask } from "../api/response-schemas.ts";
 import * as limit from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
@@ -26,6 +26,7 @@ import {
   recordOf,
   recordsOf,
   refusalText,
+  several,
   taskLine,
   taskText,
 } from "./texts.ts";
@@ -86,7 +87,7 @@ const TOOLS = {
   task_next: {
     description:
       "Gives you your next task: best priority first, yours alone until you complete, fail or release it. Answers no " +
-      "task when the wait is over. Repeats the same task until you name it in a call. Start here to work.",
+      "task when the wait is over. Repeats your task until you end it or call task_progress. Start here to work.",
     properties: { wait_s: WAIT, task_types: STRINGS },
     run: taskNext,
   },
@@ -100,7 +101,7 @@ const TOOLS = {
     description:
       "Says that you still work on your task: restarts its time limit; its creator sees the note. Call it every few minutes.",
     properties: { ...TASK_ID, note: STRING },
-    required: ["task_id"],
+    required: ["task_id", "note"],
     run: taskProgress,
   },
   task_complete: {
@@ -239,9 +240,6 @@ export async function callTool(session: Session, name: ToolName, args: Args): Pr
   try {
     checkArguments(tool, args);
     const beat = await session.beat();
-    const taskId = args["task_id"];
-    if (session.nodeId !== null && typeof taskId === "string")
-      session.shared.handOuts.name(session.nodeId, taskId);
     const { text, data, more = [] } = await tool.run(session, args, beat);
     return { content: [{ type: "text", text }, ...more], structuredContent: { ...data } };
   } catch (error) {
@@ -346,9 +344,9 @@ async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Pr
   const who =
     beat === null
       ? "Your key is bound to no node and you sent no X-Node-Id: you can look, but not work."
-      : `You are the node ${beat["node_id"]}: you hold ${beat["tasks_assigned"]} tasks, and ${beat["messages_waiting"]} messages wait for you.`;
+      : `You are the node ${beat["node_id"]}: you hold ${several(beat["tasks_assigned"], "task")}, and ${several(beat["messages_waiting"], "message")} ${beat["messages_waiting"] === 1 ? "waits" : "wait"} for you.`;
   const { software, status, nodes_count } = hub;
-  const text = `${who}\n${software}, ${status}; ${nodes_count} nodes; tasks: ${tasks.join(", ")}.`;
+  const text = `${who}\n${software}, ${status}; ${several(nodes_count, "node")}; tasks: ${tasks.join(", ")}.`;
   const you = beat && {
     node_id: beat["node_id"],
     tasks_assigned: beat["tasks_assigned"],
@@ -397,23 +395,12 @@ async function nodeUpdate(session: Session, args: Args): Promise<Told> {
 }
 
 async function taskNext(session: Session, args: Args): Promise<Told> {
-  const { self } = session;
-  const { handOuts } = session.shared;
-  const last = handOuts.unnamed(self);
-  const again = typeof last === "string" ? await heldTask(session, last) : null;
-  if (again !== null) return handedOut(session, again, "Your last hand-out, which you have not named yet:\n");
+  const { call, self } = session;
+  const held = await call.services.next.unacknowledged(self);
+  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), AGAIN);
   const asked = { node_id: self, wait: waitOf(args), task_types: args["task_types"] ?? null };
-  let answer = await session.ask("POST", "task/next", { ...asked, resume: last === undefined });
-  const started = recordOf(answer["task"])["task_id"];
-  if (last === undefined && handOuts.hasNamed(self, String(started))) {
-    handOuts.noteNone(self); // the agent knows of it
-    answer = await session.ask("POST", "task/next", asked);
-  }
-  if (isRecord(answer["task"])) {
-    handOuts.note(self, String(answer["task"]["task_id"]), Number(recordOf(answer["lease"])["epoch"]), false);
-    return handedOut(session, answer["task"], "");
-  }
-  handOuts.noteNone(self);
+  const answer = await session.ask("POST", "task/next", asked);
+  if (isRecord(answer["task"])) return handedOut(session, answer["task"], "");
   const text =
     answer["drain"] === true
       ? "No task: you drain, so you get nothing new. Finish what you hold."
@@ -421,17 +408,8 @@ async function taskNext(session: Session, args: Args): Promise<Told> {
   return { text, data: { drain: answer["drain"] } };
 }
 
-/** The task if this node still holds it and has said nothing of it, perhaps at another hub. */
-async function heldTask(session: Session, taskId: string): Promise<JsonObject | null> {
-  try {
-    const task = recordOf((await session.ask("GET", "task/:task_id", { task_id: taskId }))["task"]);
-    const isHeld = task["status"] === "assigned" && task["assigned_node"] === session.self;
-    return isHeld && task["progress"] === null ? task : null;
-  } catch (error) {
-    if (error instanceof Refused) return null; // it is deleted
-    throw error;
-  }
-}
+const AGAIN =
+  "You hold this task, and have said nothing of it yet. For another one besides, call task_progress for it first.\n";
 
 function handedOut({ self }: Session, task: JsonObject, before: string): Told {
   const text = `${before}${taskText(task, self)}\nIt is yours. End it with task_complete, task_fail or task_release.`;
@@ -449,7 +427,6 @@ async function taskClaim(session: Session, args: Args): Promise<Told> {
   const { self } = session;
   const taskId = String(args["task_id"]);
   const answer = await session.ask("POST", "task/claim", { task_id: taskId, node_id: self });
-  session.shared.handOuts.note(self, taskId, Number(recordOf(answer["lease"])["epoch"]), true);
   return handedOut(session, recordOf(answer["task"]), "");
 }
 
@@ -459,21 +436,30 @@ async function taskProgress(session: Session, args: Args): Promise<Told> {
 }
 
 async function taskComplete(session: Session, args: Args): Promise<Told> {
-  const { task_id, problem, improvement, lesson, output } = args;
-  const result = { problem, improvement, lesson, ...(output === undefined ? {} : { output }) };
+  const { task_id, problem, improvement, lesson } = args;
+  const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
+  const result = { problem, improvement, lesson, ...output };
   const answer = await session.ask("POST", "task/complete", { task_id, node_id: session.self, result });
   const paid = answer["lux_paid"] === 0 ? "" : ` It paid ${answer["lux_paid"]} LUX.`;
   return { text: `Completed.${paid} Call task_next for the next task.`, data: answer };
 }
 
-/** A repeat must not fail or release a later hand-out of the task to the same node: the epoch tells them apart. */
+/**
+ * A repeat must not fail or release a later hand-out of the task to the same node: the epoch tells them apart. That of a
+ * hand-out which was given back is one less than the task's, or the same when the task has failed with it.
+ */
 async function giveBack(session: Session, path: "task/fail" | "task/release", args: Args): Promise<Told> {
-  const { self } = session;
-  const taskId = String(args["task_id"]);
-  const epoch = session.shared.handOuts.epochOf(self, taskId);
-  const repeats = epoch === null ? undefined : { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const input = { ...given(args), node_id: self };
-  const answer = await session.ask("POST", path, input, repeats);
+  const { call, self } = session;
+  const {
+    taskId,
+    status,
+    assignedNode,
+    epoch: current,
+  } = await call.services.feed.task(String(args["task_id"]));
+  const isHeld = status === "assigned" && assignedNode === self;
+  const epoch = isHeld || status === "failed" ? current : current - 1;
+  const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
+  const answer = await session.ask("POST", path, { ...given(args), node_id: self, epoch }, repeats);
   const what = path === "task/fail" ? "Your attempt is recorded as failed." : "The task is free again.";
   return taskTold(session, { ...answer, repeated: false }, `${what} Call task_next for another task.`);
 }

@@ -2,9 +2,9 @@
  * The activity log: readable lines ("worker-1 claimed …") about the events that this hub commits. Other hubs on the same
  * database log their own commits.
  *
- * Invariant: a bounded number of lines, whatever is committed. Events are gathered for ACTIVITY_WINDOW_MS; related events
- * (a node that goes offline and its tasks) share a line, and beyond ACTIVITY_LINES_MAX lines events are only counted by
- * kind.
+ * Invariant: the number of lines is bounded, whatever is committed. Events are collected for ACTIVITY_WINDOW_MS;
+ * related events (a node that goes offline and its tasks) share a line, and beyond ACTIVITY_LINES_MAX lines events are
+ * only counted by kind.
  * Must not: show the content of a message, or wait for anything.
  */
 import type { Notified } from "../domain/change.ts";
@@ -35,18 +35,21 @@ export class ActivityLog {
     this.#isOn = log.has("warn");
   }
 
-  /** Gathers the events of one committed transaction. */
+  /** Collects the events of one committed transaction. */
   note(changes: readonly Notified[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
+    let left: string | null = null;
     for (const change of changes) {
       if (change.kind === "task.created" || change.kind === "task.moved") task = change.task;
-      else if (change.kind === "event.logged")
-        this.#add(change.event, task?.taskId === change.event.taskId ? task : null);
+      if (change.kind !== "event.logged") continue;
+      const { event } = change;
+      if (event.kind === "node.left") left = event.nodeId;
+      if (event.kind === "node.offline" && event.nodeId === left) continue; // that it left says it
+      this.#add(event, task?.taskId === event.taskId ? task : null);
     }
   }
 
-  /** Writes the lines of the gathered events. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -81,7 +84,7 @@ export class ActivityLog {
     count(entry.counts, event.kind);
   }
 
-  /** The fields are only for a collector: the sentence already has their values. */
+  /** Writes a line. The fields are only for a log collector, because the sentence already has their values. */
   #write(level: LogLevel = "info", text: string, fields: LogFields, at: number): void {
     this.#log.write(level, text, this.#log.format === "json" ? fields : {}, at);
   }
@@ -97,7 +100,7 @@ function isSilent({ kind, data }: NewEvent): boolean {
   return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
 }
 
-/** A key that is the same for related events, which share a line. */
+/** A key that related events, which share a line, have in common. */
 function keyOf(event: NewEvent): unknown {
   const { kind, nodeId } = event;
   if (kind === "node.offline" || kind === "task.requeued") return `offline ${nodeId}`;
@@ -105,7 +108,7 @@ function keyOf(event: NewEvent): unknown {
   return event;
 }
 
-/** The levels of kinds that are not `info`. */
+/** The levels other than `info`. */
 const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "node.offline": "warn",
   "message.parked": "warn",
@@ -185,7 +188,7 @@ function textOf(entry: Entry): string {
   }
 }
 
-/** The words for each kind when its events are only counted. */
+/** The words for a kind when its events are only counted, if they do not follow from its name. */
 const SUMMARIES: Partial<Record<EventKind, readonly [things: string, done: string]>> = {
   "node.online": ["node", "online"],
   "task.requeued": ["task", "open again"],
@@ -237,7 +240,7 @@ function cut(text: string): string {
   return text.length <= limit.LOG_TEXT_MAX_CHARS ? text : `${text.slice(0, limit.LOG_TEXT_MAX_CHARS - 1)}…`;
 }
 
-/** A caller's text, in quotes, in one line and without control characters of a terminal. */
+/** Quotes a caller's text, on one line and without control characters of a terminal. */
 function quoted(text: unknown): string {
   return JSON.stringify(cut(String(text))).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "�");
 }

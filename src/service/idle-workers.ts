@@ -1,22 +1,23 @@
 /**
- * The idle workers of this hub: blocked task/next calls, woken first come, first served, each only for work that it
- * could take.
+ * The idle workers (blocked consumers) of this hub: waiting task/next calls, woken in order of arrival, each only for
+ * work that it can take.
  *
- * A worker joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its place in the order of arrival until
- * it leaves. An offer (domain/task.ts offersOf) wakes one: an open task the first sleeper that takes its type, a gift the
- * first sleeper of its node. A worker that found its node full sleeps parked: only a gift, or room in its node, wakes it.
- * The order is that of the wake-ups: a worker that has just joined reads at once, and may take the task for which an
- * earlier one was woken. That one keeps its place, and is the first for the next task.
+ * A worker joins, reads the store, sleeps, is woken, reads again, and leaves. It keeps its position in the order of
+ * arrival. An offer (offersOf in domain/task.ts) wakes one worker: an open task wakes the first sleeper that takes its
+ * type, a gift the first sleeper of its node. A worker whose node is full waits for room: only a gift, or room in its
+ * node, wakes it. Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for
+ * which an earlier worker was woken. The earlier one keeps its position, and is woken first for the next task.
  *
- * Invariant: while a worker sleeps that could take some open tasks of a type, as many workers that were woken for that
- * type are on their way to the store (and the same for the gifts of a node). For
- *   - an offer wakes a sleeper or, if none could take it, makes those that are awake read again before they sleep;
- *   - who is woken reads; who takes something else, cannot take any, or leaves, passes its wake-up on;
- *   - who finds nothing drops it: then nothing it could take was there, and what came since has a wake-up of its own.
- * Room in a full node wakes its parked workers one after the other, until one finds the node full again.
+ * Invariant: while a worker sleeps that could take open tasks of a type, as many workers as there are such tasks have
+ * been woken for that type and are about to read the store (the same holds for the gifts of a node). This follows from
+ * three rules:
+ *   - an offer wakes a sleeper or, if no sleeper can take it, makes the awake workers read again before they sleep;
+ *   - a woken worker reads. If it takes another task, has no room, or leaves, it passes its wake-up on to the next one;
+ *   - a woken worker that finds nothing drops its wake-up: nothing was there, and a later task has its own wake-up.
+ * Room in a full node wakes the workers that wait for it one after the other, until one finds the node full again.
  *
- * A worker stands in a sorted array for each type that it takes, only while it sleeps. With 1,000 sleepers of one type a
- * wake-up and the way back to sleep cost some microseconds.
+ * While it sleeps, a worker is in a sorted array for each type that it takes. With 1,000 sleepers of one type, a
+ * wake-up and the next sleep cost a few microseconds.
  *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
@@ -28,13 +29,12 @@ import { type TakenFrom, offersOf } from "../domain/task.ts";
 import { Slices } from "../lib/slices.ts";
 import { MAX_TIMER_MS, type Outcome } from "./wait-queue.ts";
 
-/** Why a worker was woken; it passes that on unless it takes what it was woken for. */
+/** Why a worker was woken. It passes this on unless it takes a task of this kind. */
 type WakeUp = Offer | { readonly kind: "room" };
 
-/** What a worker took. */
 export type Taken = { readonly task: Task; readonly from: TakenFrom };
 
-/** After these events the workers of the node read the store again: which tasks they may take has changed. */
+/** After these events the workers of the node read again, because the tasks that they may take have changed. */
 const NODE_CHANGES: ReadonlySet<EventKind> = new Set([
   "node.updated",
   "node.draining",
@@ -54,17 +54,17 @@ const MAKE_ROOM: ReadonlySet<EventKind> = new Set([
 ]);
 
 export class IdleWorkers {
-  /** All that have joined, by node, in order of arrival. */
+  /** All workers that have joined, by node, in order of arrival. */
   readonly #nodes = new Map<string, Set<IdleWorker>>();
   readonly #awake = new Set<IdleWorker>();
-  /** Those that sleep and are not parked: by the types that they take, and those that take every type. */
+  /** The sleepers that do not wait for room: by the types that they take, and those that take every type. */
   readonly #byType = new Map<string, Sleepers>();
   readonly #anyType = new Sleepers();
   readonly #slices = new Slices(WAKE_UPS_TOGETHER);
   #arrivals = 0;
   #drained = false;
 
-  /** A call of task/next begins. Join first, then read the store: so no wake-up falls in between. */
+  /** Adds a call of task/next. Must precede the read of the store, so that no wake-up is lost in between. */
   join(nodeId: string): IdleWorker {
     const worker = new IdleWorker(this, nodeId, ++this.#arrivals);
     const workers = this.#nodes.get(nodeId) ?? new Set();
@@ -73,7 +73,7 @@ export class IdleWorkers {
     return worker;
   }
 
-  /** The nodes registered through `variant` that have a waiting call. */
+  /** Returns the nodes registered through `variant` that have a waiting call. */
   nodesOf(variant: JoinedThrough): readonly string[] {
     const nodeIds: string[] = [];
     for (const [nodeId, [first]] of this.#nodes) if (first?.variant === variant) nodeIds.push(nodeId);
@@ -90,15 +90,15 @@ export class IdleWorkers {
     return this.#drained;
   }
 
-  /** A commit listener: wakes for the offers of a transaction, and for what happened to nodes. */
+  /** The commit listener: wakes workers for the offers of a transaction, and for the changes of their nodes. */
   notify(changes: readonly Notified[]): void {
-    if (this.#nodes.size === 0) return; // who joins later reads what is committed
+    if (this.#nodes.size === 0) return; // a worker that joins later reads what is committed
     for (const change of changes) {
       if (change.kind === "work.missed")
-        this.#forAll((worker) => this.#slices.run(() => this.#rouse(worker)));
+        this.#forAll((worker) => this.#slices.run(() => this.#makeRead(worker)));
       else if (change.kind === "work.offered") this.#offer(change.offer, change.count);
       else if (change.kind === "event.logged" && change.event.nodeId !== null)
-        this.#heard(change.event.kind, change.event.nodeId);
+        this.#onEvent(change.event.kind, change.event.nodeId);
     }
     for (const offer of offersOf(changes)) this.#offer(offer, 1);
   }
@@ -107,17 +107,17 @@ export class IdleWorkers {
     for (let i = 0; i < count; i++) this.#slices.run(() => this.wakeFor(offer));
   }
 
-  #heard(kind: EventKind, nodeId: string): void {
+  #onEvent(kind: EventKind, nodeId: string): void {
     const workers = this.#nodes.get(nodeId);
     if (!workers) return;
-    if (MAKE_ROOM.has(kind)) return this.#roomMade(workers);
+    if (MAKE_ROOM.has(kind)) return this.#onRoom(workers);
     if (kind === "node.left") for (const worker of workers) worker.hasLeft = true;
-    if (kind === "node.left" || NODE_CHANGES.has(kind)) for (const worker of workers) this.#rouse(worker);
+    if (kind === "node.left" || NODE_CHANGES.has(kind)) for (const worker of workers) this.#makeRead(worker);
   }
 
-  /** Wakes one worker for an offer, or for room in the node of a worker that was woken for it. */
+  /** Wakes one worker: for an offer, or for room in the node `nodeId`. */
   wakeFor(wakeUp: WakeUp, nodeId = ""): void {
-    if (wakeUp.kind === "room") return this.#roomMade(this.#nodes.get(nodeId) ?? new Set());
+    if (wakeUp.kind === "room") return this.#onRoom(this.#nodes.get(nodeId) ?? new Set());
     if (wakeUp.kind === "gift") return this.#wakeForGift(wakeUp);
     const ofType = this.#byType.get(wakeUp.taskType)?.first;
     const ofAny = this.#anyType.first;
@@ -133,13 +133,13 @@ export class IdleWorkers {
     for (const worker of workers) worker.mustReadAgain = true;
   }
 
-  #roomMade(workers: ReadonlySet<IdleWorker>): void {
+  #onRoom(workers: ReadonlySet<IdleWorker>): void {
     for (const worker of workers) worker.roomMade = true;
-    for (const worker of workers) if (worker.isParked) return worker.wake({ kind: "room" });
+    for (const worker of workers) if (worker.waitsForRoom) return worker.wake({ kind: "room" });
   }
 
-  /** Makes a worker read, whether it sleeps or not. */
-  #rouse(worker: IdleWorker): void {
+  /** Makes a worker read again: wakes it if it sleeps. */
+  #makeRead(worker: IdleWorker): void {
     if (worker.endSleep) worker.wake(null);
     else worker.mustReadAgain = true;
   }
@@ -148,10 +148,9 @@ export class IdleWorkers {
     for (const workers of this.#nodes.values()) for (const worker of workers) step(worker);
   }
 
-  /** Of IdleWorker: it falls asleep. */
-  slept(worker: IdleWorker): void {
+  onSleep(worker: IdleWorker): void {
     this.#awake.delete(worker);
-    if (worker.isParked) return;
+    if (worker.waitsForRoom) return;
     if (worker.types === null) this.#anyType.add(worker);
     for (const type of worker.types ?? []) {
       let sleepers = this.#byType.get(type);
@@ -160,10 +159,9 @@ export class IdleWorkers {
     }
   }
 
-  /** Of IdleWorker: its sleep ends. */
-  woke(worker: IdleWorker): void {
+  onWake(worker: IdleWorker): void {
     this.#awake.add(worker);
-    if (worker.isParked) return;
+    if (worker.waitsForRoom) return;
     if (worker.types === null) this.#anyType.delete(worker);
     for (const type of worker.types ?? []) {
       const sleepers = this.#byType.get(type);
@@ -172,8 +170,7 @@ export class IdleWorkers {
     }
   }
 
-  /** Of IdleWorker. */
-  left(worker: IdleWorker): void {
+  onLeave(worker: IdleWorker): void {
     this.#awake.delete(worker);
     const workers = this.#nodes.get(worker.nodeId);
     workers?.delete(worker);
@@ -181,26 +178,25 @@ export class IdleWorkers {
   }
 }
 
-/** One blocked call. */
+/** One blocked call of task/next. */
 export class IdleWorker {
   readonly nodeId: string;
   readonly arrival: number;
   readonly #all: IdleWorkers;
-  /** The types of open tasks that it takes; null is every type. */
+  /** The types of open tasks that it takes; null: every type. */
   types: readonly string[] | null = [];
-  /** That of its node, once it has read it. */
+  /** The variant through which its node joined; null until it has read the node. */
   variant: JoinedThrough | null = null;
   /** Set while it sleeps. */
   endSleep: ((outcome: Outcome) => void) | undefined;
-  /** It sleeps, and found its node full before. */
-  isParked = false;
-  /** An offer came since it began to read, and no sleeper could take it. */
+  waitsForRoom = false;
+  /** Whether an offer that no sleeper could take came since it began to read. */
   mustReadAgain = false;
-  /** Its node has got room since it began to read. */
+  /** Whether its node got room since it began to read. */
   roomMade = false;
-  /** Its node has left: the call is over. */
+  /** Whether its node has left, which ends the call. */
   hasLeft = false;
-  /** What it was woken for, and has not looked for yet. */
+  /** The wake-up that it has neither used nor passed on. */
   #wakeUp: WakeUp | null = null;
   #isGone = false;
 
@@ -214,7 +210,7 @@ export class IdleWorker {
     return this.types === null || this.types.includes(type);
   }
 
-  /** It is about to read the store. */
+  /** Must precede each read of the store. */
   reads(types: readonly string[] | null, variant: JoinedThrough | null): void {
     this.types = types;
     this.variant = variant;
@@ -223,8 +219,8 @@ export class IdleWorker {
   }
 
   /**
-   * It has found nothing, or (`isFull`) no room in its node: sleeps until it is woken, the end of `remainingMs`, an abort
-   * of `signal`, or the drain. Returns "woken" at once if it must read again.
+   * Sleeps after a read that found no task or, with `isFull`, no room in its node: until a wake-up, the end of
+   * `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if it must read again.
    */
   sleep(isFull: boolean, remainingMs: number, signal: AbortSignal): Promise<Outcome> {
     if (this.#all.isDrained) return Promise.resolve("drained");
@@ -237,39 +233,41 @@ export class IdleWorker {
       const onAbort = () => this.endSleep?.("aborted");
       const timer = setTimeout(() => this.endSleep?.("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
       signal.addEventListener("abort", onAbort);
-      this.isParked = isFull;
+      this.waitsForRoom = isFull;
       this.endSleep = (outcome) => {
         this.endSleep = undefined;
-        this.#all.woke(this);
-        this.isParked = false;
+        this.#all.onWake(this);
+        this.waitsForRoom = false;
         clearTimeout(timer);
         signal.removeEventListener("abort", onAbort);
         resolve(outcome);
       };
-      this.#all.slept(this);
+      this.#all.onSleep(this);
     });
     if (isFull && unused?.kind === "open") this.#all.wakeFor(unused);
     return sleeping;
   }
 
-  /** Only while it sleeps. */
+  /** Ends its sleep. */
   wake(wakeUp: WakeUp | null): void {
     this.#wakeUp = wakeUp;
     this.endSleep?.("woken");
   }
 
-  /** The call is over. Passes its wake-up on, unless it took what it was woken for. Idempotent. */
+  /** Ends the call. Passes its wake-up on, unless it took a task of the kind that it was woken for. Idempotent. */
   leave(taken: Taken | null): void {
     if (this.#isGone) return;
     this.#isGone = true;
     this.endSleep?.("aborted");
-    this.#all.left(this);
-    if (this.#wakeUp && !isWhat(this.#wakeUp, taken)) this.#all.wakeFor(this.#wakeUp, this.nodeId);
+    this.#all.onLeave(this);
+    if (this.#wakeUp && !isTaken(this.#wakeUp, taken)) this.#all.wakeFor(this.#wakeUp, this.nodeId);
   }
 }
 
-/** Whether a worker took what it was woken for. Room may be for more than one task. */
-function isWhat(wakeUp: WakeUp, taken: Taken | null): boolean {
+/**
+ * Whether a worker took a task of the kind that it was woken for. Never true of room, which may suffice for more tasks.
+ */
+function isTaken(wakeUp: WakeUp, taken: Taken | null): boolean {
   if (wakeUp.kind === "open") return taken?.from === "open" && taken.task.taskType === wakeUp.taskType;
   return wakeUp.kind === "gift" && taken?.from === "gifts";
 }
@@ -285,16 +283,15 @@ class Sleepers {
   add(worker: IdleWorker): void {
     const last = this.#workers.at(-1);
     if (!last || last.arrival < worker.arrival) this.#workers.push(worker);
-    else this.#workers.splice(this.#placeOf(worker), 0, worker);
+    else this.#workers.splice(this.#indexOf(worker), 0, worker);
   }
 
   delete(worker: IdleWorker): void {
-    const place = this.#placeOf(worker);
-    if (this.#workers[place] === worker) this.#workers.splice(place, 1);
+    const index = this.#indexOf(worker);
+    if (this.#workers[index] === worker) this.#workers.splice(index, 1);
   }
 
-  /** How many of them arrived before it. */
-  #placeOf({ arrival }: IdleWorker): number {
+  #indexOf({ arrival }: IdleWorker): number {
     let [low, high] = [0, this.#workers.length];
     while (low < high) {
       const middle = (low + high) >> 1;

@@ -7,17 +7,17 @@
  *
  * JIT compilation: the compiler for hot code costs some 8 MiB for the life of the process, and the periodic work of an
  * idle hub would start it sooner or later. While the hub is quiet, as it is at the start (cli/cold-start.ts), only code
- * that runs very often is compiled; as soon as there is work, the engine's own threshold applies.
+ * that runs very often is compiled; once there is work, the engine's own threshold applies.
  */
 import { COLLECT_AFTER_CPU_MS, QUIET_CPU_SHARE, QUIET_JIT_RELUCTANCE } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** The process, injectable for tests. */
+/** What it measures and changes in the process; injectable for tests. */
 export type Machine = {
   /** Processor time of this process so far, in milliseconds. */
   cpuMs(): number;
   collect(): void;
-  /** Compile code only after `times` as many runs as usual; at least 1. */
+  /** Makes the JIT compile code only after `times` (at least 1) as many runs as usual. */
   setJitThreshold(times: number): void;
 };
 

@@ -1,9 +1,9 @@
 /**
  * The metrics of this hub and of what it stores (docs/monitoring.md).
  *
- * What happens is counted as it is committed. What is stored is read when the metrics are asked for: in bounded steps, at
- * most once a second, and nodes and files only after an event said that their number may have changed. With several hubs
- * on one database each counts what it does itself; what is stored is the same at all.
+ * Events are counted when they are committed. Stored rows are counted for a scrape: in bounded steps, at most once a
+ * second, and nodes and files only after an event that may have changed their number. If several hubs share a database,
+ * each counts its own events; the counts of stored rows are the same at all of them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
@@ -32,14 +32,13 @@ import { type Origin, type Query, type Store, StoreUnavailable } from "../store/
 import type { ChoreRuns } from "./scheduler.ts";
 import type { StoreReport } from "./system.ts";
 
-/** What the rest of the hub knows. */
+/** Values that the rest of the hub supplies. */
 export type Gauges = {
   readonly waiting: () => { readonly known: number; readonly anonymous: number };
   readonly streams: () => number;
   readonly isLeading: () => boolean;
   readonly chores: () => readonly ChoreRuns[];
   readonly diagnose: () => Promise<StoreReport>;
-  /** What the HTTP layer counts. */
   readonly writeRequests: (text: MetricsText) => void;
 };
 
@@ -51,7 +50,7 @@ export type MetricsParts = {
   readonly version: string;
 };
 
-/** What is stored, and when it was read. */
+/** The counts of stored rows. */
 type Stored = {
   readonly tasks: TaskTotals;
   readonly oldestReadyAt: number | null;
@@ -63,7 +62,7 @@ type Stored = {
 
 const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
-/** Events after which the number of nodes in each state may be another. */
+/** Events that may change the number of nodes in a state. */
 const NODE_KINDS: ReadonlySet<EventKind> = new Set([
   "node.registered",
   "node.online",
@@ -119,12 +118,11 @@ export class Metrics {
     });
   }
 
-  /** The event loop was so late for a timer. */
   noteLag(ms: number): void {
     this.#lagSeconds.observe(ms / SECOND_MS);
   }
 
-  /** The text that Prometheus reads. What the store does not answer in time is left out. */
+  /** Returns the text for Prometheus. Omits the counts of stored rows if the store does not answer in time. */
   async text(gauges: Gauges): Promise<string> {
     const stored = await this.#readStored(gauges);
     const text = new MetricsText();
@@ -155,7 +153,7 @@ export class Metrics {
     const { promise: timeIsUp, resolve } = Promise.withResolvers<null>();
     const timer = setTimeout(resolve, DIAGNOSIS_MAX_MS, null);
     const read = this.#read(gauges).catch((error: unknown) => {
-      // That the database is away is in the metrics, and in the log of those who need it.
+      // An unavailable database is in the metrics already, and other parts of the hub log it.
       if (!(error instanceof StoreUnavailable))
         this.#log.error("the metrics of the store could not be read", { cause: causeOf(error) });
       return null;
@@ -311,11 +309,11 @@ function flag(is: boolean): number {
 }
 
 const MICROSECONDS = 1_000_000;
-/** Files of /proc, which only Linux has; elsewhere these metrics are left out. */
+/** Files of /proc, which only Linux has; other systems lack these metrics. */
 const OPEN_FILES = "/proc/self/fd";
 const LIMITS = "/proc/self/limits";
 
-/** The process, under the names that all client libraries of Prometheus use. */
+/** Writes the metrics of the process, under the names that all client libraries of Prometheus use. */
 async function writeProcess(text: MetricsText): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter("process_cpu_seconds_total", "Processor time.", (user + system) / MICROSECONDS);

@@ -1,10 +1,10 @@
 /**
- * The numbers of the last hour, minute by minute: what was created, handed out, completed, paid and sent, and how long
- * tasks took (docs/endpoints.md, stats/minutes).
+ * The statistics of the last hour, minute by minute: what was created, handed out, completed, paid and sent, and how
+ * long tasks took (docs/endpoints.md, stats/minutes).
  *
- * Each hub counts its own commits in memory and upserts a row for each minute, so a request reads a few rows and no event.
- * A row belongs to one run of one hub; the numbers of all runs are summed when they are read. A crash loses what was
- * counted since the last save.
+ * Each hub counts its own commits in memory and upserts a row for each minute, so a request reads a few rows and no
+ * event. A row belongs to one run of one hub; the numbers of all runs are summed when they are read. A crash loses the
+ * counts since the last save.
  */
 import type { Notified } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
@@ -14,7 +14,7 @@ import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.
 import { minutesBetween } from "../store/sql/minutes.ts";
 import type { Origin, Store } from "../store/store.ts";
 
-/** The upper bounds of the histogram's buckets in milliseconds, inclusive; one more bucket has none. */
+/** The upper bounds of the histogram's buckets in milliseconds, inclusive; the last bucket has no bound. */
 const BOUNDS_MS: readonly number[] = [
   ...[10, 20, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((s) => s * SECOND_MS),
@@ -23,7 +23,7 @@ const BOUNDS_MS: readonly number[] = [
   ...[1, 7].map((days) => days * DAY_MS),
 ];
 
-/** Durations: their sum, and how many fell into each bucket. */
+/** A histogram of durations: their sum, and how many fell into each bucket. */
 type Durations = { sumMs: number; readonly buckets: number[] };
 
 const COUNTERS = [
@@ -38,10 +38,10 @@ const COUNTERS = [
 
 type Counters = Record<(typeof COUNTERS)[number], number>;
 
-/** As it is stored, in JSON. */
+/** The numbers of one minute, stored as JSON. */
 type Numbers = Counters & { readonly toStart: Durations; readonly toFinish: Durations };
 
-/** p50 and p95 are estimates within a bucket; null without durations. */
+/** p50 and p95 are interpolated within a bucket; null without durations. */
 export type DurationSummary = {
   readonly count: number;
   readonly sumMs: number;
@@ -54,7 +54,7 @@ export type Summary = Readonly<Counters> & {
   readonly toFinish: DurationSummary;
 };
 
-/** Minutes, oldest first, and their sum. The last one is not over. */
+/** Minutes, oldest first, and their sum. The last minute is not over yet. */
 export type LastMinutes = {
   readonly minutes: readonly (Summary & { readonly at: number })[];
   readonly total: Summary;
@@ -63,9 +63,9 @@ export type LastMinutes = {
 export class Minutes {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** Names this run of this hub. */
+  /** The id of this run of this hub. */
   readonly #hub: string;
-  /** By the beginning of the minute. */
+  /** This hub's numbers, by the beginning of the minute. */
   readonly #own = new Map<number, Numbers>();
   readonly #unsaved = new Set<number>();
   #isSaving = true;
@@ -77,7 +77,6 @@ export class Minutes {
     store.onCommit((changes, _, origin) => this.#note(changes, origin));
   }
 
-  /** Saves what changed since the last save. */
   async save(): Promise<void> {
     const unsaved = [...this.#unsaved];
     if (unsaved.length === 0) return;
@@ -98,12 +97,12 @@ export class Minutes {
     }
   }
 
-  /** Saves for the last time. The end of the hub does not wait for a store that did not take the last save. */
+  /** Saves a last time, unless the previous save failed: the end of the hub must not wait for a failing store. */
   async close(): Promise<void> {
     if (this.#isSaving) await this.save().catch(() => {}); // as after a crash: some numbers are lost
   }
 
-  /** The last `count` minutes, MINUTES_KEPT at most. */
+  /** Returns the last `count` minutes, MINUTES_KEPT at most. */
   async last(count: number): Promise<LastMinutes> {
     const last = minuteOf(this.#clock.now());
     const first = last - (count - 1) * MINUTE_MS;
@@ -140,7 +139,7 @@ export class Minutes {
           (numbers ??= this.#current()).attemptsFailed++;
         else if (kind === "task.assigned" || kind === "task.completed") {
           numbers ??= this.#current();
-          // The change of the task is before its event, except where a node completes an open task.
+          // The change of the task precedes its event, except when a node completes an open task.
           const isMoved = task?.taskId === taskId && task.status !== "open";
           const moved = isMoved ? task : movedAfter(changes, i, taskId);
           const ms = moved === null ? 0 : Math.max(0, at - dueAt(moved));
@@ -156,7 +155,7 @@ export class Minutes {
     }
   }
 
-  /** The numbers of this minute, which are about to change. */
+  /** The numbers of this minute, to be changed. */
   #current(): Numbers {
     const at = minuteOf(this.#clock.now());
     this.#unsaved.add(at);
@@ -185,7 +184,10 @@ function movedAfter(changes: readonly Notified[], i: number, taskId: string | nu
   return null;
 }
 
-/** When a task could be handed out first: from its creation, or its `not_before`. A backoff also sets that, and does not count. */
+/**
+ * Returns when a task could first be handed out: its creation, or its `not_before`. A backoff also sets `not_before`,
+ * and does not count.
+ */
 function dueAt({ createdAt, notBefore, attempts }: Task): number {
   return attempts === 0 && notBefore !== null ? Math.max(createdAt, notBefore) : createdAt;
 }
@@ -232,7 +234,7 @@ function summarize({ sumMs, buckets }: Durations): DurationSummary {
   return { count, sumMs, p50Ms: quantile(buckets, count * 0.5), p95Ms: quantile(buckets, count * 0.95) };
 }
 
-/** The duration of the observation at `rank`, if those of a bucket are spread evenly over it. */
+/** The duration of the observation at `rank`, assuming that observations are spread evenly over a bucket. */
 function quantile(buckets: readonly number[], rank: number): number | null {
   let below = 0;
   for (const [i, count] of buckets.entries()) {

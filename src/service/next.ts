@@ -14,13 +14,20 @@
 import { typesFor } from "../domain/balancer.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
-import type { JoinedThrough, Moment, Node } from "../domain/model.ts";
+import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, giveAgain } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
-import { bestGift, bestReady, firstStarted, taskById, waitingFor } from "../store/sql/tasks.ts";
+import {
+  bestGift,
+  bestReady,
+  firstStarted,
+  firstUnacknowledged,
+  taskById,
+  waitingFor,
+} from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
@@ -106,6 +113,14 @@ export class NextService {
     } finally {
       worker.leave(taken);
     }
+  }
+
+  /**
+   * The task that a node has started first, and about which it has sent no note since: its hand-out may not have arrived.
+   * For callers that must not be handed a second task while they do not know of the first.
+   */
+  unacknowledged(nodeId: string): Promise<Task | null> {
+    return this.#store.read(firstUnacknowledged(nodeId));
   }
 
   /** The node as it may be: the transaction checks it. */

@@ -5,18 +5,18 @@
  *   clock             renews all leases after a clock jump, a sleep or a standstill
  *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task.ts
  *                     requeue)
- *   tasks             domain/task.ts timeOut (the lease has run out), expire, makeReady (the time has come), settle (a
- *                     task that they depend on has ended)
- *   heartbeats A, B   of the nodes for which a task/next waits (next.ts)
+ *   tasks             runs timeOut (a lease is over), expire, makeReady (a scheduled task is due) and settle (a task that
+ *                     others depend on has ended) of domain/task.ts
+ *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   put-backs         retries to put back messages and tasks whose receiver hung up (messages.ts, next.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
- *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
+ *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
- *   answers           deletes the oldest stored answers of a key, or of all, beyond their limit of bytes
- *   orphans           deletes bytes of files without a record (files.ts)
+ *   answers           deletes the oldest stored answers of a key, or of all keys, above their limit of bytes
+ *   orphans           deletes the bytes of files that have no record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
@@ -58,11 +58,10 @@ export type ChoreParts = {
   readonly messages: MessageService;
   readonly files: FileService;
   readonly minutes: Minutes;
-  /** Whether the tasks of a node that goes offline become open again. */
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
-  /** How much of stored answers is kept, of all keys together. */
+  /** How many bytes of stored answers are kept, of all keys together. */
   readonly maxAnswersBytes: number;
 };
 
@@ -74,7 +73,9 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const memory = new MemorySaver(parts.clock);
   const balancer = new PeriodicBalancer(parts.store, parts.clock);
   const everySweep = 0;
-  /** A chore that writes. It is skipped while writes fail, until they succeed and all leases have been renewed. */
+  /**
+   * Makes a chore that writes. It is skipped while writes fail, until they succeed and all leases have been renewed.
+   */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
     name,
     everyMs,
@@ -84,7 +85,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
-    // Before the chore that ends leases.
+    // These precede the chore that ends leases.
     ...JOINED_THROUGH.map((name) => ({
       ...writing(`heartbeats ${name}`, INTERVALS[name].heartbeatIntervalMs / 3, () => next.beatWaiting(name)),
       onEveryHub: true,
@@ -96,7 +97,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await clock.check(lateMs); // a standstill since the chore above ends no lease
       await runTasks(parts, balancer, signal);
     }),
-    // Each hub has its failed put-backs in its own memory.
+    // Each hub holds its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     { ...writing("put-backs of tasks", everySweep, () => next.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
@@ -118,9 +119,9 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
 }
 
 /**
- * Renews all leases: of nodes (how long they may be silent), of tasks (their timeout) and of messages (the visibility
- * timeout), after the hub or the machine stood still or could not write, because heartbeats and ACKs could not arrive then.
- * An unfinished broadcast is given up, because its hub may be gone.
+ * Renews all leases, of nodes (how long they may be silent), tasks (their timeout) and messages (their visibility
+ * timeout). Needed after the hub or the machine stood still or could not write, because then no heartbeat or ACK could
+ * be recorded. Abandons unfinished broadcasts, because their hub may be gone.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   await store.transact({}, () => accept(null, renewalAt(clock)));
@@ -138,7 +139,7 @@ function renewalAt(clock: Clock): readonly Change[] {
   return [PROBE, ...nodes, tasks, mail, { kind: "broadcasts.abandoned" }];
 }
 
-/** A write that changes nothing: if it succeeds, the disk takes writes. */
+/** A write that changes nothing: if it succeeds, the disk can be written. */
 export const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
 
 /**
@@ -150,9 +151,9 @@ class ClockWatch {
   readonly #parts: ChoreParts;
   /** Wall clock minus steady clock at the last check. */
   #apart: number;
-  /** How long the process stood still; 0 after the leases have been renewed. */
+  /** How long the process stood still, in milliseconds; 0 after the leases have been renewed. */
   #lateMs = 0;
-  /** Steady clock: until then ages by date may be wrong. */
+  /** Steady clock: until then the age of a row by its date may be wrong. */
   #pausedUntil: number;
 
   constructor(parts: ChoreParts) {
@@ -180,13 +181,13 @@ class ClockWatch {
     log.warn(`${what}: all leases are renewed`, fields);
   }
 
-  /** The wall clock, for ages: a jump after the last check makes nothing older. */
+  /** The wall clock for computing ages: a jump since the last check makes nothing older. */
   now(): number {
     const { clock } = this.#parts;
     return Math.min(clock.now(), clock.steady() + this.#apart);
   }
 
-  /** Whether the dates of messages and events may be wrong about their age. */
+  /** Whether the ages of messages and events, by their dates, may be wrong. */
   get pausesPruning(): boolean {
     return this.#parts.clock.steady() < this.#pausedUntil;
   }
@@ -267,14 +268,13 @@ async function runTasks(
   if ((await tasks.runDue(signal)) > 0) await balancer.run(signal);
 }
 
-/** Deletes messages, events and stored answers past their retention. */
 async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
   const { store, retainMs } = parts;
   const now = watch.now();
   const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
-  // Not by the watch: the minutes that are shown are those of the clock.
+  // By the clock, not by the watch: the minutes that are shown are those of the clock.
   const shown = { last: parts.clock.now(), first: parts.clock.now() - (limit.MINUTES_KEPT + 1) * MINUTE_MS };
   await remove({ store, signal }, oldMinutes(shown), [{ kind: "minutes.pruned", ...shown }]);
   if (watch.pausesPruning) return;
@@ -305,7 +305,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
 }
 
-/** Sums the answers of one key at a time, with other work in between. */
+/** Deletes stored answers above the limits. Sums the answers of one key at a time, with other work in between. */
 async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
   let total = 0;
   let next = await store.read(nextAnswers(null));
@@ -319,7 +319,7 @@ async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: Abor
   await evict(store, null, total - maxAnswersBytes, signal);
 }
 
-/** Deletes the oldest stored answers, of one key or of all (null), until so many bytes are gone. */
+/** Deletes the oldest stored answers, of one key or of all keys (null), until `excessBytes` are gone. */
 async function evict(
   store: Store,
   keyId: string | null,

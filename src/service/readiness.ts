@@ -1,6 +1,6 @@
 /**
- * Whether this hub can serve: it has started, does not drain, and its store can be written, which a write that changes
- * nothing proves. The callers of a second share one such write.
+ * The readiness check: the hub is ready if it has started, does not drain, and a write to its store succeeds. This
+ * write changes nothing; all callers within READINESS_KEPT_MS share one.
  */
 import { accept } from "../domain/decision.ts";
 import { DIAGNOSIS_MAX_MS, READINESS_KEPT_MS } from "../domain/limits.ts";
@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { type Store, StoreUnavailable } from "../store/store.ts";
 import { PROBE } from "./periodic-work.ts";
 
-/** `fault`: what the write threw. */
+/** The result of a check. `fault`: the error of the write. */
 export type Verdict =
   | { readonly state: "ready" | "starting" | "draining" }
   | { readonly state: "failing"; readonly fault: unknown };
@@ -33,7 +33,7 @@ export class Readiness {
     this.#phase = "draining";
   }
 
-  /** Answers within DIAGNOSIS_MAX_MS, also when the database is unavailable. */
+  /** Resolves within DIAGNOSIS_MAX_MS, even when the database is unavailable. */
   async check(): Promise<Verdict> {
     if (this.#phase !== "serving") return { state: this.#phase };
     const now = this.#clock.steady();

@@ -1,7 +1,7 @@
 /**
- * Compares this hub's secrets with those of the other hubs on its database. Each hub accepts only its own secrets, so if
- * they differ, a proxy in front of the hubs makes some calls fail. Each hub stores a mark of each secret in its row of the
- * database: a slow hash, salted with the id of the database.
+ * Compares this hub's secrets with those of the other hubs on its database. Each hub accepts only its own secrets, so
+ * if they differ, some calls through a proxy in front of the hubs fail. Each hub stores a mark of each secret in its
+ * row of the database: a slow hash, salted with the id of the database.
  *
  * Must not: store, send or log a secret, or refuse to serve.
  */
@@ -26,19 +26,19 @@ export function compareSecretsChore(
   log: Log,
 ): Chore {
   let ours: string | null = null;
-  let said = "";
+  let reported = "";
   const run = async (): Promise<void> => {
     ours ??= await marksOf(await databaseId(), secrets);
     const differing = differences(ours, await share(ours)).join(" and ");
-    if (differing === said) return;
-    said = differing;
+    if (differing === reported) return;
+    reported = differing;
     if (differing === "") return log.info("all hubs on the database have the same secrets again");
     log.warn(`another hub on the database has another ${differing}: each hub accepts only its own`);
   };
   return { name: "secrets", everyMs: SECRETS_COMPARE_EVERY_MS, onEveryHub: true, run };
 }
 
-/** The marks of the secret and of the administrator key, with a space between. */
+/** The marks of the secret and of the administrator key, separated by a space. */
 async function marksOf(databaseId: string, { secret, adminKey }: PrimarySecrets): Promise<string> {
   const mark = async (word: string, role: string): Promise<string> => {
     const salt = `luxhub ${role} ${databaseId}`;

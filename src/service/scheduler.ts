@@ -1,51 +1,52 @@
 /**
- * The scheduler of the periodic work (periodic-work.ts): when each chore runs, and on which of several hubs.
+ * The scheduler of the periodic work (periodic-work.ts) decides when each chore runs, and on which of several hubs.
  *
- * One chore runs at a time. A failure is logged, once for each cause, and the chore runs again when it is next due. Of
- * several hubs on one database only the leader runs the chores, except those marked `onEveryHub`.
+ * One chore runs at a time. A failure is logged once for each cause, and the chore runs again when it is next due. If
+ * several hubs share a database, only the leader runs the chores, except those marked `onEveryHub`.
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Store, StoreFull } from "../store/store.ts";
 
 /**
- * A periodic background job. It may run at any time and any number of times, because its work follows from the stored
- * rows and the clock. It works in bounded steps, so that requests do not wait long, and stops after a step when `signal`
- * is aborted.
+ * A periodic background job. It may run at any time and any number of times, because what it does depends only on the
+ * stored rows and the clock. It works in bounded steps, so that requests do not wait long, and stops after a step when
+ * `signal` is aborted.
  */
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
-  /** Every hub runs it, not only the leader. */
   readonly onEveryHub?: boolean;
-  /** `lateMs`: how long the process stood still since the last call of lateMs(), measured by the timer. */
+  /** `lateMs` returns how long the process stood still since the last call of lateMs(), measured by a timer. */
   readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<void>;
 };
 
 /**
- * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): one hub of those on a
- * database is the leader; the only hub of a database always is.
+ * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): of the hubs on one
+ * database, one is the leader. A single hub always is.
  */
 export class Leadership {
   readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
-  /** The last result. */
   #isLeading = false;
-  /** This hub was elected after a time without a leader, and has not renewed the leases yet. */
+  /** Whether this hub was elected after a time without a leader, and has not renewed the leases yet. */
   #afterGap = false;
 
-  /** `renewLeases`: without a leader perhaps no hub ran that could accept heartbeats, so the nodes' silence does not count. */
+  /**
+   * @param renewLeases runs after a time without a leader: perhaps no hub accepted heartbeats then, so the silence of
+   * the nodes must not count
+   */
   constructor(election: Pick<Store, "lead">, renewLeases: () => Promise<void>) {
     this.#election = election;
     this.#renewLeases = renewLeases;
   }
 
-  /** When it resolves to true, the leases can be trusted. */
+  /** Runs the election. When it resolves to true, the leases can be trusted. */
   async isLeader(): Promise<boolean> {
     const result = await this.#election.lead();
     this.#isLeading = result !== "follower";
     if (!this.#isLeading) return false;
-    this.#afterGap ||= result === "elected after a gap"; // kept, because the store says so once and renewing may fail
+    this.#afterGap ||= result === "elected after a gap"; // kept, because the store reports it once and renewing may fail
     if (this.#afterGap) {
       await this.#renewLeases();
       this.#afterGap = false;
@@ -53,16 +54,15 @@ export class Leadership {
     return true;
   }
 
-  /** Whether this hub was the leader when it last asked, which it does every second. */
+  /** Whether this hub won the last election, which is at most about a second old. */
   get isLeading(): boolean {
     return this.#isLeading;
   }
 }
 
-/** What this hub has done of a chore. */
 export type ChoreRuns = {
   readonly name: string;
-  /** When it last ended well here, by the wall clock; null: not yet. */
+  /** When it last succeeded, wall clock; null: never. */
   readonly succeededAt: number | null;
   readonly failures: number;
 };
@@ -74,7 +74,7 @@ export type SchedulerParts = {
   readonly chores: readonly Chore[];
   /** The period of the sweeps. A tick during a sweep does not start another. */
   readonly pauseMs: number;
-  /** Gets how late each tick's timer fired: the lag of the event loop. */
+  /** Called with how late each tick's timer fired: the lag of the event loop. */
   readonly onTick?: (lateMs: number) => void;
 };
 
@@ -91,7 +91,7 @@ export class Scheduler {
   }[];
   readonly #pauseMs: number;
   readonly #stopping = new AbortController();
-  /** Also set during a sweep: its lateness reveals a standstill at any time. */
+  /** Also runs during a sweep, so that its lateness reveals a standstill at any time. */
   #timer: Timer | null = null;
   #timerDueAt = Number.POSITIVE_INFINITY;
   #lateMs = 0;
@@ -132,12 +132,12 @@ export class Scheduler {
     return this.#running;
   }
 
-  /** Includes a timer that is overdue: after a standstill, other work may run before the timer fires. */
+  /** Returns how late the timer is. It may be overdue: after a standstill, other work may run before it fires. */
   #lateness(): number {
     return Math.max(this.#lateMs, this.#clock.timers() - this.#timerDueAt);
   }
 
-  /** Each standstill is counted once. */
+  /** The lateness and resets it, so that each standstill counts once. */
   #takeLateness(): number {
     const lateMs = this.#lateness();
     this.#lateMs = 0;
@@ -160,8 +160,8 @@ export class Scheduler {
       } catch (error) {
         entry.failures++;
         const cause = String(error);
-        // Logged once, not every second nor for each chore: a damaged or lost database may last. The chore that watches
-        // the database logs a full disk.
+        // Logs each cause once, not every second and for each chore, because a database may stay damaged for long. The
+        // chore that watches the database logs a full disk.
         const isKnown =
           error instanceof StoreFull || this.#chores.some(({ lastError }) => lastError === cause);
         if (!isKnown) this.#log.error("periodic work failed", { chore: chore.name, cause });

@@ -1,9 +1,9 @@
 /**
- * The leaderboard of task/stats: the nodes with the most completed tasks. It is cached, because an index of the order
- * would cost a write with every completed task, for a few reads.
+ * The leaderboard of task/stats: the nodes with the most completed tasks. It is cached, because an index of this order
+ * would cost a write for every completed task, and is rarely read.
  *
- * Invariant: the answer is current. The event log says which tasks were completed since the last read, and a completed
- * task can only move its own node up. After a deleted task or node, all nodes are read again.
+ * Invariant: the answer is current. The event log shows which tasks were completed since the last read, and a completed
+ * task can only move its own node up. After the deletion of a task or node, all nodes are read again.
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
@@ -11,12 +11,12 @@ import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../stor
 import { deletedNodesCount, nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
-/** The other fields are read before `nodes`. */
+/** The cached leaderboard. The other fields are read before `nodes`. */
 type Cached = {
   /** The ids of the newest task.completed and of the newest event. */
   readonly completed: number;
   readonly last: number;
-  /** Changes with each task and node that is deleted, and with each deleted node that registers again. */
+  /** Changes when a task or node is deleted, and when a deleted node registers again. */
   readonly deleted: string;
   readonly nodes: readonly Node[];
 };
@@ -29,7 +29,7 @@ export class TopNodes {
     this.#store = store;
   }
 
-  /** By completed tasks, then LUX; without nodes that completed none. */
+  /** Returns the nodes by completed tasks, then LUX; without nodes that completed none. */
   async read(): Promise<readonly Node[]> {
     const last = await this.#store.read(lastEventId());
     const completed = await this.#store.read(lastEventOf("task.completed"));
@@ -48,7 +48,7 @@ export class TopNodes {
     return nodes;
   }
 
-  /** The cache, unless events since then were pruned: they may have changed the order. */
+  /** The cache, unless events since then were pruned, which may have changed the order. */
   async #current(): Promise<Cached | null> {
     const cached = this.#cached;
     return cached && (await this.#store.read(firstEventId())) <= cached.last + 1 ? cached : null;

@@ -1,16 +1,16 @@
 /**
- * FIFO wait queues, one for each key: long polls and blocking receives sleep here until a commit may have brought rows
+ * FIFO wait queues, one for each key: long polls and blocking receives sleep here until a commit may have written rows
  * for them.
  *
- * A waiter joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its position from join() to leave(),
- * however often it sleeps. wakeOne() wakes the first sleeper in the queue.
+ * A waiter joins, reads the store, sleeps, is woken, reads again, and leaves. It keeps its position from join() to
+ * leave(), however often it sleeps. wakeOne() wakes the first sleeper in the queue.
  *
- * Invariant: no waiter stays asleep while there is a row for it whose wakeOne() was called. That call
+ * Invariant: no waiter stays asleep while there is a row for it for which wakeOne() was called. That call
  *   - woke a sleeper, which then reads the store, or passes the wake-up on to the next sleeper when it leaves; or
  *   - found no sleeper: the waiters awake may have read too early, so the next wait() of each returns "woken" at once.
  *
- * A linked list and not a Set in insertion order, although that would be shorter: of 20,000 waiters, taking the first out
- * of a Set costs 8 us and putting it back 39 us; here a wake costs 0.2 to 1.6 us and a leave at most 0.5 us.
+ * A linked list is longer than a Set in insertion order, and faster: with 20,000 waiters, removing the first from a Set
+ * costs 8 us and adding it again 39 us; here a wake-up costs 0.2 to 1.6 us and a leave at most 0.5 us.
  *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
@@ -20,7 +20,7 @@ import { Slices } from "../lib/slices.ts";
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
-/** The signal of a wait aborted before there was anything to answer: its caller is gone. */
+/** The caller of a waiting call hung up before there was anything to answer. */
 export class WaitAborted extends Error {
   override readonly name = "WaitAborted";
 
@@ -31,7 +31,7 @@ export class WaitAborted extends Error {
 
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
-/** The longest delay of a timer (24 days): a longer wait is cut to it. */
+/** The longest delay of a timer (24 days); a longer wait is cut to it. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The queues of one kind of wait. The caller bounds the number of waiters (see `size`). */
@@ -41,7 +41,7 @@ export class WaitQueue {
   #drained = false;
   #size = 0;
 
-  /** Joins the end of a queue. Join first, then read the store: so no wake-up falls in between. */
+  /** Joins the end of a queue. Must precede the read of the store, so that no wake-up is lost in between. */
   join(key: string): Waiter {
     let queue = this.#queues.get(key);
     if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#slices, this.#drained)));
@@ -55,20 +55,23 @@ export class WaitQueue {
     else if (carriesWakeUp) queue.wakeOne();
   };
 
-  /** For a new row that one waiter takes. Wakes the first sleeper; O(1) amortised. */
+  /** Wakes the first sleeper, for a new row that one waiter takes. O(1) amortised. */
   wakeOne(key: string): void {
     this.#queues.get(key)?.wakeOne();
   }
 
   /**
-   * For a new row for each key, as after a broadcast. It wakes in slices, so that other requests are served between the
-   * reads of the woken. A waiter that joins later reads the row at once.
+   * Wakes the first sleeper of each key, for a new row for each, as after a broadcast. It does so in slices, so that
+   * other requests are served between the reads of the woken waiters. A waiter that joins later reads the row at once.
    */
   wakeOneOfEach(): void {
     for (const key of this.#queues.keys()) this.#slices.run(() => this.wakeOne(key));
   }
 
-  /** For a new row that every waiter reads. Wakes in slices, one per tick, so that requests are served in between. */
+  /**
+   * Wakes all waiters of a key, for a new row that every waiter reads: in slices, one per tick, so that requests are
+   * served in between.
+   */
   wakeAll(key: string): void {
     this.#queues.get(key)?.wakeAll();
   }
@@ -99,11 +102,11 @@ class Queue {
   drained: boolean;
   first: QueuedWaiter | undefined;
   last: QueuedWaiter | undefined;
-  /** No waiter before this one sleeps; undefined when no waiter sleeps. */
+  /** No waiter before this one sleeps; undefined: no waiter sleeps. */
   firstAsleep: QueuedWaiter | undefined;
-  /** Where wakeAll() continues at the next tick. */
+  /** The waiter at which wakeAll() continues in the next tick. */
   nextToWake: QueuedWaiter | undefined;
-  /** Counts wake-ups that found no sleeper, so that a waiter notices one that came while it was awake. */
+  /** Counts wake-ups that found no sleeper, so that a waiter notices one that occurred while it was awake. */
   missedWakeUps = 0;
 
   constructor(key: string, slices: Slices, drained: boolean) {
@@ -131,7 +134,7 @@ class Queue {
     if (!isUnderWay) this.#slices.run(() => this.#wakeNext());
   }
 
-  /** Skips waiters that fell asleep after the last wakeAll(), because they have read since. */
+  /** Wakes the next sleeper. Skips waiters that fell asleep after the last wakeAll(), because they have read since. */
   #wakeNext(): void {
     let waiter = this.nextToWake;
     while (waiter && !(waiter.endSleep && waiter.missedWakeUp)) waiter = waiter.next;
@@ -154,7 +157,7 @@ class QueuedWaiter {
   next: QueuedWaiter | undefined;
   /** Set while it sleeps. */
   endSleep: ((outcome: Outcome) => void) | undefined;
-  /** wakeOne() woke it, and since then it has neither found a row nor waited again. */
+  /** Whether wakeOne() woke it, and since then it has neither found a row nor waited again. */
   carriesWakeUp = false;
   #missedBefore: number;
   #left = false;
@@ -173,7 +176,7 @@ class QueuedWaiter {
 
   /**
    * Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if a
-   * wake-up found no sleeper since the waiter joined or last woke. Rejects only a second wait at the same time.
+   * wake-up found no sleeper since the waiter joined or last woke. Rejects only if the waiter sleeps already.
    */
   wait(remainingMs: number, signal?: AbortSignal): Promise<Outcome> {
     if (this.endSleep) return Promise.reject(new Error("the waiter is waiting already"));
@@ -201,14 +204,14 @@ class QueuedWaiter {
     });
   }
 
-  /** Whether a wake-up came for which it was not woken yet. */
+  /** Whether there was a wake-up since the waiter joined or last woke. */
   get missedWakeUp(): boolean {
     return this.#missedBefore < this.queue.missedWakeUps;
   }
 
   /**
-   * Says that the waiter found a row, so that leave() does not pass its wake-up on. Optional: without it the next sleeper
-   * reads once in vain. Correct only where wakeOne() is called for each row.
+   * Records that the waiter found a row, so that leave() does not pass its wake-up on. Optional: without it the next
+   * sleeper reads once in vain. Correct only if wakeOne() is called for each row.
    */
   markServed(): void {
     this.carriesWakeUp = false;

@@ -34,7 +34,7 @@ export class ArchiveWriter {
   readonly #file: FileHandle;
   readonly #modifiedAt: Date;
   readonly #packer = createTarPacker();
-  /** Settles when the packer's output has been written to the file; rejects when a write fails. */
+  /** Resolves when the packer's output has been written to the file; rejects when a write fails. */
   readonly #written: Promise<void>;
   #size = 0;
 
@@ -61,7 +61,6 @@ export class ArchiveWriter {
     return new ArchiveWriter(await open(path, "wx", FILE_MODE).catch(unwritten), modifiedAt);
   }
 
-  /** Bytes written so far. */
   get size(): number {
     return this.#size;
   }
@@ -94,7 +93,6 @@ export class ArchiveWriter {
     }
   }
 
-  /** Appends a file of these bytes. */
   async addBytes(name: string, bytes: Uint8Array): Promise<void> {
     const body = this.#add(name, bytes.length);
     await body.write(bytes);
@@ -180,7 +178,7 @@ export class ArchiveReader {
     return { size: header.size, sha256: hash.digest("hex"), whole: true };
   }
 
-  /** The bytes of a small entry. */
+  /** Reads a small entry into memory. @throws {Error} if it is larger than `maxBytes` */
   async bytes({ header, body }: Entry, maxBytes: number): Promise<Uint8Array> {
     if (header.size > maxBytes) throw new Error("it is damaged");
     return new Uint8Array(await new Response(body).arrayBuffer());
@@ -198,7 +196,10 @@ function entriesOf(file: FileHandle) {
     .getReader();
 }
 
-/** The bytes of a file. Errors have no code, which tells them from errors about other files (restore.ts). */
+/**
+ * Reads a file as a stream. Its errors have no code, which distinguishes them from errors about other files
+ * (restore.ts).
+ */
 function bytesOf(file: FileHandle): ReadableStream<Uint8Array> {
   return new ReadableStream({
     pull: async (controller) => {

@@ -36,7 +36,10 @@ export type BackupReport = {
   readonly hasSecrets: boolean;
 };
 
-/** @throws {Error} one line: no hub, the backup's name is in use, a damaged database, a full disk */
+/**
+ * Writes the backup into a new file `to`.
+ * @throws {Error} one line: no hub, the backup's name is in use, a damaged database, a full disk
+ */
 export async function backUp(
   dir: DataDir,
   to: string,
@@ -67,7 +70,7 @@ export async function backUp(
   }
 }
 
-/** Refuses an existing name, also that of a dangling link, which the archive would replace. */
+/** Refuses an existing name, even that of a dangling link, which the archive would replace. */
 function refuseTaken(to: string): void {
   try {
     if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return;
@@ -87,7 +90,7 @@ function refuseUnsound(dir: DataDir): void {
   }
 }
 
-/** Copies a snapshot into a new database, while the hub may go on writing. */
+/** Copies a snapshot into a new database. The hub may write meanwhile. */
 function copyDatabase(from: string, to: string): void {
   const db = new Database(from, { readonly: true });
   try {

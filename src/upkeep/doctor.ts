@@ -1,6 +1,6 @@
 /**
  * Checks everything in a data directory, also while a hub runs on it.
- * Must not: change what is stored, or block the hub.
+ * Must not: change the data, or block the hub.
  */
 import { Database } from "bun:sqlite";
 import { open, readdir, statfs } from "node:fs/promises";
@@ -69,7 +69,7 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
   yield judgeSpace(bavail * bsize);
 }
 
-/** The secrets of the hub as far as they are known here, and who may write and read its files. */
+/** Checks the secrets in the directory and the environment, and who may write and read the hub's files. */
 export function* examineSecrets(dir: DataDir, env: Parameters<typeof secretWarnings>[1]): Generator<Finding> {
   try {
     refuseWorldWritable(dir.path, "the data directory");
@@ -187,7 +187,7 @@ async function stateOfBytes(
   }
 }
 
-/** Counts blobs without a record; that includes an upload whose record is not written yet. */
+/** Counts blobs without a record, including an upload whose record is not written yet. */
 async function* examineOrphans(
   db: Database,
   dir: DataDir,

@@ -3,7 +3,7 @@
  *
  * Invariant: a move holds the write lock of the hubs, so no hub can start on the database meanwhile. From the first write
  * to an empty database until the commit of the rows, the table `moving` exists, and no hub starts while it does.
- * Must not: show the address, or change rows that it has not written.
+ * Must not: show the URL of the database, or change rows that it has not written.
  */
 import { LEADER_LEASE_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -30,7 +30,7 @@ import {
   sizeOf,
 } from "./move-tables.ts";
 
-/** Rows in the first batch of a table. The sizes of its rows decide how many the next batch has. */
+/** Rows in the first batch of a table. Their sizes decide how many rows the next batch has. */
 const FIRST_ROWS = 50;
 
 /** A move has no time limit, but a lock that it does not get within 5 s is held by a hub or by another move. */
@@ -129,7 +129,7 @@ export class PostgresEnd implements Target {
     }
   }
 
-  /** Begins a snapshot for all later reads. @throws {Error} one line for another schema */
+  /** Begins a snapshot for all later reads. @throws {Error} one line, if the schema is another version's */
   async readAsOfNow(schema: number): Promise<void> {
     const known = POSTGRES_MIGRATIONS.length;
     if (schema !== known) {
@@ -148,7 +148,7 @@ export class PostgresEnd implements Target {
     return Number(row?.["n"]);
   }
 
-  /** Only within a transaction. */
+  /** Yields the rows of a table; only within a transaction. */
   async *batches(table: Table): AsyncGenerator<readonly TextRow[]> {
     const cursor = `moving_${table.name}`;
     const select = selectText(table, this.#columns.get(table.name) ?? []);

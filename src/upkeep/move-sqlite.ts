@@ -26,10 +26,10 @@ import { type Tools, flushDirectory, sizeText } from "./upkeep.ts";
 const CACHE_KIB = 64 * 1024;
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** The endings of the database's file and of those that SQLite keeps next to it. */
+/** The suffixes of the database file and of the files that SQLite keeps next to it. */
 const COMPANIONS = ["", "-wal", "-shm", "-journal"];
 
-/** @throws {Error} one line: no database, a damaged one, another schema */
+/** Checks the whole database. @throws {Error} one line: no database, a damaged one, another schema */
 export function refuseUnsound(path: string, about: string, tools: Tools): void {
   tools.onProgress(`checking the database (${sizeText(Bun.file(path).size)})`);
   const found = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
@@ -93,7 +93,6 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** The id of this database. */
   identity(): string {
     return this.#text("SELECT database_id FROM identity");
   }
@@ -140,7 +139,6 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** The number of files, and the sum of their bytes. */
   filesThere(): { readonly files: number; readonly bytes: number } {
     const [files, bytes] = this.#values("SELECT count(*), coalesce(sum(size_bytes), 0) FROM files");
     return { files: Number(files), bytes: Number(bytes) };

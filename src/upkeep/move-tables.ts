@@ -9,7 +9,6 @@ import type { Tools } from "./upkeep.ts";
 /** A table, and the columns that order its rows. */
 export type Table = { readonly name: string; readonly key: readonly string[] };
 
-/** The tables that both engines have. */
 export const TABLES: readonly Table[] = [
   { name: "identity", key: ["one"] },
   { name: "nodes", key: ["seq"] },
@@ -52,7 +51,6 @@ export type Side = {
 /** The end that is written. */
 export type Target = Side & { insert(table: Table, rows: readonly TextRow[]): Promise<void> };
 
-/** The number of rows in a table, and their digest. */
 export type Summary = { readonly table: string; readonly rows: number; readonly sha256: string };
 
 class Digest {
@@ -103,7 +101,6 @@ async function copyTable(from: Side, to: Target, table: Table, tools: Tools): Pr
   return digest.end();
 }
 
-/** The summary of every table of a side. */
 export async function summarize(side: Side, tools: Tools): Promise<readonly Summary[]> {
   const summaries: Summary[] = [];
   for (const table of TABLES) {
@@ -120,13 +117,12 @@ export async function summarize(side: Side, tools: Tools): Promise<readonly Summ
   return summaries;
 }
 
-/** SQL that reads a table: every value as text, in the order of its key. */
+/** Returns the SQL that reads a table: every value as text, in the order of the key. */
 export function selectText({ name, key }: Table, columns: readonly string[]): string {
   const values = columns.map((column) => `CAST(t.${column} AS TEXT) AS ${column}`);
   return `SELECT ${values.join(", ")} FROM ${name} AS t ORDER BY ${key.map((column) => `t.${column}`).join(", ")}`;
 }
 
-/** The number of characters in a row. */
 export function sizeOf(row: TextRow): number {
   return Object.values(row).reduce((sum, value) => sum + (value?.length ?? 0), 0);
 }

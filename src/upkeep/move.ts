@@ -177,7 +177,7 @@ async function compareWithPostgres(dir: DataDir, url: string, opened: Opened, to
   return { tables, files: null, paidMicro: to.paidMicro() };
 }
 
-/** The first table that differs, with its numbers of rows; null when every row is the same. */
+/** The first table that differs, with its two numbers of rows; null when every row is the same. */
 async function firstDifference(tables: readonly Summary[], side: Side, tools: Tools): Promise<string | null> {
   const others = await summarize(side, tools);
   const at = tables.findIndex((one, i) => one.sha256 !== others[i]?.sha256);

@@ -25,14 +25,17 @@ import {
 } from "./upkeep.ts";
 
 const DIR_MODE = 0o700;
-/** No task has been handed out more often since the backup was made. */
+/** Exceeds the number of times that a task can have been handed out since the backup was made. */
 const EPOCHS_RAISED_BY = 1_000_000;
 /** A manifest names missing and damaged files; a million names fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
 /** The entries that are moved into place, in this order. */
 const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const;
 
-/** @throws {Error} one line: a directory in use, a file that is no backup or is incomplete, a full disk */
+/**
+ * Restores the backup `from` into the directory `path`.
+ * @throws {Error} one line: a directory in use, a file that is no backup or is incomplete, a full disk
+ */
 export async function restore(from: string, path: string, tools: Tools): Promise<Manifest> {
   const archive = await ArchiveReader.open(from).catch((error: unknown) => {
     throw new Error(`cannot read ${from}: ${reasonOf(error)}`);
@@ -44,7 +47,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
       await mkdir(dir.unfinishedRestore, { mode: DIR_MODE });
       const manifest = await unpack(archive, dir.unfinishedRestore, tools).catch((error: unknown) => {
         throw new Error(
-          isAbout(error)
+          isAboutArchive(error)
             ? `${from} cannot be restored: ${error.message}`
             : `cannot write into ${path}: ${reasonOf(error)}`,
         );
@@ -62,7 +65,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
   }
 }
 
-/** Refuses a directory with files in it; true when the directory does not exist. */
+/** Refuses a directory that is not empty. Returns whether the directory is still to be created. */
 async function refuseInUse(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
@@ -74,7 +77,6 @@ async function refuseInUse(path: string): Promise<boolean> {
   return names === null;
 }
 
-/** The progress of unpacking. */
 class Unpacked {
   readonly sha256 = new Map<string, string>();
   /** Files whose bytes do not match the database. */
@@ -163,7 +165,7 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
 
 /**
  * Raises the epochs of all tasks. Epochs handed out after the backup would otherwise be handed out a second time, and
- * their old holders could complete the task. A database of a schema without epochs is left as it is.
+ * their old holders could complete the task. A database whose schema has no epochs is not changed.
  */
 function raiseEpochs(path: string): void {
   const db = new Database(path);
@@ -194,7 +196,7 @@ async function flushDirectories(path: string): Promise<void> {
   await flushDirectory(path);
 }
 
-/** Whether an error is about the archive. The system's errors, which have a code, are about the directory. */
-function isAbout(error: unknown): error is Error {
+/** Whether an error is about the archive. The system's errors, which have a code, are about the target directory. */
+function isAboutArchive(error: unknown): error is Error {
   return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
 }

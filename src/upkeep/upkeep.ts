@@ -1,5 +1,5 @@
 /**
- * What the commands on a data directory share: the format of a backup, progress, cancellation, and sizes as text.
+ * Shared by the commands on a data directory: the format of a backup, progress, cancellation, and sizes as text.
  *
  * A backup is one tar archive: luxhub.db first, then the secrets that are in the directory, the bytes of every file that
  * the database names, and backup.json last. So an archive without backup.json is recognised as cut short.
@@ -8,12 +8,12 @@ import { open } from "node:fs/promises";
 import * as z from "zod/mini";
 import type { Clock } from "../lib/clock.ts";
 
-/** The parameters of every such command. */
+/** The parameters that all commands on a data directory share. */
 export type Tools = {
   readonly clock: Clock;
-  /** Called with a line that says what is being done and how far it is. */
+  /** Called with a line about the current step and its progress. */
   readonly onProgress: (text: string) => void;
-  /** Aborts the work, which then removes what is unfinished. */
+  /** Aborts the work, which then removes its unfinished files. */
   readonly signal: AbortSignal;
 };
 
@@ -51,7 +51,6 @@ export async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-/** A size for people. */
 export function sizeText(bytes: number): string {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);

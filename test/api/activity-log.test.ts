@@ -99,6 +99,22 @@ describe("the log tells", () => {
     expect(messages(hub).join()).not.toContain("of worker-2 back");
   });
 
+  test("a node that left, once, and without a warning", async () => {
+    await using hub = await startHub({ alone: "ownHead" });
+    await hub.post("/node/register", { node_id: "worker-1", name: "One" });
+    const taskId = await create(hub, "Say hello");
+    await hub.post("/task/claim", { task_id: taskId, node_id: "worker-1" });
+    await hub.post("/node/leave", { node_id: "worker-1" });
+    await hub.admin("/task/delete", { task_id: taskId });
+    await until(() => messages(hub).includes(`"Say hello" deleted (task ${taskId})`));
+    expect(messages(hub).slice(3)).toEqual([
+      `"Say hello" of worker-1 open again, "the node left" (task ${taskId})`,
+      "worker-1 left",
+      `"Say hello" deleted (task ${taskId})`,
+    ]);
+    expect(activity(hub).filter(({ level }) => level !== "info")).toEqual([]);
+  });
+
   test("a message that expired before anybody took it, as a warning", async () => {
     await using hub = await startHub({ alone: "ownHead", retainMs: MINUTE_MS });
     await hub.post("/node/register", { node_id: "worker-1", name: "One" });

@@ -74,7 +74,7 @@ describe("the balancer picks", () => {
     expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
   });
 
-  test("one that wants it: by default one of B, and no other however it registers again", async () => {
+  test("a node with auto_assign, which only nodes of B have by default, at each registration", async () => {
     await using hub = await startHub();
     const register = async (nodeId: string, variant: "A" | "B", fields: object = {}) => {
       const asked = { node_id: nodeId, name: nodeId, ...fields };

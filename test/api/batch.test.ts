@@ -151,7 +151,7 @@ describe("a batch", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   });
 
-  test("what a handler reads before its transaction is decided in the transaction", async () => {
+  test("sees the requests before it even where a handler reads ahead of its transaction", async () => {
     const [gone, kept] = [await addTask(hub), await addTask(hub)];
     const answers = await batch(
       hub,
@@ -205,7 +205,7 @@ describe("a batch", () => {
     expect(revoked?.body).toMatchObject({ assigned_node: "b3" });
   });
 
-  test("500 requests are one batch, and 501 are none", async () => {
+  test("accepts 500 requests, and refuses 501", async () => {
     const before = Number((await ok(hub.get("/task/stats")))["total"]);
     const answers = await batch(
       hub,
@@ -223,7 +223,7 @@ describe("a batch", () => {
     await badFields(post(hub, []), ["requests"]);
   });
 
-  once.test("an element that is no request refuses the whole batch, and names it", async () => {
+  once.test("an element that is not a request refuses the whole batch, and is named", async () => {
     const before = await eventKinds(hub);
     const good = { path: "task/create", body: CREATE[1] };
     const bad = [
@@ -279,28 +279,31 @@ describe("a batch", () => {
     },
   );
 
-  once.test("digits of a result are kept, and other numbers are read as ever", async () => {
-    const taskId = await addTaskOf(hub, "n1");
-    const result = `{"problem":"p","improvement":"i","lesson":"l","exact":12345678901234567890.12345678901234567890}`;
-    const text = `{"requests":[
+  once.test(
+    "numbers in a result keep all digits, and other numbers are rounded as in single requests",
+    async () => {
+      const taskId = await addTaskOf(hub, "n1");
+      const result = `{"problem":"p","improvement":"i","lesson":"l","exact":12345678901234567890.12345678901234567890}`;
+      const text = `{"requests":[
       {"path":"task/complete","body":{"task_id":"${taskId}","node_id":"n1","result":${result}}},
       {"path":"task/create","body":{"title":"t","description":"d","lux_reward":2.50000000000000000000}},
       {"path":"task/create","body":{"title":"t","description":"d","lux_reward":1e400}}]}`;
-    const answers = items(await ok(hub.post("/batch", text)));
-    expect(shortly(answers)).toEqual(["ok", "ok", "invalid_request"]);
-    expect(answers[1]?.body["task"]).toMatchObject({ lux_reward: 2.5 });
-    const shown = await fetch(`${hub.base()}/api/v1/task/${taskId}`);
-    expect(await shown.text()).toContain(`"exact":12345678901234567890.12345678901234567890`);
-  });
+      const answers = items(await ok(hub.post("/batch", text)));
+      expect(shortly(answers)).toEqual(["ok", "ok", "invalid_request"]);
+      expect(answers[1]?.body["task"]).toMatchObject({ lux_reward: 2.5 });
+      const shown = await fetch(`${hub.base()}/api/v1/task/${taskId}`);
+      expect(await shown.text()).toContain(`"exact":12345678901234567890.12345678901234567890`);
+    },
+  );
 
-  test("null is a field left out, and a receive takes what fits", async () => {
+  test("null means a field left out, and a receive takes the messages that fit", async () => {
     const content = "x".repeat(200_000);
     for (let i = 0; i < 3; i++) await send(hub, "op", "n2", { content });
     const answers = await batch(hub, [take("n2", { count: null, blocking: null }), take("n2"), take("n2")]);
     expect(answers.map(({ body }) => body["count"])).toEqual([2, 1, 0]);
   });
 
-  test("past 8 MiB of answers the rest is 503 and not done", async () => {
+  test("requests after 8 MiB of answers are 503 and not done", async () => {
     const description = "y".repeat(60_000);
     const ids: string[] = [];
     for (let i = 0; i < 15; i++) ids.push(await addTask(hub, { description }));
@@ -370,7 +373,7 @@ describe("a batch", () => {
     expect(await taskOf(hub, dependent)).toMatchObject({ ready: true });
   });
 
-  test("is replayed whole for its Idempotency-Key, and so is one that was refused throughout", async () => {
+  test("is replayed as a whole for its Idempotency-Key, even if every request in it was refused", async () => {
     const taskId = await addTask(hub);
     const asked = [CREATE, claim(taskId), claim(taskId, "n2")];
     const first = await post(hub, asked, keyed("b1"));
@@ -385,7 +388,7 @@ describe("a batch", () => {
     expect(new Set(both.map(({ body }) => JSON.stringify(body))).size).toBe(1);
   });
 
-  test("of batches that want the same tasks at once, each task goes to one", async () => {
+  test("of simultaneous batches that claim the same tasks, each task goes to one", async () => {
     const ids = await Promise.all(Array.from({ length: 10 }, () => addTask(hub)));
     const answers = await Promise.all(
       ["n1", "n2", "n3"].map((nodeId) =>

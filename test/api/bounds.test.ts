@@ -226,7 +226,7 @@ test("a receive counts the JSON of its messages: control characters are six byte
   expect([seen.length, new Set(seen).size]).toEqual([20, 20]);
 });
 
-test("below --min-free nothing is written but what frees room, and with room all goes on", async () => {
+test("below --min-free only writes that free space succeed, and with space all do again", async () => {
   const dataDir = newDataDir();
   const call = async (minFreeBytes: number, use: (hub: TestHub) => Promise<void>): Promise<void> => {
     await using hub = await startHub({ variants: ["A"], dataDir, minFreeBytes });

@@ -22,7 +22,7 @@ function corsHeaders({ headers }: Response): string[] {
 }
 
 describe("pages of other origins", () => {
-  test("are told nothing unless their origin is given", async () => {
+  test("get no CORS headers unless their origin is allowed", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     const answer = await ask(hub, "GET", "/status", { Origin: PAGE });
     expect([answer.status, corsHeaders(answer)]).toEqual([200, []]);
@@ -34,7 +34,7 @@ describe("pages of other origins", () => {
     ]);
   });
 
-  test("of a given origin may ask and read, on both variants; others may not", async () => {
+  test("of an allowed origin may call and read, on both variants; others may not", async () => {
     await using hub = await startHub({ alone: "ownHead", cors: [PAGE, "http://localhost:3000"] });
     for (const variant of ["A", "B"] as const) {
       const url = `${hub.base(variant)}/api/v1`;
@@ -108,12 +108,12 @@ describe("a Host", () => {
     return answer.status === 403 ? body["error"] : answer.status;
   };
 
-  test("is not looked at unless names are given", async () => {
+  test("is not checked unless names are configured", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     expect(await statusOf(hub, "evil.example")).toBe(200);
   });
 
-  test("must be an address, localhost or a given name", async () => {
+  test("must be an address, localhost or a configured name", async () => {
     await using hub = await startHub({ alone: "ownHead", allowedHosts: ["hub.example.org"] });
     for (const host of [
       "hub.example.org",

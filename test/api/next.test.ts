@@ -128,7 +128,7 @@ describe("which task", () => {
     expect(await taken(ask(hub, "any"))).toBe(paint);
   });
 
-  test("only what is ready; a task that it released too", async () => {
+  test("only ready tasks, also one that the node itself released", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { auto_assign: false });
     const first = await addTask(hub, {}, "B");
@@ -443,8 +443,8 @@ describe("blocked workers", () => {
   });
 });
 
-describe("a sign of life", () => {
-  test.each(VARIANTS)("is the whole wait, of a node of %s", async (variant) => {
+describe("task/next as a heartbeat", () => {
+  test.each(VARIANTS)("a node of %s stays online as long as its call waits", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "w", { capabilities: "none" }, variant);
     await addNode(hub, "silent", { capabilities: "none" }, variant);
@@ -471,7 +471,7 @@ describe("a sign of life", () => {
     expect(await eventKinds(hub)).toContain("node.left");
   });
 
-  test("it is, also when it gets a task or none", async () => {
+  test("a call counts whether it gets a task or not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     for (const asked of [{}, { task_types: ["none"] }]) {
@@ -514,7 +514,7 @@ describe("a caller that hangs up", () => {
     expect(await taken(second.answer)).toBe(taskId);
   });
 
-  test("between the commit and the answer: the task goes back, and to the next", async () => {
+  test("between the commit and the answer: the task is put back, and the next caller gets it", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const { call } = await waiting(hub, "n1", () => begin(hub, "n1"));
@@ -564,7 +564,7 @@ describe("a caller that hangs up", () => {
   });
 });
 
-test("in a batch it sees what those before it did, and must not wait", async () => {
+test("in a batch it sees the requests before it, and must not wait", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const next = { path: "task/next", body: { node_id: "n2" } };

@@ -252,7 +252,7 @@ describe("delete", () => {
     return { done, held: await addTaskOf(hub, "n1") };
   }
 
-  test.each(VARIANTS)("on %s takes the registration, and gives its tasks back", async (variant) => {
+  test.each(VARIANTS)("on %s removes the registration, and gives its tasks back", async (variant) => {
     await using hub = await startHub();
     const { done, held } = await workedNode(hub);
     const body = await ok(hub.admin("/node/delete", { node_id: "n1" }, { variant }));
@@ -291,7 +291,7 @@ describe("delete", () => {
     await refused(hub.get("/lux/ledger?node_id=ghost"), 404, "node_not_found");
   });
 
-  test("and a new registration goes on from what was earned, with the mail that waits", async () => {
+  test("a new registration continues with the earned LUX and the waiting messages", async () => {
     await using hub = await startHub();
     const { held } = await workedNode(hub);
     expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);

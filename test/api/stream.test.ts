@@ -293,6 +293,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       content: "hi",
       type: "task",
       require_ack: true,
+      verified: false,
     });
     expect(sent_at).toMatch(ISO);
     expect(frames[1]?.data).toEqual({
@@ -301,6 +302,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       at: expect.stringMatching(ISO),
       node_id: "n1",
       task_id: taskId,
+      verified: false,
       data: { by: "assign" },
     });
     expect(frames[3]?.data).toMatchObject({ task_id: own });
@@ -323,7 +325,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(1);
   });
 
-  once.test("stays in the mailbox", async () => {
+  once.test("leaves the message in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -373,7 +375,7 @@ describe("a stream", () => {
     expect(one?.frames).toHaveLength(1);
   });
 
-  test("tells the creator of a task what becomes of it, live and after it comes back", async () => {
+  test("shows the creator the events of its task, live and after a reconnect", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["boss", "n1"]);
@@ -530,7 +532,7 @@ describe("the stream of the whole log", () => {
     expect(hub.logged.join("")).not.toContain('"level":"error"');
   });
 
-  test("shows what passes its filter, of what was and of what comes", async () => {
+  test("shows past and new events that match its filter", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -572,7 +574,7 @@ describe("the stream of the whole log", () => {
     }
   });
 
-  test("reads what is logged in quick succession together", async () => {
+  test("reads events that are logged in quick succession together", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -590,7 +592,7 @@ describe("the stream of the whole log", () => {
     }
   });
 
-  once.test("takes no bad filter, and on B no caller without the secret", async () => {
+  once.test("refuses an invalid filter and, on B, a caller without the secret", async () => {
     await using hub = await startHub();
     for (const [query, wrong] of [
       ["since=-1", "since"],
@@ -603,7 +605,7 @@ describe("the stream of the whole log", () => {
     expect((await hub.call("HEAD", "/events/stream")).status).toBe(200);
   });
 
-  test("says what it misses: events that are no longer kept", async () => {
+  test("reports a gap for events that are no longer stored", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     using clients = new Clients();
     await addNodes(hub, ["n1"]);

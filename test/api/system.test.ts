@@ -174,7 +174,15 @@ describe("events", () => {
     expect(new Set(ids).size).toBe(ids.length);
     expect(body["cursor"]).toBe(ids.at(-1) ?? 0);
     for (const event of events) {
-      expect(Object.keys(event).toSorted()).toEqual(["at", "data", "id", "kind", "node_id", "task_id"]);
+      expect(Object.keys(event).toSorted()).toEqual([
+        "at",
+        "data",
+        "id",
+        "kind",
+        "node_id",
+        "task_id",
+        "verified",
+      ]);
       expect(event["at"]).toMatch(ISO);
       const concernsTask = /^task\.|lux\.paid/.test(String(event["kind"]));
       expect(event["task_id"]).toBe(concernsTask ? taskId : null);

@@ -46,6 +46,7 @@ describe("create", () => {
       status: "open",
       assigned_node: null,
       result: null,
+      result_verified: false,
       ready: true,
       attempts: 0,
       max_attempts: null,

@@ -212,7 +212,7 @@ describe("leases and epochs", () => {
     expect(await eventKinds(hub, taskId)).toContain("task.timed_out");
   });
 
-  test("the same node that claimed anew holds it under another epoch", async () => {
+  test("a node that claims its task again holds it under another epoch", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { timeout_s: 10, backoff_s: 0 });
@@ -318,7 +318,7 @@ describe("delay and expiry", () => {
     await claim(hub, at, "n1");
   });
 
-  test("what is not completed in time has failed", async () => {
+  test("a task that is not completed by expires_at fails", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const expiresAt = iso(hub.clock.now() + 60 * SECOND_MS);
@@ -363,7 +363,7 @@ describe("delay and expiry", () => {
 });
 
 describe("depends_on", () => {
-  test("a task is handed out once all that it depends on is completed", async () => {
+  test("a task is handed out once all its dependencies are completed", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [a, b] = [await addTask(hub), await addTask(hub)];
@@ -390,7 +390,7 @@ describe("depends_on", () => {
     expect(await get(hub, second)).toMatchObject({ assigned_node: "n1" });
   });
 
-  test("it fails with one that fails or is deleted, and so do those that wait for it", async () => {
+  test("a task fails when a dependency fails or is deleted, and so do its dependents", async () => {
     await using hub = await startHub();
     const [a, b] = [await addTask(hub), await addTask(hub)];
     const afterA = await addTask(hub, { depends_on: [a, b] });
@@ -413,7 +413,7 @@ describe("depends_on", () => {
     ]);
   });
 
-  test("retry of both: it waits again", async () => {
+  test("after a retry of both, the task waits for its dependency again", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await addTask(hub);
@@ -427,7 +427,7 @@ describe("depends_on", () => {
     expect(await get(hub, second)).toMatchObject({ ready: true });
   });
 
-  test("hundreds that wait for one task all hear of its end", async () => {
+  test("hundreds of tasks that depend on one are all updated when it ends", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await addTask(hub);
@@ -471,7 +471,7 @@ describe("GET task", () => {
     expect((await ok(hub.get(`/task/${taskId}?wait=60`)))["task"]).toMatchObject({ status });
   });
 
-  test("answers what it is when the wait is over, and 404 when it is deleted meanwhile", async () => {
+  test("answers the current task when the wait is over, and 404 when it is deleted meanwhile", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     expect((await ok(hub.get(`/task/${taskId}?wait=0.05`)))["task"]).toMatchObject({ status: "open" });
@@ -525,7 +525,7 @@ describe("leave and drain", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ status: "online" });
   });
 
-  test("the balancer gives what it leaves behind to another", async () => {
+  test("the balancer assigns the tasks that it leaves to another node", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const held = await addTask(hub, {}, "B");

@@ -12,7 +12,10 @@ import { FACTS } from "../../src/store/sql/consistency.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
+import { taskById } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ANY_TASK } from "../domain/samples.ts";
@@ -41,6 +44,11 @@ function rowsBefore(): readonly string[] {
     ...[1, 2].map((n) => task(DONE + n, "assigned", "b")),
     ...Array.from({ length: DONE }, (_, i) => entry(i + 1)),
     `UPDATE task_totals SET assigned = 2, completed = ${DONE}`,
+    `INSERT INTO events (id, at, kind, node_id, task_id, data) VALUES (1, 1, 'task.completed', 'a', 't1', '{}')`,
+    `INSERT INTO messages (message_id, from_node, to_node, type, content, require_ack, sent_at)
+      VALUES ('m1', 'a', 'b', 'text', 'hi', 0, 1)`,
+    `INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
+      SELECT seq, 'b', 'waiting', 0, 0 FROM messages`,
   ];
 }
 
@@ -70,6 +78,10 @@ async function check(store: Store): Promise<void> {
   await tasks.complete(store.transact, asked);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   expect(await store.read(nodeById("b"))).toMatchObject({ entries: 1, tasksCompleted: 1 });
+  const [oldest] = await store.read(eventsAfter(0, [], 1));
+  expect(oldest).toMatchObject({ kind: "task.completed", nodeId: "a", verified: false });
+  expect((await store.read(taskById("t1")))?.resultVerified).toBe(false);
+  expect((await store.read(messageById("m1")))?.message).toMatchObject({ content: "hi", verified: false });
   await tasks.remove(store.transact, "t9");
   expect((await listed("a")).includes("t9")).toBe(false);
   expect((await listed("a")).length).toBe(DONE - 1);

@@ -695,7 +695,9 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     if (status !== "completed") return moved;
     const extra = i % 2 ? `{"ł":${i}.00,"n":12345678901234567890}` : null;
     const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł", extra };
-    const done: Task = { ...moved, status: "completed", result, leaseUntil: null, updatedAt: 7_000 + i };
+    const resultVerified = i % 3 === 0;
+    const end = { status: "completed", result, resultVerified, leaseUntil: null } as const;
+    const done: Task = { ...moved, ...end, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1, failed: 0 });
     return done;
@@ -748,6 +750,7 @@ function makeMail(roll: (sides: number) => number): Pick<Rows, "messages" | "del
       type: broadcast ? "alert" : "task",
       content: `Inhalt ${i} 🚀`,
       requireAck: i % 2 === 0,
+      verified: i % 3 === 0,
       sentAt: 10_000 + i,
     });
     messages.push({ message: one, seq: i + 1 });
@@ -811,6 +814,7 @@ function makeRows(): Rows {
     nodeId: roll(3) ? `n0${roll(4)}` : null,
     taskId: roll(2) ? `t${i}` : null,
     data: { i, text: "ß\"'", yes: true, none: null, from_node: `n0${i % 4}` },
+    verified: i % 5 === 0,
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
@@ -1053,7 +1057,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       });
     }
 
-  test("bestReady, bestGift, firstStarted: what task/next hands out", async () => {
+  test("bestReady, bestGift, firstStarted, firstUnacknowledged: what task/next hands out", async () => {
     for (const types of [null, ["x"], ["y", ""], ["x", "y", "z"], []]) {
       const best = backlog((one) => types === null || types.includes(one.taskType));
       const found = await read(taskReads.bestReady(types));
@@ -1070,6 +1074,10 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       expect(await read(taskReads.bestGift(nodeId))).toEqual(gift);
       const [started = null] = held(nodeId, true).toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
       expect(await read(taskReads.firstStarted(nodeId))).toEqual(started);
+      const [silent = null] = held(nodeId, true)
+        .filter(({ progress }) => progress === null)
+        .toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
+      expect(await read(taskReads.firstUnacknowledged(nodeId))).toEqual(silent);
     }
   });
 
@@ -2374,6 +2382,7 @@ describe("store: sqlite: plans", () => {
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     firstStarted: taskReads.firstStarted("n1"),
+    firstUnacknowledged: taskReads.firstUnacknowledged("n1"),
     databaseId: mail.databaseId(),
     deletedNode: nodeReads.deletedNode("n1"),
     deletedNodesCount: nodeReads.deletedNodesCount(),

@@ -33,7 +33,7 @@ describe("amounts", () => {
   });
 
   // Above 2^29 LUX the numbers JSON can carry lie further apart than the seventh decimal.
-  test("seven decimals are one too many", () => {
+  test("refuses an amount with seven decimals", () => {
     const tenths = fc
       .integer({ min: 0, max: 2 ** 29 * MICRO_PER_LUX - 1 })
       .chain((micro) => fc.integer({ min: 1, max: 9 }).map((last) => `${decimal(micro, 6)}${last}`));
@@ -78,7 +78,7 @@ describe("sign-in", () => {
     ]);
   };
 
-  test("the first pays", () => paid(day(12), NEW));
+  test("the first sign-in pays", () => paid(day(12), NEW));
   test("pays on top of the balance", () => paid(day(12), { entries: 41, balanceMicro: 123n }));
 
   const rows: readonly (readonly [string, number | null, number, "pays" | "already"])[] = [

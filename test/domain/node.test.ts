@@ -87,7 +87,7 @@ describe("register", () => {
     expect(STATES.offline?.registeredAt).toBe(EARLIER);
   });
 
-  test("that changes its profile says which fields", () => {
+  test("that changes the profile logs which fields changed", () => {
     const changed = profile("n1", { port: 0, capabilities: ["x"], autoAssign: false });
     expect(sketch(register(changed, STATES.online, [], BEAT), () => "")).toContain(
       'node.updated n1 null {"name":"Name of n1","changed":"port,capabilities,auto_assign"}',
@@ -238,7 +238,7 @@ describe("nextTask", () => {
           else expect(decision.isStored).toBe(false);
         });
 
-  test("what the balancer gives a node that comes back is a gift: the best of all gifts is next", () => {
+  test("a task that the balancer assigns to a node that comes back is a gift, and next hands out the best gift", () => {
     const best = [task("best", { balanced: true, priority: 0 }), ...waiting];
     const found = { ...places.gift, waiting: best };
     expect(nextTask(asking.offline, "n1", found, BEAT, false)).toMatchObject({
@@ -309,8 +309,9 @@ describe("leave, drain and remove", () => {
 });
 
 describe("expire", () => {
-  test("nobody", () => expect(expire([], NOW)).toEqual({ kind: "accepted", answer: [], changes: [] }));
-  test("each goes offline, and an event says so", () => {
+  test("without expired nodes changes nothing", () =>
+    expect(expire([], NOW)).toEqual({ kind: "accepted", answer: [], changes: [] }));
+  test("puts each expired node offline, with an event", () => {
     expect(sketch(expire([node("n1"), node("n2")], NOW), (ids) => ids.join())).toEqual([
       "answers n1,n2",
       "node.offline n1",

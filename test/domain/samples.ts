@@ -112,6 +112,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     status: "open",
     assignedNode: null,
     result: null,
+    resultVerified: false,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
@@ -138,6 +139,7 @@ export function message(messageId: string, patch: Partial<Message> = {}): Messag
     type: "text",
     content: "secret words",
     requireAck: false,
+    verified: false,
     sentAt: EARLIER,
     ...patch,
   };

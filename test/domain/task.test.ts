@@ -577,7 +577,7 @@ describe("the holder", () => {
     });
   });
 
-  test("what is released goes to another at once if the balancer may give it away", () => {
+  test("a released task is assigned to another node at once if the balancer may assign it", () => {
     const held: Task = { ...LEASED, balanced: true, timeoutMs: 60_000 };
     const candidates = [node("n1"), node("n2", { tasksAssigned: 5 })];
     const decision = release(held, node("n1"), candidates, { ...asked("n1", 7), reason: null }, AT);
@@ -618,7 +618,7 @@ describe("the holder", () => {
     });
   });
 
-  test("extend starts the lease of a task with a timeout anew", () => {
+  test("extend restarts the lease of a task with a timeout", () => {
     const held = { ...LEASED, timeoutMs: 60_000, leaseUntil: STEADY + 1 };
     expect(extend(held, node("n1"), { ...asked("n1", 7), note: null }, AT)).toMatchObject({
       answer: { leaseUntil: STEADY + 60_000, epoch: 7, updatedAt: EARLIER },
@@ -714,10 +714,10 @@ describe("retry", () => {
     expect(ask({ ...failed, expiresAt: NOW + 1 })).toMatchObject({ answer: { expiresAt: NOW + 1 } });
   });
 
-  test("what the balancer may give away goes to a node", () =>
+  test("a task that the balancer may assign goes to a node", () =>
     expect(ask({ ...failed, balanced: true })).toMatchObject({ answer: { assignedNode: "n2" } }));
 
-  test("only the creator's own with a bound key", () => {
+  test("a bound key retries only tasks that its node created", () => {
     expect(ask(failed, [], "n1")).toMatchObject({ code: "key_bound_to_other_node" });
     expect(ask({ ...failed, creatorNode: "n1" }, [], "n1").kind).toBe("accepted");
   });
@@ -781,7 +781,7 @@ describe("time", () => {
     ]);
   });
 
-  test("what is not completed in time has failed, whoever holds it", () => {
+  test("a task that is not completed by expires_at fails, whoever holds it", () => {
     const decision = expire([held, task("u", { scheduled: true, notBefore: NOW + 9, unmet: 0 })], AT);
     expect(sketch(decision, sketchMany)).toEqual([
       "answers failed, failed",
@@ -812,7 +812,7 @@ describe("dependencies", () => {
     hasDependents,
   });
 
-  test("a new task waits for those that are not completed", () => {
+  test("a new task waits for dependencies that are not completed", () => {
     const decision = ask([stub("a", "assigned"), stub("b", "open", true)]);
     expect(sketch(decision, sketchTask)).toEqual([
       "answers open",
@@ -826,13 +826,13 @@ describe("dependencies", () => {
     expect(decision.answer).toMatchObject({ unmet: 2, scheduled: true });
   });
 
-  test("a new task whose dependencies are completed is given away", () =>
+  test("a new task whose dependencies are completed is assigned", () =>
     expect(ask([stub("a", "completed"), stub("b", "completed")]).answer).toMatchObject({
       unmet: 0,
       assignedNode: "n1",
     }));
 
-  test("a new task fails at once with one that has failed or is gone", () => {
+  test("a new task fails at once if a dependency has failed or was deleted", () => {
     for (const dependencies of [[stub("a", "completed"), stub("b", "failed")], [stub("a", "open")]]) {
       const decision = ask(dependencies);
       const words = dependencies.length === 2 ? "failed" : "was deleted";
@@ -846,7 +846,7 @@ describe("dependencies", () => {
     }
   });
 
-  test("the end of a task is noted for those that wait for it", () => {
+  test("the end of a task with dependents records a settlement", () => {
     const last = (decision: Decision<unknown>): readonly string[] =>
       decision.kind === "accepted" ? decision.changes.map(sketchChange) : [];
     const held = { ...(STAGES.assigned ?? task("t")), hasDependents: true };
@@ -868,7 +868,7 @@ describe("dependencies", () => {
     expect(last(remove({ ...held, status: "completed" }, "t", NOW)).join()).not.toContain("settled");
   });
 
-  test("settle: one less to wait for, and ready with the last", () => {
+  test("settle: a task has one dependency less, and is ready after the last", () => {
     const two = task("t", { unmet: 2, scheduled: true });
     const one = task("u", { unmet: 1, scheduled: true });
     const late = task("v", { unmet: 1, scheduled: true, notBefore: NOW + 1 });
@@ -881,7 +881,7 @@ describe("dependencies", () => {
     expect(decision.changes.map(sketchChange).slice(0, 2)).toEqual(["task.moved open", "dependency.met t a"]);
   });
 
-  test("settle: fails with what it waits for, and those that wait for it hear of that", () => {
+  test("settle: a task fails with its dependency, and that is recorded for its own dependents", () => {
     const waits = task("t", { unmet: 2, scheduled: true, hasDependents: true });
     expect(sketch(settle([waits], "a", "failed", AT), sketchMany)).toEqual([
       "answers failed",

@@ -6,6 +6,7 @@ import { NOW } from "./samples.ts";
 
 const logged = (to: string): LoggedEvent => ({
   ...{ id: 7, kind: "transport.changed", at: NOW - 1, nodeId: null, taskId: null, data: { from: "x", to } },
+  verified: false,
 });
 
 const ROWS: readonly (readonly [string, LoggedEvent | null, string, string, object | null])[] = [

@@ -282,6 +282,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--strict",
+    of: (config) => config.isStrict,
+    byDefault: false,
+    values: [
+      ["true", true],
+      ["false", false],
+      ["", true],
+    ],
+  },
+  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -363,7 +373,7 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
 
   test("an origin with a path, and a host with a port, are refused", () => {
     for (const origin of ["app.example.org", "https://app.example.org/x", "null", "ftp://a", "https://a:443"])
-      expect(() => readConfig({ ...NOWHERE, flags: { cors: [origin] } })).toThrow("an origin as");
+      expect(() => readConfig({ ...NOWHERE, flags: { cors: [origin] } })).toThrow("an origin such as");
     for (const host of ["hub:80", "http://hub", "*.example.org"])
       expect(() => readConfig({ ...NOWHERE, flags: { "allowed-host": [host] } })).toThrow("without a port");
   });
@@ -375,14 +385,14 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
 
   test("an address of a database that cannot be used is refused and not repeated", () => {
     for (const bad of ["mysql://u:hush@h/n", "hush", "postgres://u:hush@h:port/n"]) {
-      const message = /^--database must be an address as postgres:(?!.*hush)/;
+      const message = /^--database must be a URL such as postgres:(?!.*hush)/;
       expect(() => readConfig({ ...NOWHERE, flags: { database: [bad] } })).toThrow(message);
     }
   });
 
   test("an unknown sslmode is refused, and the address not repeated", () => {
     const database = (mode: string): string[] => [`postgres://u:hush@h/d?sslmode=${mode}`];
-    const message = /^--database must be an address with an sslmode of disable, (?!.*hush)/;
+    const message = /^--database must be a URL whose sslmode is one of disable, (?!.*hush)/;
     expect(() => readConfig({ ...NOWHERE, flags: { database: database("foo") } })).toThrow(message);
     expect(readConfig({ ...NOWHERE, flags: { database: database("verify-full") } }).database).toContain(
       "verify-full",
@@ -630,6 +640,9 @@ describe.concurrent("keys", () => {
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
     await at.soon(async () => (await at.statusWith(secret)) === 401);
     expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked\n/);
+    const adminKey = (await Bun.file(`${at.data}/admin-key`).text()).trim();
+    const shown = await at.hub.get("/key/list", { headers: { "X-Admin-Key": adminKey } });
+    expect(JSON.parse((await at.keys("list", "--json")).stdout)).toEqual(shown.body["keys"]);
   });
 
   test("the first secret can be changed without downtime", async () => {
@@ -677,6 +690,10 @@ describe.concurrent("keys", () => {
     );
     await at.soon(async () => (await at.statusWith(secret)) === 401);
     expect((await at.keys("list")).stdout).toMatch(/\nguest .* 2001-02-03T00:00:00\.000Z +expired\n/);
+    const before = Date.now();
+    const { stdout } = await at.keys("expire", "guest", "90s");
+    const [, end = ""] = /^guest expires at (\S+)\n$/.exec(stdout) ?? [];
+    expect(Date.parse(end) - 90_000).toBeWithin(before, Date.now() + 1);
     await at.keys("expire", "guest", "never");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
   });

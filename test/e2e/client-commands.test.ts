@@ -288,6 +288,9 @@ describe("a session", () => {
     expect(await out("file", "rm", fileId, String(empty["file_id"]))).toMatch(
       /^\S+ {2}deleted\n\S+ {2}deleted$/,
     );
+    const refused = await luxhub("file", "put", "empty", "--task", "nosuch");
+    expect(refused).toMatchObject({ code: 3, stdout: "" });
+    expect(refused.stderr).toMatch(/^luxhub: There is no task nosuch\. .* \(task_not_found\)\n$/);
     expect(await out("file", "list", "--json")).toBe("[]");
   });
 
@@ -389,17 +392,17 @@ describe("what is refused", () => {
     ["task list --limit 0", 2, /--limit is "0"; it must be a whole number from 1/],
     ["task add x", 2, /task add needs --description TEXT/],
     ["task add", 2, /task add needs TITLE/],
-    ["task wait x --timeout soon", 2, /--timeout is "soon"; it must be a time as/],
+    ["task wait x --timeout soon", 2, /--timeout is "soon"; it must be a time such as/],
     ["task claim x", 2, /task claim needs --node NODE/],
     ["task complete x --node w1 --result /dev/null", 2, /the result in \/dev\/null must be a JSON object/],
     ["task complete x --node w1 --result /nowhere", 1, /cannot read \/nowhere/],
-    ["status --url ftp://x", 2, /the URL is "ftp:\/\/x"; it must be as http/],
+    ["status --url ftp://x", 2, /the URL is "ftp:\/\/x"; it must look like http/],
     ["status --url http://x --data y", 2, /--url and --data name two hubs/],
     ["status --secret-file /nowhere", 1, /cannot read \/nowhere/],
     ["file put /nowhere", 1, /cannot read \/nowhere/],
     ["message send x --from op --to nobody", 3, /\(node_not_found\)/],
     ["task show nobody", 3, /\(task_not_found\)/],
-    ["completions tcsh", 2, /"tcsh" is no shell that luxhub knows: bash, zsh, fish/],
+    ["completions tcsh", 2, /"tcsh" is not a shell that luxhub knows: bash, zsh, fish/],
     ["help task add x", 2, /unexpected "x"/],
   ];
   test.concurrent.each(rows)("luxhub %s: %d", async (args, code, says) => {

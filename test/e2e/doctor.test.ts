@@ -110,6 +110,11 @@ const ROWS: readonly Harm[] = [
     says: /BAD +tasks +task \S+ is assigned, but/,
   },
   {
+    name: "a verified result of a task without one",
+    harm: "UPDATE tasks SET result_verified = 1 WHERE status = 'open'",
+    says: /BAD +tasks +task \S+ is open, but/,
+  },
+  {
     name: "a lease of nobody",
     harm: "UPDATE tasks SET lease_until = 5 WHERE status = 'open'",
     says: /BAD +leases +task \S+ is open, and its lease/,

@@ -66,7 +66,7 @@ describe.skipIf(missing !== null)(
       const alone = elsewhere.join("alone.mjs");
       writeFileSync(alone, readFileSync(luxhub));
       const { code, stderr } = await run(["version"], { command: [node ?? "", alone], env, cwd: "/" });
-      expect([code, stderr]).toEqual([1, expect.stringContaining("no Bun")]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("not installed Bun")]);
     });
   },
 );

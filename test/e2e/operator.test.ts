@@ -94,20 +94,28 @@ describe("the certificate of a TLS listener", () => {
         [
           "empty.pem",
           "one-key.pem",
-          "cannot use empty.pem (--tls-cert): it is no certificate in PEM form, or ",
+          "cannot use empty.pem (--tls-cert): it is not a complete certificate in PEM form",
         ],
-        ["cut.pem", "one-key.pem", "cannot use cut.pem (--tls-cert): it is no certificate in PEM form, or "],
+        [
+          "cut.pem",
+          "one-key.pem",
+          "cannot use cut.pem (--tls-cert): it is not a complete certificate in PEM form",
+        ],
         [
           "one-key.pem",
           "one.pem",
-          "cannot use one-key.pem (--tls-cert): it is no certificate in PEM form, or ",
+          "cannot use one-key.pem (--tls-cert): it is not a complete certificate in PEM form",
         ],
-        ["one.pem", "one.pem", "cannot use one.pem (--tls-key): it is no private key in PEM form, or "],
+        [
+          "one.pem",
+          "one.pem",
+          "cannot use one.pem (--tls-key): it is not a complete private key in PEM form",
+        ],
         ["one.pem", "locked.pem", "cannot use locked.pem (--tls-key): it is encrypted; "],
         [
           "one.pem",
           "other-key.pem",
-          "cannot use one.pem (--tls-cert) with other-key.pem (--tls-key): the key is not ",
+          "cannot use one.pem (--tls-cert) with other-key.pem (--tls-key): the key does not belong to the certificate",
         ],
       ];
       for (const [cert, key, says] of rows) {
@@ -287,7 +295,7 @@ describe("the data directory", () => {
       [
         dir.join("dangling"),
         1,
-        `cannot make the data directory ${dir.join("dangling")}: it exists and is not `,
+        `cannot create the data directory ${dir.join("dangling")}: it exists and is not `,
       ],
     ];
     for (const [data, code, says] of rows) {

@@ -82,7 +82,7 @@ test.concurrent.skipIf(openssl === null)(
     polling?.waits();
     replace(dir, "two", [""]); // its key is still the old one
     await hub.program.printed(
-      /warn {2}the changed TLS certificate cannot be used[^\n]*the key is not the cert/,
+      /warn {2}the changed TLS certificate cannot be used[^\n]*the key does not belong to the cert/,
     );
     expect(await nameAt(port)).toBe("one");
     replace(dir, "two", ["-key"]);

@@ -372,7 +372,7 @@ describe("faults and ends", () => {
     letGo(taskId);
     expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
     expect(await stop(successor)).toBe(0);
-    expect(successor.stderr).toMatch(/ended what a killed worker left running processes=\d/);
+    expect(successor.stderr).toMatch(/ended the processes that a killed worker left running processes=\d/);
   });
 
   test("a hub that is away meanwhile is waited for", async () => {
@@ -439,7 +439,7 @@ describe("faults and ends", () => {
     expect(named).toMatchObject({ code: 2, stdout: "" });
     const early = await run(["worker", "--node", "n", "true", "--once"], { env: environment() });
     expect(early).toMatchObject({ code: 2, stdout: "" });
-    expect(early.stderr).toStartWith('luxhub: unexpected "true": the command stands after --');
+    expect(early.stderr).toStartWith('luxhub: unexpected "true": the command must follow after --');
     const several = ["worker", "--node", "n", "--once", "--concurrency", "2", "--", "true"];
     expect(await run(several, { env: environment() })).toMatchObject({ code: 2, stdout: "" });
   });

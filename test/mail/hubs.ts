@@ -73,7 +73,14 @@ export class MailHub {
   }
 
   post(draft: Partial<MessageDraft>): Promise<unknown> {
-    const whole = { fromNode: "op", toNode: "n1", type: "text", content: "", requireAck: false } as const;
+    const whole = {
+      fromNode: "op",
+      toNode: "n1",
+      type: "text",
+      content: "",
+      requireAck: false,
+      verified: false,
+    } as const;
     return this.#messages.send(this.#store.transact, { ...whole, ...draft });
   }
 }

@@ -25,6 +25,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "cross-origin": "tests headers of requests and answers, whatever the store",
   "large-lists": "tests how lists are sent; contract/store.test.ts reads their parts on PostgreSQL",
   envelope: "tests the form of requests and answers, whatever the store",
+  verified:
+    "tests what a key may say, whatever the store; contract/store.test.ts has the columns on PostgreSQL",
   keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",

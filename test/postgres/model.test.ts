@@ -108,6 +108,7 @@ class World {
           type,
           content: "ü\n,{}",
           requireAck: roll(2) === 0,
+          verified: false,
         } as const;
         return this.#messages.send(transact, message);
       }

@@ -132,6 +132,9 @@ suite(`luxhub move${reason}`, () => {
     const db = new Database(data + "/luxhub.db");
     db.run(`INSERT INTO ledger VALUES ('e1', 'big', 1, ${BIG}, ${BIG}, 'signin', NULL, 86400000),
       ('e2', 'big', 2, ${BIG}, ${2n * BIG}, 'signin', NULL, 172800001)`);
+    db.run("UPDATE events SET verified = id % 2");
+    db.run("UPDATE messages SET verified = seq % 2");
+    db.run("UPDATE tasks SET result_verified = 1 WHERE status = 'completed'");
     db.close();
 
     hub = await startHub({ dataDir: data, clock });

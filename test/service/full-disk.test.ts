@@ -105,7 +105,14 @@ const reason = (promise: Promise<unknown>): Promise<string> =>
 
 test("a full database is noticed, logged once, and found writable again without a request", async () => {
   const { store, disk, messages, sweep } = await openScene();
-  const draft = { fromNode: "op", toNode: "n1", type: "text", content: "x", requireAck: false } as const;
+  const draft = {
+    fromNode: "op",
+    toNode: "n1",
+    type: "text",
+    content: "x",
+    requireAck: false,
+    verified: false,
+  } as const;
   expect(await sweep()).toEqual([]);
   disk.commitFault = "SQLITE_FULL";
   expect(await reason(messages.send(store.transact, draft))).toBe("StoreFull");
@@ -174,7 +181,7 @@ const OWED: readonly (readonly [boolean, ElectionResult])[] = [
 for (const [requireAck, elected] of OWED)
   test(`a failed put-back of a message is repeated (require_ack ${requireAck}, the hub is ${elected})`, async () => {
     const { store, disk, messages, sweep } = await openScene(elected);
-    const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck } as const;
+    const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck, verified: false } as const;
     for (const content of ["first", "second"]) await messages.send(store.transact, { ...draft, content });
     const caller = new AbortController();
     // The receiver hangs up as soon as its messages are taken, and from then on the disk is full.

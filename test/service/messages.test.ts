@@ -21,7 +21,14 @@ const PROFILE = {
   maxTasks: null,
   autoAssign: false,
 } as const;
-const DRAFT = { fromNode: "op", toNode: "n1", type: "text", content: "hello", requireAck: false } as const;
+const DRAFT = {
+  fromNode: "op",
+  toNode: "n1",
+  type: "text",
+  content: "hello",
+  requireAck: false,
+  verified: false,
+} as const;
 
 test("a hang-up that is noticed only after the commit loses no message", async () => {
   const dir = mkdtempSync(join(tmpdir(), "luxhub-messages-"));

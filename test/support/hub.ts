@@ -236,7 +236,6 @@ export function onlyOnce(moduleUrl: string): Once {
 export const ALONE = {
   wrongSecrets: "each hub counts wrong secrets separately",
   firstCome: "each hub keeps its own queue of waiting callers",
-  handOuts: "each hub remembers its own hand-outs to agents",
   ownHead: "tests the head of a request or response, which a proxy rewrites",
 } as const;
 

@@ -346,6 +346,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (at, hub)
   );
   `,
+  `
+  -- 1: the key of the request was bound to the node that did it
+  ALTER TABLE events ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -79,6 +79,7 @@ export const FACTS: readonly Fact[] = [
       WHERE status NOT IN ('open', 'assigned', 'completed', 'failed')
         OR (status IN ('open', 'failed')) <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
+        OR (result_verified = 1 AND status <> 'completed')
         OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
         OR (assigned_node IS NOT NULL AND assigned_node NOT IN (SELECT node_id FROM nodes))
       UNION ALL

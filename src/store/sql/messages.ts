@@ -14,7 +14,7 @@ import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts"
 const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
 const HISTORY_READ: readonly ConflictKey[] = [...MAIL_READ, "publications"];
 
-const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
+const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.verified, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until, d.broadcast`;
 const STUB = `m.message_id, m.from_node, ${DELIVERY}`;

@@ -107,6 +107,7 @@ export function toTask(row: Row): Task {
             lesson: text(row["lesson"]),
             extra: maybeText(row["result_extra"]),
           },
+    resultVerified: row["result_verified"] === 1,
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
@@ -164,6 +165,7 @@ export function toMessage(row: Row): Message {
     type: row["type"] as Message["type"],
     content: text(row["content"]),
     requireAck: row["require_ack"] === 1,
+    verified: row["verified"] === 1,
     sentAt: whole(row["sent_at"]),
   };
 }
@@ -226,6 +228,7 @@ export function toEvent(row: Row): LoggedEvent {
     nodeId: maybeText(row["node_id"]),
     taskId: maybeText(row["task_id"]),
     data: JSON.parse(text(row["data"])) as LoggedEvent["data"],
+    verified: row["verified"] === 1,
   };
 }
 

@@ -104,6 +104,7 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   node_id: text(({ event }) => event.nodeId),
   task_id: text(({ event }) => event.taskId),
   data: text(({ event }) => JSON.stringify(event.data)),
+  verified: flag(({ event }) => event.verified === true),
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
@@ -218,6 +219,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
+      result_verified: flag(({ task }) => task.resultVerified),
     }),
   },
   "task.deleted": {
@@ -290,6 +292,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       type: text(({ message }) => message.type),
       content: text(({ message }) => message.content),
       require_ack: flag(({ message }) => message.requireAck),
+      verified: flag(({ message }) => message.verified),
       sent_at: whole(({ message }) => message.sentAt),
     }),
   },

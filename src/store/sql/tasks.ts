@@ -32,7 +32,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
   balanced, revoked_from, attempts, failures, max_attempts, backoff_ms, timeout_ms, lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, created_at, updated_at,
-  problem, improvement, lesson, result_extra,
+  problem, improvement, lesson, result_extra, result_verified,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
@@ -150,6 +150,14 @@ export function firstStarted(nodeId: string): Query<Task | null> {
     ...one(FIRST_STARTED, [nodeId], toTask, heldReads(nodeId)),
     patch: (first, change) => patchHeld(first, change, ({ startedAt }) => startedAt !== null),
   };
+}
+
+const FIRST_UNACKNOWLEDGED = `
+  ${HELD} AND t.started_at IS NOT NULL AND t.progress IS NULL ORDER BY t.started_at, t.seq LIMIT 1`;
+
+/** The same among those about which the node has sent no note since. */
+export function firstUnacknowledged(nodeId: string): Query<Task | null> {
+  return one(FIRST_UNACKNOWLEDGED, [nodeId], toTask, heldReads(nodeId));
 }
 
 /** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */

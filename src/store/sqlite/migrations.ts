@@ -416,4 +416,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (at, hub)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- 1: the key of the request was bound to the node that did it
+  ALTER TABLE events ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

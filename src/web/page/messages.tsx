@@ -2,7 +2,19 @@
 import type { JSX } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { commandOf } from "./format.ts";
-import { Age, Empty, Fault, Field, Form, Select, State, attempt, useEvents, useLoad } from "./parts.tsx";
+import {
+  Age,
+  Empty,
+  Fault,
+  Field,
+  Form,
+  Select,
+  State,
+  Verified,
+  attempt,
+  useEvents,
+  useLoad,
+} from "./parts.tsx";
 import { go, route, setQuery, to } from "./route.ts";
 import { hub } from "./session.ts";
 
@@ -100,8 +112,8 @@ function One(props: { message: HistoryMessage; node: string; onRedrive: (id: str
   return (
     <li class={message.from_node === node ? "sent" : "got"}>
       <p class="meta">
-        <b>{message.from_node}</b> → <b>{message.to_node ?? "everyone"}</b> <span>{message.type}</span>{" "}
-        {state !== null && <State word={state} />}{" "}
+        <b>{message.from_node}</b> <Verified is={message.verified} /> → <b>{message.to_node ?? "everyone"}</b>{" "}
+        <span>{message.type}</span> {state !== null && <State word={state} />}{" "}
         {to !== null && (
           <small>
             {to.waiting} waiting, {to.delivered} delivered

@@ -192,6 +192,15 @@ export function Age({ at }: { at: string | null }): JSX.Element {
   );
 }
 
+/** Beside what a node said: its key was bound to it. */
+export function Verified({ is }: { is: boolean }): JSX.Element | null {
+  return is ? (
+    <small class="verified" title="It came with a key that is bound to its node.">
+      ✓ verified
+    </small>
+  ) : null;
+}
+
 export function State({ word }: { word: string }): JSX.Element {
   return <span class={`state s-${word}`}>{word}</span>;
 }

@@ -11,6 +11,7 @@ import {
   Form,
   Select,
   State,
+  Verified,
   ask,
   attempt,
   say,
@@ -67,7 +68,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
               </p>
             </section>
           )}
-          {task.result !== null && <Result result={task.result} />}
+          {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
           {task.files.length > 0 && (
             <section>
               <h2>Files</h2>
@@ -99,10 +100,13 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   );
 }
 
-function Result({ result }: { result: NonNullable<AnyTask["result"]> }): JSX.Element {
+function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): JSX.Element {
+  const { result, verified } = props;
   return (
     <section>
-      <h2>Result</h2>
+      <h2>
+        Result <Verified is={verified} />
+      </h2>
       <dl class="stacked">
         {Object.entries(result).map(([name, value]) => (
           <>

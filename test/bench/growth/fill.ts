@@ -153,6 +153,7 @@ class History {
         type: "text",
         content: MESSAGE,
         requireAck: index % ACKED_EVERY === 0,
+        verified: false,
         sentAt: now,
       } as const;
       this.#accepted(commit, send(message, node, node.nodeId));
