@@ -7,7 +7,6 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { countReached, killDuringBroadcast } from "../torture/broadcasts.ts";
-import { BEHIND_PROXY, measureGreedyWaits } from "../torture/greedy-waits.ts";
 import { forEach } from "../torture/crowd.ts";
 import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import { STALLED_GROWTH_MIB_MAX, UNREAD_MIB_MAX, withHub } from "../torture/overload.ts";
@@ -77,12 +76,6 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     const { grewMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
     expect(grewMib).toBeLessThan(STALLED_GROWTH_MIB_MAX);
     expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
-  });
-
-  test("waits of one key and of strangers are bounded, and end when the key is revoked", async () => {
-    const report = await withHub((hub, data) => measureGreedyWaits(hub, data, 2_200), BEHIND_PROXY);
-    expect(report).toMatchObject({ waited: 500, refused: 1_700, pollsWaited: 2_000, pollsRefused: 200 });
-    expect(report).toMatchObject({ statuses: ["200", "401"], kept: true });
   });
 
   test("callers that ask for a large list and do not read cost little memory", async () => {

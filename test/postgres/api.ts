@@ -32,11 +32,13 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
   mcp: "its tools ask the endpoints that run here, and decide nothing",
   openapi: "tests the documents of the endpoints, whatever the store",
+  messages:
+    "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",
   "messages-on-redis": "tests a single hub on Redis; concurrency runs on Redis here",
 };
 
 export const PARTS = {
-  tasks: ["tasks", "balancer", "lux", "stream", "messages"],
+  tasks: ["tasks", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
   periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
