@@ -188,11 +188,12 @@ const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/file/list",
   auth: "public",
-  summary: "Files, newest first",
+  summary: "Files, newest first; of all tasks or of one",
   rejections: [],
-  input: () => z.object(field.paging()),
+  input: () => z.object({ task_id: z.optional(field.id()), ...field.paging() }),
   answer: () => z.strictObject({ files: z.array(fileSchema()), ...pageSchema() }),
-  handle: ({ services, variant }, paging) => services.files.list(field.pageRequest(paging, variant.unpaged)),
+  handle: ({ services, variant }, { task_id, ...paging }) =>
+    services.files.list(field.pageRequest(paging, variant.unpaged), task_id ?? null),
   encode: (page) => encodePage("files", page, encodeFile),
 });
 

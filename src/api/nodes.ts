@@ -1,8 +1,10 @@
 /** The endpoints of nodes: node/*. */
 import * as z from "zod/mini";
-import { SWEEP_BATCH } from "../domain/limits.ts";
+import { LIST_SCANNED_MAX, PER_PAGE_DEFAULT, SWEEP_BATCH } from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { type PageRequest, Rows } from "../service/list-pages.ts";
+import type { NodeLists, NodePage, NodeQuery } from "../service/node-lists.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -140,13 +142,66 @@ const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/node/list",
   auth: "public",
-  summary: "All nodes",
+  summary: "All nodes, or a page of them: by state, name and order",
   rejections: [],
-  input: () => z.object({}),
-  answer: (variant) => z.strictObject({ nodes: z.array(nodeSchema(variant)) }),
-  handle: ({ services }) => services.nodes.list(),
-  encode: (nodes, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
+  input: () =>
+    z.object({
+      status: z.optional(field.nodeState()),
+      q: z.optional(field.nodePrefix()),
+      order: z.optional(field.nodeOrder()),
+      ...field.paging(),
+      cursor: z.optional(field.nodeCursor()),
+    }),
+  answer: (variant) =>
+    z.strictObject({
+      nodes: z.array(nodeSchema(variant)),
+      page: z.optional(z.nullable(z.int())),
+      per_page: z.optional(z.int()),
+      total: z.optional(z.nullable(z.int())),
+      pages: z.optional(z.nullable(z.int())),
+      next_cursor: z.optional(z.nullable(z.string())),
+    }),
+  handle: async ({ services }, { status, q, order, cursor, ...paging }) => {
+    const isWhole = [status, q, order, cursor].every((one) => one === undefined);
+    if (isWhole && !field.asksForPage(paging))
+      return { order: null, page: null, rows: await services.nodes.list() };
+    const query = { state: status ?? null, prefix: q ?? "", order: order ?? "id" } as const;
+    const request = field.pageRequest(paging, PER_PAGE_DEFAULT);
+    const page = await pageOf(services.nodes.lists, query, request, cursor, paging.page !== undefined);
+    return { order: query.order, page, rows: new Rows(page.nodes) };
+  },
+  encode: ({ order, page, rows }, variant) => ({
+    nodes: rows.map((node) => encodeNode(node, variant)),
+    ...(page && {
+      page: page.page,
+      per_page: page.perPage,
+      total: page.total,
+      pages: page.total === null ? null : Math.ceil(page.total / page.perPage),
+      next_cursor: page.next && field.encodeNodeCursor(order, page.next),
+    }),
+  }),
 });
+
+/** @throws {Problem} 400 when the fields do not go together, or reach too far */
+function pageOf(
+  lists: NodeLists,
+  query: NodeQuery,
+  request: PageRequest,
+  cursor: field.NodeCursor | undefined,
+  isByNumber: boolean,
+): Promise<NodePage> {
+  const refuse = (path: string, message: string): never => {
+    throw invalidRequest([{ path, message }]);
+  };
+  if (cursor !== undefined) {
+    if (isByNumber) refuse("page", "must not be sent together with cursor");
+    if (cursor.order !== query.order) refuse("cursor", `is of a list with order=${cursor.order}`);
+    return lists.after(query, cursor.position, request.perPage);
+  }
+  const most = Math.floor(LIST_SCANNED_MAX / request.perPage);
+  if (request.page > most) refuse("page", `must be at most ${most}: go on with cursor`);
+  return lists.page(query, request);
+}
 
 const get = jsonEndpoint({
   method: "GET",

@@ -148,11 +148,27 @@ export const FIELDS: Readonly<Record<string, string>> = {
   messages_waiting: "How many messages are in the node's mailbox.",
   tasks_released: "How many tasks the node gave back.",
 
+  "node_list.status": "Only nodes in this state; `online` are also those that drain.",
+  "node_list.q": "Only nodes whose node_id or name begins with this, in upper or lower case.",
+  order:
+    "`id` (the default); `busy`: most unfinished tasks first, and those that are offline last; `lux`: highest balance first.",
+  "node_list.cursor":
+    "The `next_cursor` of the page before, with the same filters and order and without `page`.",
+  "node_list.total": "How many match; null if that was not counted.",
+  "node_list.pages": "How many pages there are; null if that was not counted.",
+  "stats_nodes.total": "How many nodes are registered.",
+  "stats_nodes.by_status": "How many nodes there are in each state.",
+  "stats_nodes.online": "Those that drain too.",
+  offline: "Those that left, or whose heartbeats stopped.",
+  "stats_nodes.draining": "How many of those that are online drain.",
+  "stats_nodes.lux_balance": "The sum of their balances.",
+
   // Tasks
   task_id: "The id of the task.",
   "Event.task_id": "The task that the event is about.",
   "LedgerEntry.task_id": "The task that paid; null for a sign-in.",
   "FileRecord.task_id": "The task that the file is attached to.",
+  "file_list.task_id": "Only files of this task.",
   "events.task_id": "Only events about this task.",
   "events.node_id": "Only events about this node.",
   "Event.node_id": "The node that the event is about.",

@@ -9,6 +9,7 @@ import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest } from "../service/list-pages.ts";
+import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
 import type { Position } from "../service/task-lists.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
@@ -300,6 +301,7 @@ export const search = () =>
     .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
+const NOT_A_CURSOR = "must be a next_cursor of this list, as it was answered";
 const CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,4})$/;
 
 /** The text of a cursor, which clients send back as it is. */
@@ -321,10 +323,42 @@ function isPosition({ before, titles }: Position): boolean {
 export const cursor = () =>
   z.pipe(
     z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeCursor)),
-    z.custom<Position>(
-      (position) => position !== null,
-      "must be a next_cursor of this list, as it was answered",
-    ),
+    z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
+  );
+
+export const nodeState = () => word(["online", "draining", "offline"]);
+export const nodeOrder = () => word(NODE_ORDERS);
+/** How a node_id or a name begins. */
+export const nodePrefix = () =>
+  z.pipe(
+    chars(limit.NODE_NAME_MAX_CHARS),
+    z.transform((text: string) => text.trim().toLowerCase()),
+  );
+
+const NODE_CURSOR = new RegExp(
+  `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
+);
+/** A cursor of the list of nodes, and the order that it belongs to. */
+export type NodeCursor = { readonly order: NodeOrder; readonly position: NodePosition };
+
+export function encodeNodeCursor(order: NodeOrder, { rank, nodeId }: NodePosition): string {
+  return Buffer.from(`${order} ${rank} ${nodeId}`).toString("base64url");
+}
+
+function decodeNodeCursor(text: string): NodeCursor | null {
+  const [, word, rank = "", nodeId = ""] = NODE_CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
+  const order = NODE_ORDERS.find((one) => one === word);
+  if (order === undefined) return null;
+  const position = { rank: BigInt(rank), nodeId };
+  const isPosition = BigInt.asIntN(64, position.rank) === position.rank;
+  return isPosition && encodeNodeCursor(order, position) === text ? { order, position } : null;
+}
+
+/** `next_cursor` of the list of nodes, parsed to its order and the position. */
+export const nodeCursor = () =>
+  z.pipe(
+    z.pipe(chars(limit.NODE_CURSOR_MAX_CHARS), z.transform(decodeNodeCursor)),
+    z.custom<NodeCursor>((position) => position !== null, NOT_A_CURSOR),
   );
 
 /** The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is refused. */

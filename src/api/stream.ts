@@ -13,7 +13,8 @@ import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.t
 import type { Log } from "../lib/log.ts";
 import { Semaphore, TickQueue } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
-import type { Feed, Gap, Selection, StreamItem } from "../service/feed.ts";
+import type { Feed, Gap, Selection } from "../service/feed.ts";
+import type { StreamItem } from "../service/recent-events.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
@@ -66,6 +67,8 @@ type Shared = {
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
   readonly catchUps: TickQueue;
+  /** Encodes an item once for all streams that show it. */
+  readonly frames: Frames;
   readonly log: Log;
 };
 
@@ -100,6 +103,7 @@ export class EventStreams {
       held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       catchUps: new TickQueue(),
+      frames: new Frames(),
       log,
     };
     this.#sharedByAnonymous = {
@@ -228,7 +232,11 @@ class EventStream {
   #readLater(): void {
     if (this.#reading || this.#gathering) return;
     this.#reading = true;
-    this.#shared.wakeUps.run(() => void this.#read());
+    this.#shared.wakeUps.run(() => {
+      if (this.#gatherMs === 0 && !this.#catchingUp) this.#sendRecent();
+      if (this.#catchingUp || this.#pending.length > 0) void this.#read();
+      else this.#reading = false;
+    });
   }
 
   #gather(): void {
@@ -253,6 +261,27 @@ class EventStream {
       this.#reading = false;
     }
     if (this.#gatherMs > 0 && !this.#stream.closed) this.#gather();
+  }
+
+  /**
+   * Sends what was committed just now from memory, without a query and without waiting. It stops at an event that is not
+   * in memory, and when the client or the memory for slow clients is behind: #read() goes on from there.
+   */
+  #sendRecent(): void {
+    const { held } = this.#shared;
+    let count = 0;
+    for (const id of this.#pending) {
+      const item = this.#selection.recentItem(id);
+      if (item === undefined || this.#stream.backlogBytes > 0) break;
+      if (item !== null) {
+        if (!held.tryAcquire(limit.CONTENT_MAX_BYTES)) break;
+        this.#give(item);
+        held.release(limit.CONTENT_MAX_BYTES);
+      }
+      this.#cursor = Math.max(this.#cursor, id);
+      count++;
+    }
+    this.#pending.splice(0, count);
   }
 
   async #sendFromLog(): Promise<void> {
@@ -290,21 +319,22 @@ class EventStream {
   async #sendOne(event: LoggedEvent): Promise<boolean> {
     const { held } = this.#shared;
     await held.acquire(limit.CONTENT_MAX_BYTES);
-    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
-      if (item !== null) {
-        const text = framed(item);
-        bytes = Buffer.byteLength(text);
-        held.overdraw(bytes);
-        this.#stream.send(text);
-      }
+      if (item !== null) this.#give(item);
     } finally {
       held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (this.#stream.backlogBytes === 0) held.release(bytes);
-    else void this.#stream.drained().then(() => held.release(bytes));
     return !this.#stream.closed;
+  }
+
+  #give(item: StreamItem): void {
+    const { held, frames } = this.#shared;
+    const { text, bytes } = frames.of(item);
+    this.#stream.send(text);
+    if (this.#stream.backlogBytes === 0) return;
+    held.overdraw(bytes);
+    void this.#stream.drained().then(() => held.release(bytes));
   }
 }
 
@@ -312,6 +342,23 @@ class EventStream {
 function framedGap({ after, resumedAt }: Gap): string {
   const data = JSON.stringify({ after, resumed_at: resumedAt });
   return frame({ id: resumedAt - 1, event: "gap", data });
+}
+
+/** An item as it is sent. */
+type Framed = { readonly text: string; readonly bytes: number };
+
+/** The frames of items, as long as the items are in use. */
+class Frames {
+  readonly #byItem = new WeakMap<StreamItem, Framed>();
+
+  of(item: StreamItem): Framed {
+    const known = this.#byItem.get(item);
+    if (known) return known;
+    const text = framed(item);
+    const frame = { text, bytes: Buffer.byteLength(text) };
+    this.#byItem.set(item, frame);
+    return frame;
+  }
 }
 
 function framed(item: StreamItem): string {

@@ -128,6 +128,29 @@ function encodeDurations({ count, sumMs, p50Ms, p95Ms }: DurationSummary) {
   };
 }
 
+const nodeStats = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/stats/nodes",
+  auth: "public",
+  summary: "How many nodes there are by status, and the sum of their LUX",
+  rejections: [],
+  input: () => z.object({}),
+  answer: () =>
+    z.strictObject({
+      total: z.int(),
+      by_status: z.strictObject({ online: z.int(), offline: z.int() }),
+      draining: z.int(),
+      lux_balance: z.number(),
+    }),
+  handle: ({ services }) => services.nodes.lists.counts(),
+  encode: ({ online, draining, offline, luxMicro }) => ({
+    total: online + draining + offline,
+    by_status: { online: online + draining, offline },
+    draining,
+    lux_balance: toLux(luxMicro),
+  }),
+});
+
 const poll = jsonEndpoint({
   method: "GET",
   path: "/api/v1/poll",
@@ -176,4 +199,4 @@ const diagnostic = jsonEndpoint({
   }),
 });
 
-export const SYSTEM_ENDPOINTS: readonly Endpoint[] = [status, events, poll, minutes, diagnostic];
+export const SYSTEM_ENDPOINTS: readonly Endpoint[] = [status, events, poll, minutes, nodeStats, diagnostic];

@@ -28,15 +28,17 @@ export function topCommand(argv: readonly string[], env: Environment): Promise<n
 
 const SHORTEST_MS = 200;
 const SHOWN_TASKS = 20;
+const SHOWN_NODES = 50;
 
 async function look({ hub }: Remote) {
-  const [status, stats, { nodes }, { tasks }] = await Promise.all([
+  const [status, stats, fleet, { nodes }, { tasks }] = await Promise.all([
     hub.status(),
     hub.tasks.stats(),
-    hub.nodes.list(),
+    hub.nodes.stats(),
+    hub.nodes.list({ order: "busy", per_page: SHOWN_NODES }),
     hub.tasks.list({ status: "assigned", per_page: SHOWN_TASKS }),
   ]);
-  return { status: recordOf(status), stats: recordOf(stats), nodes, tasks };
+  return { status: recordOf(status), stats: recordOf(stats), fleet: recordOf(fleet), nodes, tasks };
 }
 
 type Count = { readonly at: number; readonly completed: number };
@@ -46,28 +48,23 @@ async function picture(
   remote: Remote,
   before: Count | null,
 ): Promise<{ readonly lines: readonly string[]; readonly count: Count }> {
-  const { status, stats, nodes, tasks } = await look(remote);
+  const { status, stats, fleet, nodes, tasks } = await look(remote);
   const count = { at: systemClock().steady(), completed: stats.by_status.completed };
   const perMinute =
     before === null
       ? null
       : ((count.completed - before.completed) * 60_000) / Math.max(1, count.at - before.at);
   const words = Object.entries(stats.by_status).map(([word, number]) => `${word} ${number}`);
-  const online = nodes.filter((node) => node.status === "online");
-  const busyFirst = nodes.toSorted(
-    (a, b) =>
-      Number(b.status === "online") - Number(a.status === "online") ||
-      b.tasks_assigned - a.tasks_assigned ||
-      b.tasks_completed - a.tasks_completed,
-  );
+  const more = fleet.total > nodes.length ? [`… the busiest ${nodes.length} of ${fleet.total} nodes`] : [];
   return {
     count,
     lines: [
       `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${spanText(status.uptime * SECOND_MS)}  ${status.transport}`,
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
-      `nodes ${nodes.length}: online ${online.length}`,
+      `nodes ${fleet.total}: online ${fleet.by_status.online}`,
       "",
-      ...tableOf(NODE_HEAD, busyFirst.map(nodeRow)),
+      ...tableOf(NODE_HEAD, nodes.map(nodeRow)),
+      ...more,
       "",
       ...tableOf(
         TASK_HEAD,

@@ -2000,6 +2000,37 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
+    #: The number of the page, from 1.
+    page: NotRequired[int | None]
+    #: Rows on a page; above 50 is read as 50.
+    per_page: NotRequired[int]
+    #: How many match; null if that was not counted.
+    total: NotRequired[int | None]
+    #: How many pages there are; null if that was not counted.
+    pages: NotRequired[int | None]
+    #: Send it as `cursor` for what comes after this page; null at the end.
+    next_cursor: NotRequired[str | None]
+
+
+class StatsNodesAnswerByStatus(TypedDict):
+    """How many nodes there are in each state."""
+
+    #: Those that drain too.
+    online: int
+    #: Those that left, or whose heartbeats stopped.
+    offline: int
+
+
+class StatsNodesAnswer(TypedDict):
+    success: Literal[True]
+    #: How many nodes are registered.
+    total: int
+    #: How many nodes there are in each state.
+    by_status: StatsNodesAnswerByStatus
+    #: How many of those that are online drain.
+    draining: int
+    #: The sum of their balances.
+    lux_balance: float
 
 
 class NodeGetAnswer(TypedDict):
@@ -2503,9 +2534,40 @@ class Nodes(_Resource):
         fields = {"node_id": node_id}
         return cast("NodeDeleteAnswer", self._call("node/delete", fields, options))
 
-    def list(self, *, options: CallOptions | None = None) -> NodeListAnswer:
-        """All nodes."""
-        return cast("NodeListAnswer", self._call("node/list", None, options))
+    def list(
+        self,
+        *,
+        status: Literal["online", "draining", "offline"] | None = None,
+        q: str | None = None,
+        order: Literal["id", "busy", "lux"] | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> NodeListAnswer:
+        """All nodes, or a page of them: by state, name and order.
+
+        status: Only nodes in this state; `online` are also those that drain.
+        q: Only nodes whose node_id or name begins with this, in upper or lower case.
+        order: `id` (the default); `busy`: most unfinished tasks first, and those that are offline last;
+            `lux`: highest balance first.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the page before, with the same filters and order and without `page`.
+        """
+        fields = {
+            "status": status,
+            "q": q,
+            "order": order,
+            "page": page,
+            "per_page": per_page,
+            "cursor": cursor,
+        }
+        return cast("NodeListAnswer", self._call("node/list", fields, options))
+
+    def stats(self, *, options: CallOptions | None = None) -> StatsNodesAnswer:
+        """How many nodes there are by status, and the sum of their LUX."""
+        return cast("StatsNodesAnswer", self._call("stats/nodes", None, options))
 
     def get(self, node_id: str, *, options: CallOptions | None = None) -> NodeGetAnswer:
         """One node.
@@ -3004,16 +3066,18 @@ class Files(_FileTransfer):
     def list(
         self,
         *,
+        task_id: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
-        """Files, newest first.
+        """Files, newest first; of all tasks or of one.
 
+        task_id: Only files of this task.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         """
-        fields = {"page": page, "per_page": per_page}
+        fields = {"task_id": task_id, "page": page, "per_page": per_page}
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
@@ -3118,6 +3182,7 @@ METHODS = {
     "events": "GET",
     "poll": "GET",
     "stats/minutes": "GET",
+    "stats/nodes": "GET",
     "pg/diagnostic": "GET",
     "batch": "POST",
     "openapi.json": "GET",

@@ -50,7 +50,9 @@ export class LuxHub<V extends Variant = "A"> {
     leave: this.#method("node/leave"),
     drain: this.#method("node/drain"),
     delete: this.#method("node/delete"),
+    /** All nodes; with any of the fields, a page. */
     list: this.#method("node/list"),
+    stats: this.#method("stats/nodes"),
     get: this.#method("node/{node_id}"),
   };
 

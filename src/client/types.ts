@@ -515,13 +515,39 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** All nodes */
+  /** All nodes, or a page of them: by state, name and order */
   "node/list": {
-    request: Record<never, never>;
+    request: {
+      /** Only nodes in this state; `online` are also those that drain. */
+      status?: "online" | "draining" | "offline" | undefined;
+      /** Only nodes whose node_id or name begins with this, in upper or lower case. */
+      q?: string | undefined;
+      /**
+       * `id` (the default); `busy`: most unfinished tasks first, and those that are offline last; `lux`:
+       * highest balance first.
+       */
+      order?: "id" | "busy" | "lux" | undefined;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+      /** The `next_cursor` of the page before, with the same filters and order and without `page`. */
+      cursor?: string | undefined;
+    };
     answer: {
       success: true;
       /** All nodes. */
       nodes: Node<V>[];
+      /** The number of the page, from 1. */
+      page?: number | null | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+      /** How many match; null if that was not counted. */
+      total?: number | null | undefined;
+      /** How many pages there are; null if that was not counted. */
+      pages?: number | null | undefined;
+      /** Send it as `cursor` for what comes after this page; null at the end. */
+      next_cursor?: string | null | undefined;
     };
   };
 
@@ -1365,6 +1391,27 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** How many nodes there are by status, and the sum of their LUX */
+  "stats/nodes": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** How many nodes are registered. */
+      total: number;
+      /** How many nodes there are in each state. */
+      by_status: {
+        /** Those that drain too. */
+        online: number;
+        /** Those that left, or whose heartbeats stopped. */
+        offline: number;
+      };
+      /** How many of those that are online drain. */
+      draining: number;
+      /** The sum of their balances. */
+      lux_balance: number;
+    };
+  };
+
   /** The state of the hub's store */
   "pg/diagnostic": {
     request: Record<never, never>;
@@ -1415,9 +1462,11 @@ export interface Operations<V extends Variant = "A"> {
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
-  /** Files, newest first */
+  /** Files, newest first; of all tasks or of one */
   "file/list": {
     request: {
+      /** Only files of this task. */
+      task_id?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1511,6 +1560,7 @@ export const METHODS = {
   events: "GET",
   poll: "GET",
   "stats/minutes": "GET",
+  "stats/nodes": "GET",
   "pg/diagnostic": "GET",
   batch: "POST",
   "openapi.json": "GET",

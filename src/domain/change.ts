@@ -89,7 +89,12 @@ export type Change =
       readonly kind: "delivery.queued";
       readonly messageId: string;
       readonly toNode: string;
-      readonly broadcast: boolean;
+    }
+  /** The deliveries of a broadcast, or some of them. */
+  | {
+      readonly kind: "deliveries.queued";
+      readonly messageId: string;
+      readonly toNodes: readonly string[];
     }
   | {
       readonly kind: "delivery.moved";
@@ -119,6 +124,8 @@ export type Change =
   | { readonly kind: "message.removed"; readonly messageId: string }
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
+  /** What a step adds to the running totals of all files: their number, and their bytes together. */
+  | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }

@@ -27,13 +27,21 @@ export function upload(
   }
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
   const file = { ...named, taskId: task?.taskId ?? null, nodeId: bound?.nodeId ?? node?.nodeId ?? null };
-  return accept(file, [{ kind: "file.saved", file }, fileEvent("file.uploaded", file, file.uploadedAt)]);
+  return accept(file, [
+    { kind: "file.saved", file },
+    { kind: "files.tallied", files: 1, bytes: file.sizeBytes },
+    fileEvent("file.uploaded", file, file.uploadedAt),
+  ]);
 }
 
 /** Removes the record; the caller removes the bytes after the commit. */
 export function remove(file: FileRecord | null, fileId: string, now: number): Decision<FileRecord> {
   if (!file) return fileNotFound(fileId);
-  return accept(file, [{ kind: "file.deleted", fileId }, fileEvent("file.deleted", file, now)]);
+  return accept(file, [
+    { kind: "file.deleted", fileId },
+    { kind: "files.tallied", files: -1, bytes: -file.sizeBytes },
+    fileEvent("file.deleted", file, now),
+  ]);
 }
 
 function boundElsewhere(nodeId: string, what: string): Rejected {

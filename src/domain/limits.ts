@@ -31,6 +31,8 @@ export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
   "..",
 ]);
 export const NODE_NAME_MAX_CHARS = 200;
+/** An order, a number and a node_id, in base64. */
+export const NODE_CURSOR_MAX_CHARS = 256;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
 export const CAPABILITIES_MAX = 64;
@@ -131,6 +133,8 @@ export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
 export const NODES_PART = 100;
+/** Nodes that one step of a search looks at: about a millisecond. */
+export const NODES_SEARCH_STEP = 1_000;
 /** Response backpressure counts a larger answer until its caller has read it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** The bytes of all counted answers together; beyond it the next answer waits. */
@@ -171,6 +175,9 @@ export const LOG_STREAM_GATHER_MS = 100;
 export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
+/** Events that are kept in memory for the streams, and the characters that these with their messages take, about. */
+export const RECENT_EVENTS_MAX = 1_000;
+export const RECENT_EVENTS_MAX_WEIGHT = 4 * MIB;
 
 // MCP.
 /** An agent that waits longer runs into the time limit of its own client, often 60 s. */
@@ -188,8 +195,8 @@ export const MCP_EVENTS_MAX = 100;
 /** Registered nodes; one more registration is refused. The default of --max-nodes. */
 export const NODES_DEFAULT_MAX = 100_000;
 export const NODES_HIGHEST_MAX = 1_000_000;
-/** Nodes that one commit of a broadcast handles, in 2 to 3 ms during which no request is served. */
-export const BROADCAST_STEP_NODES = 250;
+/** Nodes that one commit of a broadcast handles, in some 5 ms during which no request is served. */
+export const BROADCAST_STEP_NODES = 1_000;
 /** A broadcast whose hub has been silent for this long is dropped. */
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
 /** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
@@ -262,12 +269,18 @@ export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
 export const READINESS_KEPT_MS = 1 * SECOND_MS;
 /** How long the metrics of what is stored stand. */
 export const METRICS_KEPT_MS = 1 * SECOND_MS;
-/** Nodes and files that one query counts for the metrics, in less than a millisecond. */
+/** Nodes that one query counts for the metrics, in less than a millisecond. */
 export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
+/** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */
+export const CACHED_TASKS = 2_048;
+export const CACHED_NODES = 4_096;
+export const CACHED_TASK_MAX_CHARS = 4_096;
+/** The best tasks of so many combinations of types. */
+export const CACHED_BACKLOGS = 8;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 

@@ -45,7 +45,7 @@ export function send(message: Message, recipient: Registered | null, toNode: str
   if (!recipient) return nodeNotFound(toNode);
   return accept(message, [
     { kind: "message.stored", message },
-    queued(message, recipient.nodeId),
+    { kind: "delivery.queued", messageId: message.messageId, toNode: recipient.nodeId },
     sent(message, recipient.nodeId, {}),
   ]);
 }
@@ -263,14 +263,8 @@ export function expire(old: readonly DeliveryStub[], now: number): readonly Chan
 
 function queuedFor(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
   const receivers = recipients.filter((nodeId) => nodeId !== message.fromNode);
-  return accept(
-    receivers,
-    receivers.map((nodeId) => queued(message, nodeId)),
-  );
-}
-
-function queued({ messageId, toNode: one }: Message, toNode: string): Change {
-  return { kind: "delivery.queued", messageId, toNode, broadcast: one === null };
+  if (receivers.length === 0) return accept(receivers);
+  return accept(receivers, [{ kind: "deliveries.queued", messageId: message.messageId, toNodes: receivers }]);
 }
 
 /** One event for all recipients. */

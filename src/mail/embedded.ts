@@ -71,7 +71,7 @@ export class EmbeddedMail implements Mail {
   async broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
     const { transport } = this;
     const { messageId } = message;
-    const sent = await transact({ nodes: nodePart(0, limit.BROADCAST_STEP_NODES) }, ({ nodes }) => {
+    const sent = await transact({ nodes: nodePart("", limit.BROADCAST_STEP_NODES) }, ({ nodes }) => {
       if (nodes.next !== null) return UNDECIDED; // it takes more than one step
       const { answer, changes } = broadcast(message, nodes.online);
       return accept({ messageId, receivers: answer.toSorted(), transport }, changes);
@@ -92,7 +92,7 @@ export class EmbeddedMail implements Mail {
     const { transport } = this;
     const { messageId } = message;
     const receivers: string[] = [];
-    for (let from: number | null = 0; from !== null;) {
+    for (let from: string | null = ""; from !== null;) {
       const part: NodePart = await this.#queueSome(message, from, receivers.length, steady());
       receivers.push(...part.online);
       from = part.next;
@@ -107,11 +107,8 @@ export class EmbeddedMail implements Mail {
     return sent;
   }
 
-  /**
-   * Queues a broadcast for the next nodes, those whose `seq` is above `from`; `before`: for how many it is queued
-   * already.
-   */
-  async #queueSome(message: Message, from: number, before: number, steady: number): Promise<NodePart> {
+  /** Queues a broadcast for the next nodes, those whose id is above `from`; `before`: for how many it is queued already. */
+  async #queueSome(message: Message, from: string, before: number, steady: number): Promise<NodePart> {
     const load = {
       unfinished: unfinishedBroadcast(message.messageId),
       nodes: nodePart(from, limit.BROADCAST_STEP_NODES),
@@ -119,7 +116,7 @@ export class EmbeddedMail implements Mail {
     const writeUntil = steady + limit.BROADCAST_LEASE_MS;
     const part = await this.#store.transact(load, ({ unfinished, nodes }) => {
       const step =
-        from === 0
+        from === ""
           ? beginBroadcast(message, nodes.online, writeUntil)
           : continueBroadcast(message, nodes.online, unfinished, before, writeUntil);
       if (step.kind === "undecided") return step;

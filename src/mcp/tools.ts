@@ -8,7 +8,6 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { encodeDelivery, encodeNode, encodeTask } from "../api/response-schemas.ts";
 import * as limit from "../domain/limits.ts";
-import type { Node } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { problemOf } from "../api/error-table.ts";
@@ -355,22 +354,11 @@ async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Pr
   return { text, data: compact({ software, status, nodes_count, tasks: byStatus, you }) };
 }
 
-/** How many nodes one call looks at. */
-const NODES_SCANNED = 2_000;
-
 async function nodeList({ call, nodeId }: Session, args: Args): Promise<Told> {
-  const most = countOf(args);
-  const rows = await call.services.nodes.list();
-  const found: Node[] = [];
-  let scanned = 0;
-  let part: readonly Node[] | null = rows.first;
-  while (part !== null && found.length <= most && scanned < NODES_SCANNED) {
-    scanned += part.length;
-    found.push(...part.filter((node) => args["online"] !== true || node.online));
-    part = (await rows.next?.()) ?? null;
-  }
-  const nodes = found.slice(0, most).map((node) => recordOf(encodeNode(node, call.variant)));
-  const more = part !== null || found.length > most ? ["There are more nodes."] : [];
+  const query = { state: args["online"] === true ? "online" : null, prefix: "", order: "id" } as const;
+  const page = await call.services.nodes.lists.page(query, { page: 1, perPage: countOf(args) });
+  const nodes = page.nodes.map((node) => recordOf(encodeNode(node, call.variant)));
+  const more = page.next === null ? [] : ["There are more nodes."];
   const lines = [...nodes.map((node) => nodeLine(node, nodeId)), ...more];
   const data = { nodes: nodes.map(compact), complete: more.length === 0 };
   return { text: lines.length === 0 ? "No nodes." : lines.join("\n"), data };

@@ -18,7 +18,7 @@ import {
 } from "../domain/event.ts";
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
-import type { Message, Task } from "../domain/model.ts";
+import type { Task } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
@@ -34,15 +34,11 @@ import {
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Query, Store } from "../store/store.ts";
+import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
 import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
-
-/** One item of a node's stream: an event (of its tasks, or of what became of its messages), or a message with its content. */
-export type StreamItem =
-  | { readonly kind: "event"; readonly event: LoggedEvent }
-  | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
 /** Events after `after` are no longer kept; the first one that is has the id `resumedAt`. */
 export type Gap = { readonly after: number; readonly resumedAt: number };
@@ -58,6 +54,8 @@ export type Selection = {
   /** The events with these ids, of which a subscriber was notified. */
   readonly eventsById: (ids: readonly number[]) => Promise<readonly LoggedEvent[]>;
   readonly itemOf: (event: LoggedEvent) => Promise<StreamItem | null>;
+  /** The same for an event that was committed just now; undefined when the store must be asked. */
+  readonly recentItem: (eventId: number) => StreamItem | null | undefined;
   readonly subscribe: (subscriber: Subscriber) => () => void;
 };
 
@@ -82,6 +80,7 @@ export class Feed {
   readonly #subscribers = new Map<string, Set<Subscriber>>();
   /** Streams of the whole log. */
   readonly #followers = new Set<Follower>();
+  readonly #recent = new RecentEvents();
   readonly #store: Store;
   readonly #clock: Clock;
 
@@ -194,6 +193,10 @@ export class Feed {
       catchUp: (since, limit) => this.catchUp(nodeId, since, limit),
       eventsById: (ids) => this.eventsById(ids),
       itemOf: (event) => this.itemOf(event, nodeId),
+      recentItem: (eventId) => {
+        const recent = this.#recent.get(eventId);
+        return recent && itemInMemory(recent.item.event, nodeId, recent);
+      },
       subscribe: (subscriber) => this.subscribe(nodeId, subscriber),
     };
   }
@@ -204,7 +207,8 @@ export class Feed {
       catchUp: (since, limit) =>
         this.#catchUp(since, limit, (window) => eventsIn(window, filter, limit, false)),
       eventsById: (ids) => this.eventsById(ids),
-      itemOf: async (event) => ({ kind: "event", event }),
+      itemOf: async (event) => this.#recent.get(event.id)?.item ?? { kind: "event", event },
+      recentItem: (eventId) => this.#recent.get(eventId)?.item,
       subscribe: (notify) => {
         const follower: Follower = { filter, notify };
         this.#followers.add(follower);
@@ -234,14 +238,14 @@ export class Feed {
   }
 
   /** The events with these ids, of which a subscriber was notified. */
-  eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
-    return this.#store.read(eventsById(ids));
+  async eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
+    return this.#recent.all(ids) ?? (await this.#store.read(eventsById(ids)));
   }
 
   /** What a node's stream shows of an event; null for one that it does not show, and for a message that was pruned. */
   async itemOf(event: LoggedEvent, nodeId: string): Promise<StreamItem | null> {
-    if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return { kind: "event", event };
-    if (event.kind !== "message.sent") return null;
+    const known = itemInMemory(event, nodeId, this.#recent.get(event.id));
+    if (known !== undefined) return known;
     const messageId = String(event.data["message_id"]);
     if (isBroadcast(event) && !(await this.#store.read(deliveryOf(messageId, nodeId)))) return null;
     const found = await this.#store.read(messageById(messageId));
@@ -279,12 +283,12 @@ export class Feed {
   }
 
   #notify(changes: readonly Notified[], eventIds: readonly number[]): void {
+    if (this.#subscribers.size > 0 || this.#followers.size > 0) this.#recent.add(changes, eventIds);
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
-      if (change.kind === "delivery.queued") {
-        if (!change.broadcast) this.receivers.wakeOne(change.toNode);
-      } else if (change.kind === "delivery.moved" && change.state === "waiting")
+      if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
+      else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId, taskId } = change.event;
@@ -304,6 +308,18 @@ export class Feed {
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
   }
+}
+
+/** What a node's stream shows of an event; undefined when that takes a message or a delivery that is not in memory. */
+function itemInMemory(
+  event: LoggedEvent,
+  nodeId: string,
+  recent: RecentEvent | undefined,
+): StreamItem | null | undefined {
+  if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return recent?.item ?? { kind: "event", event };
+  if (event.kind !== "message.sent") return null;
+  if (!recent?.sent) return undefined;
+  return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
 function passes({ kind, nodeId, taskId }: NewEvent, filter: EventFilter): boolean {

@@ -13,7 +13,7 @@ import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import { fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
+import { fileSizes, fileSizesOf, fileTotals, filesBySeq, filesCountOf } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
@@ -90,10 +90,11 @@ export class FileService {
     return file;
   }
 
-  list(page: PageRequest): Promise<Page<FileRecord>> {
+  /** `taskId`: only the files of this task. */
+  list(page: PageRequest, taskId: string | null): Promise<Page<FileRecord>> {
     return this.#pages.load(page, async (read) => ({
-      total: await read(filesCount()),
-      sizes: fileSizes,
+      total: taskId === null ? (await read(fileTotals())).files : await read(filesCountOf(taskId)),
+      sizes: (slice) => (taskId === null ? fileSizes(slice) : fileSizesOf(taskId, slice)),
       rowsBySeq: filesBySeq,
     }));
   }

@@ -87,7 +87,7 @@ export class MessageService {
     try {
       for (let isAgain = false; !signal.aborted; isAgain = true) {
         const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
-        if (taken && !repeatable) await socketsPolled(); // to notice a caller who hung up during the commit
+        if (taken && !repeatable) await socketsPolled(this.#store); // to notice a caller who hung up during the commit
         if (taken && (repeatable || !signal.aborted)) {
           waiter.markServed(); // each message has a wake-up of its own, so this one is used up
           return taken;
@@ -118,7 +118,7 @@ export class MessageService {
   ): Promise<Taken> {
     const taken = await this.#mail.takeAtOnce(transact, nodeId, count, this.#clock.steady());
     if (repeatable || taken.deliveries.length === 0) return taken;
-    await socketsPolled();
+    await socketsPolled(this.#store);
     if (!signal.aborted) return taken;
     await this.#putBack(nodeId, taken);
     throw new WaitAborted();
@@ -243,9 +243,12 @@ export class MessageService {
 }
 
 /**
- * Resolves after the event loop has polled the sockets once more. Twice, because the first immediate of a commit that was
- * heard of over a socket (PostgreSQL) comes before the next poll.
+ * Resolves after the event loop has polled the sockets once more since a commit. The next immediate comes after a poll on
+ * SQLite, whose commits run in an immediate, and then before the next commit; on PostgreSQL, whose commits are heard of
+ * over a socket, only the one after it.
  */
-export function socketsPolled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+export function socketsPolled({ engine }: Store): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(engine === "sqlite" ? resolve : () => setImmediate(resolve));
+  });
 }

@@ -2,33 +2,21 @@
  * The metrics of this hub and of what it stores (docs/monitoring.md).
  *
  * Events are counted when they are committed. Stored rows are counted for a scrape: in bounded steps, at most once a
- * second, and nodes and files only after an event that may have changed their number. If several hubs share a database,
- * each counts its own events; the counts of stored rows are the same at all of them.
+ * second, and nodes only after an event that may have changed their number. If several hubs share a database, each counts
+ * its own events; the counts of stored rows are the same at all of them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
-import {
-  DIAGNOSIS_MAX_MS,
-  METRICS_KEPT_MS,
-  METRICS_MESSAGES_MAX,
-  METRICS_PART,
-  MICRO_PER_LUX,
-} from "../domain/limits.ts";
+import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
-import {
-  type FileCounts,
-  type NodeCounts,
-  type Part,
-  fileCounts,
-  messagesIn,
-  nodeCounts,
-  oldestReady,
-} from "../store/sql/metrics.ts";
+import { type FileTotals, fileTotals } from "../store/sql/files.ts";
+import { type NodeCounts, messagesIn, oldestReady } from "../store/sql/metrics.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
+import { NODE_KINDS, NodeCensus } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { StoreReport } from "./system.ts";
 
@@ -56,22 +44,12 @@ type Stored = {
   readonly oldestReadyAt: number | null;
   readonly messages: Readonly<Record<(typeof MESSAGE_STATES)[number], number>>;
   readonly nodes: NodeCounts;
-  readonly files: FileCounts;
+  readonly files: FileTotals;
   readonly databaseBytes: number | null;
 };
 
 const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
-/** Events that may change the number of nodes in a state. */
-const NODE_KINDS: ReadonlySet<EventKind> = new Set([
-  "node.registered",
-  "node.online",
-  "node.offline",
-  "node.draining",
-  "node.left",
-  "node.deleted",
-]);
-const FILE_KINDS: ReadonlySet<EventKind> = new Set(["file.uploaded", "file.deleted"]);
 
 const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const COMMIT_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -89,8 +67,7 @@ export class Metrics {
   readonly #groupSizes = new Histogram(GROUP_BOUNDS);
   readonly #commitSeconds = new Histogram(COMMIT_BOUNDS);
   readonly #lagSeconds = new Histogram(LAG_BOUNDS);
-  readonly #nodes: Census<NodeCounts>;
-  readonly #files: Census<FileCounts>;
+  readonly #nodes: NodeCensus;
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
 
@@ -101,16 +78,7 @@ export class Metrics {
     this.#log = log;
     this.#version = version;
     this.#startedSteady = clock.steady();
-    const none = { online: 0, draining: 0, offline: 0 };
-    this.#nodes = new Census(store, nodeCounts, none, (a, b) => ({
-      online: a.online + b.online,
-      draining: a.draining + b.draining,
-      offline: a.offline + b.offline,
-    }));
-    this.#files = new Census(store, fileCounts, { files: 0, bytes: 0 }, (a, b) => ({
-      files: a.files + b.files,
-      bytes: a.bytes + b.bytes,
-    }));
+    this.#nodes = new NodeCensus(store);
     store.onCommit((changes, _, origin) => this.#note(changes, origin));
     store.onGroup((transactions, ms) => {
       this.#groupSizes.observe(transactions);
@@ -140,7 +108,6 @@ export class Metrics {
         const { kind } = change.event;
         if (origin === "own") this.#events.set(kind, (this.#events.get(kind) ?? 0) + 1);
         if (NODE_KINDS.has(kind)) this.#nodes.isStale = true;
-        else if (FILE_KINDS.has(kind)) this.#files.isStale = true;
       } else if (change.kind === "lux.entered") this.#luxMicro += Number(change.entry.amountMicro);
     }
   }
@@ -171,7 +138,7 @@ export class Metrics {
       tasks: await read(taskTotals()),
       oldestReadyAt: await read(oldestReady()),
       nodes: await this.#nodes.count(),
-      files: await this.#files.count(),
+      files: await read(fileTotals()),
       databaseBytes: (await diagnose()).found?.sizeBytes ?? null,
     };
   }
@@ -259,48 +226,6 @@ export class Metrics {
     text.gauge("luxhub_files_size_bytes", "Size of all stored files together.", files.bytes);
     if (databaseBytes !== null)
       text.gauge("luxhub_database_size_bytes", "Size of the database.", databaseBytes);
-  }
-}
-
-/** Counts a table part by part, with other work in between, and keeps the result until it is stale. */
-class Census<Counts extends object> {
-  readonly #store: Store;
-  readonly #part: (after: number, limit: number) => Query<Part<Counts>>;
-  readonly #none: Counts;
-  readonly #add: (a: Counts, b: Counts) => Counts;
-  #counted: Counts | null = null;
-  /** What is counted may have changed. */
-  isStale = true;
-
-  constructor(
-    store: Store,
-    part: (after: number, limit: number) => Query<Part<Counts>>,
-    none: Counts,
-    add: (a: Counts, b: Counts) => Counts,
-  ) {
-    this.#store = store;
-    this.#part = part;
-    this.#none = none;
-    this.#add = add;
-  }
-
-  async count(): Promise<Counts> {
-    if (this.#counted !== null && !this.isStale) return this.#counted;
-    this.isStale = false; // first: what changes meanwhile is counted the next time
-    try {
-      let counted = this.#none;
-      for (let after: number | null = 0; after !== null;) {
-        const part: Part<Counts> = await this.#store.read(this.#part(after, METRICS_PART));
-        counted = this.#add(counted, part);
-        after = part.next;
-        if (after !== null) await new Promise((resolve) => setImmediate(resolve));
-      }
-      this.#counted = counted;
-      return counted;
-    } catch (error) {
-      this.isStale = true;
-      throw error;
-    }
   }
 }
 

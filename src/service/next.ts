@@ -99,7 +99,7 @@ export class NextService {
         isBeaten = true;
         if (found.task !== null) {
           taken = found;
-          if (!repeatable) await socketsPolled(); // to notice a caller who hung up during the commit
+          if (!repeatable) await socketsPolled(this.#store); // to notice a caller who hung up during the commit
           if (repeatable || !signal.aborted) return found;
           await this.#putBack(nodeId, found);
           break;

@@ -34,6 +34,7 @@ import type { Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { knownNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
+import { NodeLists } from "./node-lists.ts";
 import { NODE_DELETED, type TaskService } from "./tasks.ts";
 
 /** The shortest lease of any node. */
@@ -51,6 +52,7 @@ type LeaseOf = (node: Pick<Node, "variant">) => number;
 export type Registration = { readonly node: Node; readonly created: boolean };
 
 export class NodeService {
+  readonly lists: NodeLists;
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
@@ -65,6 +67,7 @@ export class NodeService {
     this.#clock = clock;
     this.#tasks = tasks;
     this.#maxNodes = maxNodes;
+    this.lists = new NodeLists(store);
   }
 
   /** `leaseMs`: how long a node of this variant may be silent. @throws {Rejection} nodes_limit */

@@ -22,6 +22,7 @@ export const TABLES: readonly Table[] = [
   { name: "deliveries", key: ["seq", "to_node"] },
   { name: "broadcasts", key: ["seq"] },
   { name: "files", key: ["seq"] },
+  { name: "file_totals", key: ["one"] },
   { name: "events", key: ["id"] },
   { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
@@ -32,7 +33,7 @@ export const TABLES: readonly Table[] = [
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 
 /** Tables of one row, which every new database has. */
-export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals"]);
+export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals", "file_totals"]);
 
 /** Values as text, by column. */
 export type TextRow = Readonly<Record<string, string | null>>;

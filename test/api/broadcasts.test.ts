@@ -1,10 +1,10 @@
 /** Broadcasts to more nodes than one commit takes, and the bound on nodes (docs/endpoints.md, docs/errors-and-limits.md). */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { BROADCAST_STEP_NODES } from "../../src/domain/limits.ts";
+import { BATCH_REQUESTS_MAX, BROADCAST_STEP_NODES } from "../../src/domain/limits.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { addNode, list, ok, pick, receive, refused, send } from "./scene.ts";
 
-const MANY = 2 * BROADCAST_STEP_NODES + 30;
+const MANY = BROADCAST_STEP_NODES + 30;
 
 const nodeIds = Array.from({ length: MANY }, (_, i) => `n${i}`);
 
@@ -16,8 +16,11 @@ describe("a broadcast to many nodes", () => {
 
   beforeAll(async () => {
     hub = await startHub();
-    for (let i = 0; i < MANY; i += 50)
-      await Promise.all(nodeIds.slice(i, i + 50).map((nodeId) => addNode(hub, nodeId)));
+    for (let i = 0; i < MANY; i += BATCH_REQUESTS_MAX) {
+      const some = nodeIds.slice(i, i + BATCH_REQUESTS_MAX);
+      const requests = some.map((node_id) => ({ path: "node/register", body: { node_id, name: node_id } }));
+      await ok(hub.post("/batch", { requests }));
+    }
   });
   afterAll(() => hub.close());
 

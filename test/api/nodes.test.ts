@@ -2,7 +2,7 @@
  * Nodes: registration, heartbeats, listing. offline.test.ts tests missing heartbeats, variants.test.ts the differences
  * between the variants.
  */
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
@@ -238,6 +238,119 @@ describe("list and get", () => {
     const listed = pick(await ok(hub.get("/node/list")), "nodes", "node_id");
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 300 });
+  });
+});
+
+describe("pages of the list", () => {
+  let hub: TestHub;
+  const page = async (query: string) => ok(hub.get(`/node/list?${query}`));
+  const idsOf = async (query: string): Promise<readonly unknown[]> =>
+    pick(await page(query), "nodes", "node_id");
+
+  /** All that a list shows by cursor, and the sizes of its pages. */
+  async function walk(query: string, perPage: number): Promise<{ ids: unknown[]; sizes: number[] }> {
+    const ids: unknown[] = [];
+    const sizes: number[] = [];
+    for (let cursor: unknown = ""; cursor !== null;) {
+      const body = await page(`${query}&per_page=${perPage}&cursor=${String(cursor)}`);
+      sizes.push(list(body, "nodes").length);
+      ids.push(...pick(body, "nodes", "node_id"));
+      cursor = body["next_cursor"];
+    }
+    return { ids, sizes };
+  }
+
+  beforeAll(async () => {
+    hub = await startHub();
+    await addNodes(hub, ["c", "a", "e", "b", "d", "gone"]);
+    await addNode(hub, "f", { name: "Über Alpha" });
+    await ok(hub.admin("/node/delete", { node_id: "gone" }));
+    for (const [nodeId, tasks] of [
+      ["b", 2],
+      ["d", 3],
+      ["e", 2],
+    ] as const)
+      for (let i = 0; i < tasks; i++) await addTaskOf(hub, nodeId);
+    for (const nodeId of ["c", "e"]) await ok(hub.post("/signin", { node_id: nodeId }));
+    await ok(hub.post("/node/leave", { node_id: "c" }));
+    await ok(hub.post("/node/drain", { node_id: "d", drain: true }));
+  });
+  afterAll(() => hub.close());
+
+  test("are in the order of ids, of load or of LUX", async () => {
+    const body = await page("per_page=4");
+    expect(body).toMatchObject({ page: 1, per_page: 4, total: 6, pages: 2 });
+    expect(pick(body, "nodes", "node_id")).toEqual(["a", "b", "c", "d"]);
+    expect(list(body, "nodes")[1]).toEqual(await nodeOf(hub, "b"));
+    expect(await page("per_page=4&page=2")).toMatchObject({ page: 2, next_cursor: null });
+    expect(await idsOf("per_page=4&page=2")).toEqual(["e", "f"]);
+    expect(await idsOf("page=3")).toEqual([]);
+    const orders = {
+      id: ["a", "b", "c", "d", "e", "f"],
+      busy: ["d", "b", "e", "a", "f", "c"], // c is offline
+      lux: ["c", "e", "a", "b", "d", "f"],
+    };
+    for (const [order, ids] of Object.entries(orders)) {
+      expect(await idsOf(`order=${order}`)).toEqual(ids);
+      expect(await idsOf(`order=${order}&per_page=2&page=2`)).toEqual(ids.slice(2, 4));
+      for (const perPage of [1, 2, 4, 6])
+        expect(await walk(`order=${order}`, perPage)).toEqual({
+          ids,
+          sizes: Array.from({ length: Math.ceil(6 / perPage) }, (_, i) => Math.min(perPage, 6 - i * perPage)),
+        });
+    }
+  });
+
+  test("are selected by state, and by the beginning of the node_id or the name", async () => {
+    for (const [query, ids, order = "id"] of [
+      ["status=online", ["a", "b", "d", "e", "f"]],
+      ["status=offline", ["c"]],
+      ["status=draining", ["d"]],
+      ["status=Online", ["d", "b", "e", "a", "f"], "busy"],
+      ["q=%C3%BCBER", ["f"]],
+      ["q=A", ["a"]],
+      ["q=alpha", []],
+      ["q=b&status=offline", []],
+      ["q=b&status=online", ["b"], "lux"],
+    ] as const) {
+      const body = await page(`${query}&order=${order}`);
+      expect([query, pick(body, "nodes", "node_id")]).toEqual([query, [...ids]]);
+      expect([query, body["total"], body["next_cursor"]]).toEqual([query, ids.length, null]);
+      expect((await walk(`${query}&order=${order}`, 1)).ids).toEqual([...ids]);
+    }
+  });
+
+  test("are counted by stats/nodes", async () => {
+    const counts = { total: 6, by_status: { online: 5, offline: 1 }, draining: 1, lux_balance: 20 };
+    expect(await ok(hub.get("/stats/nodes"))).toEqual({ success: true, ...counts });
+    await using other = await startHub();
+    const none = { total: 0, by_status: { online: 0, offline: 0 }, draining: 0, lux_balance: 0 };
+    expect(await ok(other.get("/stats/nodes"))).toEqual({ success: true, ...none });
+    await addNode(other, "n1");
+    expect(await ok(other.get("/stats/nodes"))).toMatchObject({ total: 1, by_status: { online: 1 } });
+    await ok(complete(other, await addTaskOf(other, "n1", { lux_reward: 0.5 }), "n1"));
+    await ok(other.post("/node/leave", { node_id: "n1" }));
+    const after = { total: 1, by_status: { online: 0, offline: 1 }, lux_balance: 0.5 };
+    expect(await ok(other.get("/stats/nodes"))).toMatchObject(after);
+  });
+
+  test("bad fields are named", async () => {
+    const { next_cursor } = await page("per_page=1&order=busy");
+    for (const [query, field] of [
+      ["status=busy", "status"],
+      ["order=name", "order"],
+      [`q=${"x".repeat(201)}`, "q"],
+      ["page=0", "page"],
+      ["per_page=0", "per_page"],
+      ["per_page=50&page=201", "page"],
+      ["cursor=x", "cursor"],
+      [`cursor=${Buffer.from("busy 9223372036854775808 a").toString("base64url")}`, "cursor"],
+      [`cursor=${String(next_cursor)}`, "cursor"], // of another order
+      [`order=busy&page=1&cursor=${String(next_cursor)}`, "page"],
+    ] as const)
+      await badFields(hub.get(`/node/list?${query}`), [field]);
+    expect(await page("per_page=50&page=200")).toMatchObject({ nodes: [] });
+    expect(Object.keys(await page("per_page=&q="))).toEqual(["success", "nodes"]);
   });
 });
 

@@ -124,6 +124,7 @@ describe("every endpoint on both variants", () => {
 
     seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
     await get("/node/list");
+    await get("/stats/nodes");
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(

@@ -9,7 +9,7 @@ import { type Job, Measurement } from "./job.ts";
 import { startLoadClient } from "./load-client.ts";
 import { describeMachine } from "./machine.ts";
 import { measureIdleMemory } from "./memory.ts";
-import { MEMORY, type Options, START, parseOptions } from "./options.ts";
+import { MEMORY, type Options, START, STREAMS, parseOptions } from "./options.ts";
 import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
 import { renderPeers } from "./peers/report.ts";
 import { POSTGRES_LIMIT_MS, measurePostgres } from "./postgres/postgres.ts";
@@ -18,11 +18,13 @@ import { type Report, renderMarkdown } from "./report.ts";
 import { type Row, measureRow } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { measureStarts } from "./start.ts";
+import { measureStreams } from "./streams/streams.ts";
 
 /** Seconds that starting, warming up and stopping may add to a row. */
 const ROW_OVERHEAD = 30;
 const MEMORY_LIMIT = 120;
 const START_LIMIT = 120;
+const STREAMS_LIMIT = 180;
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
@@ -36,12 +38,14 @@ async function benchEcho(options: Options): Promise<void> {
   const scenarios = SCENARIOS.filter(({ name }) => options.only.includes(name));
   const rowCount = scenarios.length * options.connections.length;
   const rowSeconds = 2 * options.rounds * options.seconds + ROW_OVERHEAD;
-  clearUpAtExit((rowCount * rowSeconds + MEMORY_LIMIT + START_LIMIT) * 1_000);
+  clearUpAtExit((rowCount * rowSeconds + MEMORY_LIMIT + START_LIMIT + STREAMS_LIMIT) * 1_000);
 
   const machine = describeMachine(options.dataRoot);
   const memory = options.only.includes(MEMORY) ? await measureMemory(options) : [];
   if (options.only.includes(START)) console.error("starts ...");
   const starts = options.only.includes(START) ? await measureStarts(options.dataRoot) : [];
+  if (options.only.includes(STREAMS)) console.error("streams ...");
+  const streams = options.only.includes(STREAMS) ? await measureStreams(options) : null;
   const rows: Row[] = [];
   const command = [process.execPath, join(import.meta.dir, "load.ts")];
   const client = startLoadClient<Job, Measurement>(command, Measurement);
@@ -55,7 +59,15 @@ async function benchEcho(options: Options): Promise<void> {
     }
   }
   await client.stop();
-  const report: Report = { machine, seconds: options.seconds, rounds: options.rounds, rows, memory, starts };
+  const report: Report = {
+    machine,
+    seconds: options.seconds,
+    rounds: options.rounds,
+    rows,
+    memory,
+    starts,
+    streams,
+  };
   print(options, report, renderMarkdown(report));
   process.exit(rows.some((row) => row.failures > 0) ? 1 : 0);
 }

@@ -10,6 +10,9 @@ export const MEMORY = "memory";
 /** The name under which `--only` knows the table of starts. */
 export const START = "start";
 
+/** The name under which `--only` knows the table of streams. */
+export const STREAMS = "streams";
+
 /** Beside a bare server, beside itself with a full store, beside other queues, or beside others on PostgreSQL. */
 export type Mode = "echo" | "growth" | "peers" | "postgres";
 
@@ -19,7 +22,7 @@ export type Options = {
   seconds: number;
   rounds: number;
   connections: number[];
-  /** Scenario names, `memory` or `start`. */
+  /** Scenario names, `memory`, `start` or `streams`. */
   only: string[];
   /** How the hub is run, without `serve`. */
   hub: string[];
@@ -27,7 +30,7 @@ export type Options = {
   json: boolean;
 };
 
-const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START];
+const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS];
 
 /** How many at once, if not said otherwise. */
 const CONNECTIONS: Readonly<Record<Mode, string>> = {

@@ -4,6 +4,7 @@ import { renderMachine, renderTable, whole } from "./markdown.ts";
 import type { IdleMemory } from "./memory.ts";
 import type { Row, Side } from "./rounds.ts";
 import type { Start } from "./start.ts";
+import type { StreamRow, StreamSide } from "./streams/streams.ts";
 
 /** All results of one run. */
 export type Report = {
@@ -13,6 +14,7 @@ export type Report = {
   rows: Row[];
   memory: IdleMemory[];
   starts: Start[];
+  streams: StreamRow | null;
 };
 
 /** Renders the report. */
@@ -21,6 +23,7 @@ export function renderMarkdown(report: Report): string {
   if (report.rows.length > 0) parts.push(renderRows(report.rows), renderNotes(report));
   if (report.memory.length > 0) parts.push(renderMemory(report.memory));
   if (report.starts.length > 0) parts.push(renderStarts(report.starts));
+  if (report.streams !== null) parts.push(renderStreams(report.streams));
   const failed = report.rows.filter((row) => row.failures > 0);
   for (const row of failed) {
     parts.push(`**${row.failures} failures** in ${row.scenario} at ${row.connections}: ${row.failure}`);
@@ -80,6 +83,19 @@ function renderStarts(rows: readonly Start[]): string {
     ["First start to the printed address, median of 9 in turns", "Hub ms", "Bare ms", "Hub : bare"],
     rows.map(({ form, hubMs, bareMs, ratio }) => [form, whole(hubMs), whole(bareMs), ratio.toFixed(1)]),
   );
+}
+
+function renderStreams({ streams, hub, bare, ratio }: StreamRow): string {
+  const cells = (name: string, side: StreamSide): string[] => [
+    name,
+    whole(side.p50Ms),
+    whole(side.p99Ms),
+    whole(side.lastMs),
+    side.cpuMs === null ? "" : whole(side.cpuMs),
+  ];
+  const header = [`A broadcast to ${whole(streams)} streams`, "p50 ms", "p99 ms", "Last ms", "CPU ms"];
+  const rows = [cells("luxhub", hub), cells("bare `Bun.serve`", bare)];
+  return `${renderTable(header, rows)}\n\nThe ratio of the p50 is ${ratio.toFixed(1)}.`;
 }
 
 function latency({ p50Ms, p99Ms }: Side): string {

@@ -13,6 +13,7 @@ import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
+import { fileTotals } from "../../src/store/sql/files.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { taskById } from "../../src/store/sql/tasks.ts";
@@ -44,6 +45,11 @@ function rowsBefore(): readonly string[] {
     ...[1, 2].map((n) => task(DONE + n, "assigned", "b")),
     ...Array.from({ length: DONE }, (_, i) => entry(i + 1)),
     `UPDATE task_totals SET assigned = 2, completed = ${DONE}`,
+    ...[1, 2, 3].map(
+      (n) => `
+        INSERT INTO files (file_id, name, size_bytes, sha256, content_type, metadata, uploaded_at)
+        VALUES ('f${n}', 'f', ${n * 1_000}, '', 'text/plain', '{}', 1)`,
+    ),
     `INSERT INTO events (id, at, kind, node_id, task_id, data) VALUES (1, 1, 'task.completed', 'a', 't1', '{}')`,
     `INSERT INTO messages (message_id, from_node, to_node, type, content, require_ack, sent_at)
       VALUES ('m1', 'a', 'b', 'text', 'hi', 0, 1)`,
@@ -64,6 +70,7 @@ async function check(store: Store): Promise<void> {
     lastHeartbeatAt: 7,
     leaseUntil: 9,
   });
+  expect(await store.read(fileTotals())).toEqual({ files: 3, bytes: 6_000 });
   const numbers = async (): Promise<readonly number[]> =>
     (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));

@@ -146,7 +146,7 @@ for (const [fault, error] of FAULTS) {
       await store.read(lastEventId()); // the poll has looked and waits
       const changes = (name: string): readonly Change[] => [
         { kind: "message.stored", message: message(name, { toNode: "n1" }) },
-        { kind: "delivery.queued", messageId: name, toNode: "n1", broadcast: false },
+        { kind: "delivery.queued", messageId: name, toNode: "n1" },
         event(name, { nodeId: "n1", taskId: "t" }),
       ];
       heard.length = 0;
@@ -174,6 +174,36 @@ for (const [fault, error] of FAULTS) {
     });
   });
 }
+
+test("a gathered change that is refused rejects only its transaction, and the event ids have no gap", async () => {
+  const { store, names } = await openScene();
+  const heard: (readonly number[])[] = [];
+  store.onCommit((_, eventIds) => heard.push(eventIds));
+  const entry = {
+    nodeId: "n1",
+    n: 1,
+    amountMicro: 1,
+    balanceMicro: 1n,
+    kind: "reward",
+    taskId: null,
+    at: 1,
+  } as const;
+  const pay = (id: string) =>
+    store.transact({}, () => accept(id, [event(id), { kind: "lux.entered", entry: { ...entry, id } }]));
+  const beat = store.transact({}, () =>
+    accept("beat", [
+      event("never"),
+      { kind: "node.beaten", nodeId: "gone", lastHeartbeatAt: 1, leaseUntil: 2 },
+    ]),
+  );
+  const group = [log(store, "a"), pay("paid"), log(store, "b"), pay("twice"), beat, log(store, "c")];
+  const error = expect.any(Error);
+  expect(await outcomes(group)).toEqual(["a", "paid", "b", error, error, "c"]);
+  expect(names()).toEqual(["a", "paid", "b", "c"]);
+  expect(heard).toEqual([[1], [2], [3], [4]]);
+  expect(await store.read(lastEventId())).toBe(4);
+  expect(store.writable).toBe(true);
+});
 
 test("the fault of one transaction does not affect writable", async () => {
   const { store } = await openScene();

@@ -26,6 +26,7 @@ describe("files", () => {
     expect(sketch(upload(FILE, null, null), words)).toEqual([
       "answers f",
       "file.saved",
+      "files +1 +3",
       `file.uploaded null null ${data}`,
     ]);
   });
@@ -63,6 +64,7 @@ describe("files", () => {
     expect(sketch(remove(FILE, "f", NOW), words)).toEqual([
       "answers f",
       "file.deleted",
+      "files -1 -3",
       `file.deleted null null ${data}`,
     ]);
     expect(sketch(remove(null, "f", NOW), words)).toBe("file_not_found");

@@ -228,9 +228,13 @@ export function sketchChange(change: Change): string {
     case "message.stored":
       return `${change.kind} ${change.message.messageId}`;
     case "delivery.queued":
-      return `${change.kind} ${change.messageId} ${change.toNode}${change.broadcast ? " of a broadcast" : ""}`;
+      return `${change.kind} ${change.messageId} ${change.toNode}`;
+    case "deliveries.queued":
+      return `${change.kind} ${change.messageId} ${change.toNodes.join()}`;
     case "delivery.moved":
       return `${change.toNode} #${change.seq} ${change.state} ${change.deliveries} ${change.leaseUntil}`;
+    case "files.tallied":
+      return `files ${signed(change.files, change.bytes)}`;
     case "broadcast.saved":
       return `broadcast ${change.messageId} ${change.writeUntil} ${change.waiting}`;
     case "broadcast.tallied":

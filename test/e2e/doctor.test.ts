@@ -20,6 +20,7 @@ const LINES = [
     "nodes",
     "tasks",
     "messages",
+    "totals",
     "events",
   ],
   ...["clock", "files", "orphans", "space"],
@@ -103,6 +104,11 @@ const ROWS: readonly Harm[] = [
     name: "wrong totals of tasks",
     harm: "UPDATE task_totals SET open = 5",
     says: /BAD +tasks +the total of open tasks is 5, but there are 1/,
+  },
+  {
+    name: "wrong totals of files",
+    harm: "UPDATE file_totals SET bytes = 9",
+    says: /BAD +totals +the totals are 1 files of 9 bytes, but there are 1 of \d+/,
   },
   {
     name: "a task without its node",

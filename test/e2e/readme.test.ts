@@ -503,7 +503,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|MCP_(?:NODES|TASKS)_REMEMBERED|TOP_NODES_STEPS|BACKLOG_|READS_GIVEN_UP)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|MCP_(?:NODES|TASKS)_REMEMBERED|TOP_NODES_STEPS|RECENT_EVENTS|BACKLOG_|READS_GIVEN_UP|NODE_CURSOR)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

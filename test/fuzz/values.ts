@@ -9,7 +9,8 @@
 import fc from "fast-check";
 import type * as z from "zod/mini";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
-import { encodeCursor } from "../../src/api/request-fields.ts";
+import { encodeCursor, encodeNodeCursor } from "../../src/api/request-fields.ts";
+import { NODE_ORDERS } from "../../src/service/node-lists.ts";
 import { type IdKind, placeholder } from "./id-pool.ts";
 
 type Schema = z.core.$ZodType;
@@ -115,14 +116,20 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
       },
       hostile,
     );
-  if (name === "cursor")
-    return fc.oneof(
-      {
-        weight: 9,
-        arbitrary: fc.nat({ max: 60 }).map((before) => json(encodeCursor({ before, titles: 0 }))),
-      },
-      hostile,
-    );
+  if (name === "cursor") {
+    const ofTasks = fc.nat({ max: 60 }).map((before) => json(encodeCursor({ before, titles: 0 })));
+    const ofNodes = fc
+      .tuple(
+        fc.constantFrom(...NODE_ORDERS),
+        fc.bigInt({ min: -1n, max: 9n }),
+        fc.constantFrom("", "n1", "z"),
+      )
+      .map(([order, rank, nodeId]) => json(encodeNodeCursor(order, { rank, nodeId })));
+    const arbitrary = takes(schema, json(encodeNodeCursor("id", { rank: 0n, nodeId: "" })))
+      ? ofNodes
+      : ofTasks;
+    return fc.oneof({ weight: 9, arbitrary }, hostile);
+  }
   // Of keys, which are named by their maker: a few names, so that one is met again. The field of a node takes a space too.
   if (name === "name" && def.type === "string" && !takes(schema, '"a b"'))
     return fc.oneof(

@@ -201,7 +201,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     const to = ["n1", "n2", "n3"];
     const all = to.map((toNode, i): readonly Change[] => [
       { kind: "message.stored", message: message(`m${i}`, { toNode }) },
-      { kind: "delivery.queued", messageId: `m${i}`, toNode, broadcast: false },
+      { kind: "delivery.queued", messageId: `m${i}`, toNode },
       ...saved(node(toNode)),
       tally({ nodeId: toNode, assigned: 1 }),
     ]);
@@ -223,7 +223,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       store,
       ids.flatMap((messageId, i): readonly Change[] => [
         { kind: "message.stored", message: message(messageId, { toNode: toOf(i) }) },
-        { kind: "delivery.queued", messageId, toNode: toOf(i), broadcast: false },
+        { kind: "delivery.queued", messageId, toNode: toOf(i) },
       ]),
     );
     const received = await Promise.all(

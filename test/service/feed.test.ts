@@ -12,9 +12,11 @@ import {
   type NewEvent,
   isTaskEvent,
 } from "../../src/domain/event.ts";
-import { EVENTS_MAX } from "../../src/domain/limits.ts";
+import { EVENTS_MAX, RECENT_EVENTS_MAX, RECENT_EVENTS_MAX_WEIGHT } from "../../src/domain/limits.ts";
+import { verifiedBy } from "../../src/domain/key.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { Feed, type StreamItem } from "../../src/service/feed.ts";
+import { Feed } from "../../src/service/feed.ts";
+import type { StreamItem } from "../../src/service/recent-events.ts";
 import { WaitAborted } from "../../src/service/wait-queue.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -52,7 +54,7 @@ function logged(
 function sent(messageId: string, toNode: string): readonly Change[] {
   return [
     { kind: "message.stored", message: message(messageId, { toNode }) },
-    { kind: "delivery.queued", messageId, toNode, broadcast: false },
+    { kind: "delivery.queued", messageId, toNode },
     logged(toNode, "message.sent", { message_id: messageId }),
   ];
 }
@@ -280,6 +282,83 @@ describe("subscribing", () => {
     feed.subscribe("n1", (id) => told.push(`b${id}`));
     await commit(logged("n1"), logged("n1"));
     expect({ told, faults }).toEqual({ told: ["a1", "b1", "b2"], faults: [] });
+  });
+});
+
+describe("what was committed just now", () => {
+  /** A feed with a stream, which remembers, and one that asks the store for everything. */
+  async function openPair() {
+    const scene = await openScene();
+    return { ...scene, remembering: scene.feed, forgetful: new Feed(scene.store, systemClock()) };
+  }
+
+  /** What the streams of some nodes show of the whole log: from memory as far as that goes, else from the store. */
+  async function shownTo(feed: Feed, nodeIds: readonly string[]): Promise<readonly (StreamItem | null)[]> {
+    const events = await feed.eventsById(many(await feed.lastId(), () => logged(null)).map((_, i) => i + 1));
+    const items: (StreamItem | null)[] = [];
+    for (const nodeId of nodeIds) {
+      const { itemOf, recentItem } = feed.ofNode(nodeId);
+      for (const event of events) {
+        if (event.kind === "message.sent" && ![nodeId, null].includes(event.nodeId)) continue; // no stream of it is notified
+        const item = await itemOf(event);
+        const recent = recentItem(event.id);
+        if (recent !== undefined) expect(recent).toEqual(item);
+        items.push(item);
+      }
+    }
+    return items;
+  }
+
+  const toAll = (messageId: string, content = ""): Change => ({
+    kind: "message.stored",
+    message: message(messageId, { toNode: null, content }),
+  });
+  const queued = (messageId: string, ...toNodes: readonly string[]): Change => ({
+    kind: "deliveries.queued",
+    messageId,
+    toNodes,
+  });
+  const published = (messageId: string, receivers: number): readonly Change[] => [
+    { kind: "broadcast.saved", messageId, writeUntil: null, waiting: receivers },
+    logged(null, "message.sent", { message_id: messageId, receivers }),
+  ];
+
+  test("is shown as the store has it, without a query", async () => {
+    const { store, commit, remembering, forgetful } = await openPair();
+    remembering.subscribe("n1", () => {});
+    await commit(...EVENT_KINDS.filter((kind) => kind !== "message.sent").map((kind) => logged("n1", kind)));
+    await commit(logged("n2", "message.acked", { message_id: "m0", from_node: "n1", more: 1, not: null }));
+    await commit(...verifiedBy("n1", [logged("n1"), ...sent("m1", "n1")]), ...sent("m2", "n2"));
+    await commit(toAll("m3"), queued("m3", "n1", "n2"), ...published("m3", 2));
+    await commit(toAll("m4"), queued("m4", "n2"));
+    await commit(...sent("m5", "n1"));
+    await commit(queued("m4", "n3"));
+    await commit(...published("m4", 2));
+    await commit(toAll("m6"), ...published("m6", 0));
+    const nodeIds = ["n1", "n2", "n3"];
+    const fromStore = await shownTo(forgetful, nodeIds);
+    const reads = spyOn(store, "read");
+    expect(await shownTo(remembering, nodeIds)).toEqual([...fromStore]);
+    expect(reads).toHaveBeenCalledTimes(1); // the id of the last event
+  });
+
+  test("is read from the store when it is not all known, or no longer", async () => {
+    const { commit, remembering, forgetful } = await openPair();
+    await commit(toAll("m1"), queued("m1", "n2"));
+    remembering.subscribe("n1", () => {}); // in the middle of a broadcast
+    await commit(queued("m1", "n1"));
+    await commit(...published("m1", 2));
+    await commit(toAll("m2"), queued("m2", "n1"));
+    for (const id of ["m3", "m4", "m5"]) await commit(toAll(id)); // more than are ever being written
+    await commit(...published("m2", 1));
+    const large = "x".repeat(RECENT_EVENTS_MAX_WEIGHT);
+    await commit(toAll("m6", large), queued("m6", "n1"), ...published("m6", 1));
+    expect(await shownTo(remembering, ["n1", "n2"])).toEqual([...(await shownTo(forgetful, ["n1", "n2"]))]);
+    expect(remembering.ofNode("n1").recentItem(1)).toBeUndefined();
+    expect(remembering.ofNode("n1").recentItem(3)).toMatchObject({ message: { messageId: "m6" } });
+    await commit(...many(RECENT_EVENTS_MAX, () => logged("n1")));
+    expect(remembering.ofNode("n1").recentItem(3)).toBeUndefined();
+    expect(remembering.ofNode("n1").recentItem(4)).toMatchObject({ kind: "event" });
   });
 });
 

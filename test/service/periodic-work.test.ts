@@ -230,12 +230,9 @@ describe("prune", () => {
     const { store, clock, write, run } = await openScene();
     const stored = (id: string, toNode: string | null, sentAt: number): readonly Change[] => [
       { kind: "message.stored", message: message(id, { toNode, sentAt }) },
-      ...(toNode === null ? ["a", "b", "c"] : [toNode]).map((receiver): Change => ({
-        kind: "delivery.queued",
-        messageId: id,
-        toNode: receiver,
-        broadcast: toNode === null,
-      })),
+      toNode === null
+        ? { kind: "deliveries.queued", messageId: id, toNodes: ["a", "b", "c"] }
+        : { kind: "delivery.queued", messageId: id, toNode },
     ];
     const old = clock.now() - DAY_MS - 60_000;
     const young = clock.now() - DAY_MS + 60_000;

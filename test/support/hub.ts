@@ -16,6 +16,7 @@ import type { LoadServer } from "../../src/mcp/endpoint.ts";
 import { answerFault } from "./answers.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
 import { provideDatabase } from "./new-database.ts";
+import "./row-cache-check.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";

@@ -27,6 +27,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     drain: "node/drain",
     delete: "node/delete",
     list: "node/list",
+    stats: "stats/nodes",
     get: "node/{node_id}",
   },
   Tasks: {

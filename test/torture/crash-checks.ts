@@ -173,6 +173,11 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   ],
   [
     "unequal",
+    `SELECT * FROM file_totals, (SELECT count(*) AS n, coalesce(sum(size_bytes), 0) AS sum FROM files) AS counted
+     WHERE files <> n OR bytes <> sum`,
+  ],
+  [
+    "unequal",
     `SELECT n.node_id FROM nodes n LEFT JOIN (
          SELECT assigned_node, count(*) FILTER (WHERE status = 'assigned') AS held,
            count(*) FILTER (WHERE status = 'completed') AS done

@@ -2,6 +2,7 @@
 import { backupSection } from "./backup.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
+import { dashboardSection } from "./dashboard.ts";
 import { diskSection } from "./disk.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
@@ -28,4 +29,5 @@ export const SECTIONS: readonly Section[] = [
   TIME,
   LOG_FLOOD,
   mcpSection,
+  dashboardSection,
 ];

@@ -12,6 +12,8 @@ export const CHROMIUM_MISSING: string | null =
 export type Size = { readonly width: number; readonly height: number };
 export const WIDE: Size = { width: 1_440, height: 900 };
 export const NARROW: Size = { width: 390, height: 844 };
+export const WIDEST: Size = { width: 2_560, height: 1_440 };
+export const NARROWEST: Size = { width: 360, height: 780 };
 
 /** A window of the browser. One after the other, pages share it: to open one takes longer than most tests of a page. */
 class Window {
@@ -134,6 +136,27 @@ export class Page {
 
   async go(address: string): Promise<void> {
     await this.eval(`void (location.hash = ${JSON.stringify(`#/${address}`)})`);
+  }
+
+  /** Counts the requests of the page that are under way, without its event stream. */
+  async watch(): Promise<void> {
+    await this.eval(`void (() => {
+      const asked = fetch;
+      window.underWay = 0;
+      window.fetch = async (url, init) => {
+        if (String(url).includes("events/stream")) return asked(url, init);
+        window.underWay++;
+        try { return await asked(url, init); } finally { setTimeout(() => window.underWay--); }
+      };
+    })()`);
+  }
+
+  /** Waits until a watched page has loaded what it shows, and has drawn it. */
+  async settled(): Promise<void> {
+    for (let quiet = 0; quiet < 3; quiet++) {
+      await this.eval("new Promise((resolve) => requestAnimationFrame(() => resolve(0)))");
+      if ((await this.eval("window.underWay")) !== 0) quiet = -1;
+    }
   }
 
   async resize({ width, height }: Size): Promise<void> {

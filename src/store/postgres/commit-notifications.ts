@@ -276,5 +276,5 @@ function changesOf(event: LogEvent): readonly Change[] {
 
 /** The mailbox of this node may hold something new. */
 function filled(nodeId: string): Change {
-  return { kind: "delivery.queued", messageId: "", toNode: nodeId, broadcast: false };
+  return { kind: "delivery.queued", messageId: "", toNode: nodeId };
 }

@@ -352,6 +352,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  CREATE TABLE file_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    files BIGINT NOT NULL,
+    bytes BIGINT NOT NULL
+  );
+  INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

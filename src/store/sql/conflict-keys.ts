@@ -12,6 +12,7 @@ export type Table =
   | "deliveries"
   | "dependencies"
   | "events"
+  | "file_totals"
   | "files"
   | "hubs"
   | "identity"

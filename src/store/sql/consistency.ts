@@ -149,6 +149,15 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
+    name: "totals",
+    holds: "the totals of the files are their number and their bytes",
+    sql: `
+      SELECT 'the totals are ' || said.files || ' files of ' || said.bytes || ' bytes, but there are '
+        || counted.files || ' of ' || counted.bytes
+      FROM file_totals said, (SELECT count(*) AS files, coalesce(sum(size_bytes), 0) AS bytes FROM files) counted
+      WHERE said.files <> counted.files OR said.bytes <> counted.bytes LIMIT ${SHOWN}`,
+  },
+  {
     name: "events",
     holds: "the event log has no gap",
     sql: `

@@ -10,6 +10,7 @@ import {
   one,
   pageRows,
   places,
+  query,
   rowsBySeq,
   sizes,
 } from "./query.ts";
@@ -26,10 +27,17 @@ export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[
   return many(sql, ids, (row) => String(row["file_id"]), ["files"]);
 }
 
+const SIZES = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files`;
+
 /** The sizes of files, newest first. */
 export function fileSizes(slice: Slice): Query<readonly Sized[]> {
-  const sql = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files ${pageRows("files", slice)}`;
-  return sizes(sql, [slice.limit, slice.offset], ["files"]);
+  return sizes(`${SIZES} ${pageRows("files", slice)}`, [slice.limit, slice.offset], ["files"]);
+}
+
+/** The sizes of a task's files, newest first. */
+export function fileSizesOf(taskId: string, slice: Slice): Query<readonly Sized[]> {
+  const sql = `${SIZES} ${pageRows("files WHERE task_id = $3", slice)}`;
+  return sizes(sql, [slice.limit, slice.offset, taskId], ["files"]);
 }
 
 /** Newest first. */
@@ -37,6 +45,17 @@ export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]
   return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);
 }
 
-export function filesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM files`, [], ["files"]);
+/** How many files there are, and their bytes together. */
+export type FileTotals = { readonly files: number; readonly bytes: number };
+
+export function fileTotals(): Query<FileTotals> {
+  const shape: Query<FileTotals>["shape"] = ([row]) => ({
+    files: Number(row?.["files"]),
+    bytes: Number(row?.["bytes"]),
+  });
+  return query(`SELECT files, bytes FROM file_totals`, [], shape, ["file_totals"]);
+}
+
+export function filesCountOf(taskId: string): Query<number> {
+  return count(`SELECT count(*) AS n FROM files WHERE task_id = $1`, [taskId], ["files"]);
 }

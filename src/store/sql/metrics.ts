@@ -1,47 +1,39 @@
 /**
  * The reads of the metrics. Each is bounded: by one row, by a few index lookups, by a limit, or by a part of a table.
  */
+import { MICRO_PER_LUX } from "../../domain/limits.ts";
 import type { Query, Row } from "../store.ts";
 import { count, one, query, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
-/** The counts of a part of a table, in order of arrival, and where the next part begins; null: this was the last. */
-export type Part<Counts> = Counts & { readonly next: number | null };
+/** `online`: without those that drain; `luxMicro`: the sum of the balances. */
+export type NodeCounts = {
+  readonly online: number;
+  readonly draining: number;
+  readonly offline: number;
+  readonly luxMicro: bigint;
+};
 
-export type NodeCounts = { readonly online: number; readonly draining: number; readonly offline: number };
+/** The counts of a part of the nodes, and where the next part begins; null: this was the last. */
+export type NodeCountsPart = NodeCounts & { readonly next: number | null };
 
 /** Counts `limit` nodes after a place in the order (0: from its beginning), without those that were deleted. */
-export function nodeCounts(after: number, limit: number): Query<Part<NodeCounts>> {
+export function nodeCounts(after: number, limit: number): Query<NodeCountsPart> {
   const sql = `
     SELECT count(*) AS n, max(seq) AS last, sum((1 - deleted) * online * (1 - draining)) AS online,
-      sum((1 - deleted) * online * draining) AS draining, sum((1 - deleted) * (1 - online)) AS offline
-    FROM (SELECT seq, online, draining, deleted FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
-  const shape = ([row]: readonly Row[]): Part<NodeCounts> => ({
+      sum((1 - deleted) * online * draining) AS draining, sum((1 - deleted) * (1 - online)) AS offline,
+      CAST(sum((1 - deleted) * (balance_micro / ${MICRO_PER_LUX})) AS TEXT) AS lux,
+      CAST(sum((1 - deleted) * (balance_micro % ${MICRO_PER_LUX})) AS TEXT) AS micro
+    FROM (SELECT seq, online, draining, deleted, balance_micro FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
+  const shape = ([row]: readonly Row[]): NodeCountsPart => ({
     online: Number(row?.["online"]),
     draining: Number(row?.["draining"]),
     offline: Number(row?.["offline"]),
-    next: nextOf(row, limit),
+    // In two sums, because one of all balances may exceed 64 bits.
+    luxMicro: BigInt(row?.["lux"] ?? 0) * BigInt(MICRO_PER_LUX) + BigInt(row?.["micro"] ?? 0),
+    next: Number(row?.["n"]) < limit ? null : Number(row?.["last"]),
   });
   return query(sql, [after, limit], shape, ["nodes"]);
-}
-
-export type FileCounts = { readonly files: number; readonly bytes: number };
-
-/** Counts `limit` files after a place in the order (0: from its beginning). */
-export function fileCounts(after: number, limit: number): Query<Part<FileCounts>> {
-  const sql = `
-    SELECT count(*) AS n, max(seq) AS last, sum(size_bytes) AS bytes
-    FROM (SELECT seq, size_bytes FROM files WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
-  const shape = ([row]: readonly Row[]): Part<FileCounts> => ({
-    files: Number(row?.["n"]),
-    bytes: Number(row?.["bytes"]),
-    next: nextOf(row, limit),
-  });
-  return query(sql, [after, limit], shape, ["files"]);
-}
-
-function nextOf(row: Row | undefined, limit: number): number | null {
-  return Number(row?.["n"]) < limit ? null : Number(row?.["last"]);
 }
 
 /** Messages in one state, counted up to `limit`. The states are those of the partial indexes. */

@@ -22,11 +22,12 @@ const DELETED_NODE = byKey(
 );
 
 export function nodeById(nodeId: string): Query<Node | null> {
-  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
+  const cached = { as: "node", id: nodeId } as const;
+  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
 /** A node after the changes that many requests of one node make. */
-function patchNode(node: Node | null, change: Change): Node | undefined {
+export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;
   if (change.kind === "node.beaten") {
     const { lastHeartbeatAt, leaseUntil } = change;
@@ -86,6 +87,90 @@ export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   return many(sql, ids, toNode, NODES_READ);
 }
 
+/** A node among others: its place in the order, and what a filter looks at. Of two the one with the higher rank comes first. */
+export type RankedNode = {
+  readonly seq: number;
+  readonly nodeId: string;
+  readonly name: string;
+  readonly online: boolean;
+  readonly draining: boolean;
+  readonly deleted: boolean;
+  readonly rank: bigint;
+};
+
+/** `online`: those that drain too; `draining`: only these. */
+export type NodeState = "online" | "draining" | "offline";
+
+const NODE_STATES: Readonly<Record<NodeState, string>> = {
+  online: "online = 1",
+  draining: "online = 1 AND draining = 1",
+  offline: "online = 0",
+};
+
+/** `busy`: by unfinished tasks, and what is offline last; `lux`: by balance. Of equals the lower node_id comes first. */
+const RANKS = {
+  busy: "CASE WHEN online = 1 THEN tasks_assigned ELSE -1 END",
+  lux: "balance_micro",
+} as const;
+
+export type NodeRank = keyof typeof RANKS;
+
+const RANK_COLUMNS = "seq, node_id, name, online, draining, deleted";
+
+function toRankedNode(row: Row): RankedNode {
+  return {
+    seq: Number(row["seq"]),
+    nodeId: String(row["node_id"]),
+    name: String(row["name"]),
+    online: row["online"] === 1,
+    draining: row["draining"] === 1,
+    deleted: row["deleted"] === 1,
+    rank: BigInt(String(row["rank"])),
+  };
+}
+
+/** Nodes ordered by id, after one id; deleted ones too, so that it looks at `limit` rows. All have the rank 0. */
+export function nodesByIdAfter(after: string, limit: number): Query<readonly RankedNode[]> {
+  const sql = `SELECT ${RANK_COLUMNS}, 0 AS rank FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  return many(sql, [after, limit], toRankedNode, ["nodes"]);
+}
+
+/** A part of the nodes in order of registration: after the number `after`, up to `last`. */
+export type NodeRange = { readonly after: number; readonly last: number };
+
+/** The next `limit` nodes; null after the last one. */
+export function nodeRangeAfter(after: number, limit: number): Query<NodeRange | null> {
+  const sql = `SELECT max(seq) AS last FROM (SELECT seq FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
+  const shape = ([row]: readonly Row[]): NodeRange | null =>
+    row?.["last"] == null ? null : { after, last: Number(row["last"]) };
+  return query(sql, [after, limit], shape, ["nodes"]);
+}
+
+/** The first `limit` nodes of a range that come after a place in an order. */
+export function rankedNodes(
+  order: NodeRank,
+  state: NodeState | null,
+  range: NodeRange,
+  after: Pick<RankedNode, "rank" | "nodeId">,
+  limit: number,
+): Query<readonly RankedNode[]> {
+  const sql = `
+    SELECT ${RANK_COLUMNS}, CAST(rank AS TEXT) AS rank
+    FROM (SELECT ${RANK_COLUMNS}, CAST(${RANKS[order]} AS BIGINT) AS rank FROM nodes WHERE seq > $1 AND seq <= $2) AS part
+    WHERE deleted = 0 ${state === null ? "" : `AND ${NODE_STATES[state]}`}
+      AND (part.rank < $3 OR (part.rank = $3 AND node_id > $4))
+    ORDER BY part.rank DESC, node_id LIMIT $5`;
+  const params = [range.after, range.last, after.rank, after.nodeId, limit];
+  return many(sql, params, toRankedNode, ["nodes"]);
+}
+
+/** Nodes by their numbers, in no order; without those that were deleted. */
+export function nodesBySeq(seqs: readonly number[]): Query<readonly Node[]> {
+  const filled = filledUp(seqs);
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${places(filled)})`;
+  return many(sql, filled, toNode, NODES_READ);
+}
+
 export function nodesCount(): Query<number> {
   return count(`SELECT (SELECT count(*) FROM nodes) - (${DELETED_NODES}) AS n`, [], ["nodes"]);
 }
@@ -96,15 +181,18 @@ export function deletedNodesCount(): Query<number> {
 
 const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
-/** A page of the nodes, in order of registration: the ids of those online, and where the next page begins. */
-export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
+/** A page of the nodes, ordered by id: the ids of those online, and the id after which the next page begins. */
+export type NodePart = { readonly online: readonly string[]; readonly next: string | null };
 
-/** Looks at `limit` nodes after a place in the order (0: from its beginning). */
-export function nodePart(after: number, limit: number): Query<NodePart> {
-  const sql = `SELECT seq, node_id, online FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2`;
+/**
+ * Looks at `limit` nodes after an id ("" is before all). By id, because a broadcast writes to indexes by node: so each of
+ * its steps writes to few of their pages.
+ */
+export function nodePart(after: string, limit: number): Query<NodePart> {
+  const sql = `SELECT node_id, online FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
   const shape = (rows: readonly Row[]): NodePart => ({
     online: rows.filter((row) => row["online"] === 1).map((row) => String(row["node_id"])),
-    next: rows.length < limit ? null : Number(rows.at(-1)?.["seq"]),
+    next: rows.length < limit ? null : String(rows.at(-1)?.["node_id"]),
   });
   return query(sql, [after, limit], shape, ["nodes"]);
 }

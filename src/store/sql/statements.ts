@@ -116,6 +116,18 @@ const ofDependency = ({ taskId, dependsOn }: Of<"dependency.added" | "dependency
   keyOf.dependency(taskId, dependsOn);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
+const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
+  INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
+  SELECT ${seqOf(messageId)}, ${toNodes}, 'waiting', 0, 1 FROM ${from}`;
+/** One statement for all recipients, who are a JSON array. Differs because each engine reads JSON in its own way. */
+const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">> = {
+  ...sweep("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
+    text(({ messageId }) => messageId),
+    text(({ toNodes }) => JSON.stringify(toNodes)),
+  ]),
+  bulk: (rows) => queueBroadcast("p.a1", "json_array_elements_text(p.a2::json)", rows),
+};
+
 /** A delivery is in its recipient's mailbox, and comes after its message. */
 const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
   row: ({ toNode, messageId }) => keyOf.delivery(toNode, messageId),
@@ -303,9 +315,10 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       to_node: text(({ toNode }) => toNode),
       state: "'waiting'",
       deliveries: "0",
-      broadcast: flag(({ broadcast }) => broadcast),
+      broadcast: "0",
     }),
   },
+  "deliveries.queued": { isSweep: true, statement: QUEUE_BROADCAST },
   "delivery.moved": {
     ...OF_DELIVERY,
     statement: update("deliveries", DELIVERY_ID, {
@@ -381,6 +394,18 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     row: ({ fileId }) => keyOf.file(fileId),
     keys: () => [EVERYTHING], // the change does not name the task of the file
     statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
+  },
+  "files.tallied": {
+    statement: update(
+      "file_totals",
+      { one: "1" },
+      { files: whole(({ files }) => files, added), bytes: whole(({ bytes }) => bytes, added) },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      files: earlier.files + later.files,
+      bytes: earlier.bytes + later.bytes,
+    }),
   },
   "event.logged": {
     keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),

@@ -49,6 +49,7 @@ const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ta
 export function taskById(taskId: string): Query<Task | null> {
   return {
     ...one(TASK_BY_ID, [taskId], toTask, [keyOf.task(taskId), keyOf.filesOfTask(taskId)]),
+    cached: { as: "task", id: taskId },
     patch: (_, change) => (change.kind === "task.moved" ? change.task : undefined),
   };
 }
@@ -87,15 +88,12 @@ export function waitingFor(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** The best ready tasks: the transactions of a group share them, and each takes the next one (patchReady). */
+/** The best ready tasks: many transactions share them, and each takes the next one (patchReady). */
 const READY_TOGETHER = 8;
 /** The same in a batch, whose requests may all be of one node. */
 const READY_IN_BATCH = 32;
 
-/**
- * The best ready tasks of these types, at least one if there is any; null is every type. On SQLite one, because it loads
- * for each transaction.
- */
+/** The best ready tasks of these types, best first, at least one if there is any; null is every type. */
 export function bestReady(types: readonly string[] | null, inBatch = false): Query<readonly Task[]> {
   const together = inBatch ? READY_IN_BATCH : READY_TOGETHER;
   const most = types?.length === 0 ? 0 : together;
@@ -103,8 +101,8 @@ export function bestReady(types: readonly string[] | null, inBatch = false): Que
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return {
     ...many(sql, params, toTask, TASKS_READ),
-    patch: (tasks, change) => patchReady(tasks, change, types, together),
-    onSqlite: { sql, params: params.with(0, Math.min(most, 1)) },
+    patch: (tasks, change) => patchReady(tasks, change, types),
+    cached: { as: "ready", id: `${most} ${types === null ? "" : JSON.stringify(types)}` },
   };
 }
 
@@ -113,20 +111,22 @@ function patchReady(
   tasks: readonly Task[],
   change: Change,
   types: readonly string[] | null,
-  together: number,
 ): readonly Task[] | undefined {
   if (change.kind !== "task.created" && change.kind !== "task.moved" && change.kind !== "task.deleted")
     return undefined;
-  const taskId = change.kind === "task.deleted" ? change.taskId : change.task.taskId;
-  const others = tasks.filter((task) => task.taskId !== taskId);
   if (change.kind !== "task.deleted") {
-    const { status, scheduled, taskType, priority } = change.task;
+    const { seq, status, scheduled, taskType, priority } = change.task;
     const isOffered = status === "open" && !scheduled && (types === null || types.includes(taskType));
-    // A new one comes after all of its priority.
-    const isLast = change.kind === "task.created" && priority >= (tasks.at(-1)?.priority ?? Infinity);
-    if (isOffered && !(isLast && tasks.length === together)) return undefined;
+    if (isOffered) {
+      if (change.kind !== "task.created") return undefined;
+      const last = tasks.at(-1);
+      if (!last) return seq > 0 ? [change.task] : undefined;
+      return priority >= last.priority ? tasks : undefined; // a new one comes after all of its priority
+    }
   }
-  return others.length === 0 && tasks.length > 0 ? undefined : others;
+  const taskId = change.kind === "task.deleted" ? change.taskId : change.task.taskId;
+  if (!tasks.some((task) => task.taskId === taskId)) return tasks;
+  return tasks.length === 1 ? undefined : tasks.filter((task) => task.taskId !== taskId);
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -141,6 +141,7 @@ export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
     patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
+    cached: { as: "gift", id: nodeId },
   };
 }
 

@@ -27,8 +27,10 @@ import {
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { listTakers } from "./capability-index.ts";
+import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
+import { RowCache } from "./row-cache.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
-import { statementOf } from "../sql/statements.ts";
+import { statementOf, writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
   type Diagnosis,
@@ -121,6 +123,11 @@ export class SqliteStore implements Store {
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
   readonly #queue = new JobQueue();
+  readonly #cache = new RowCache((query) => this.#runInOrder(query));
+  readonly #gathered = new GatheredWrites((change) => this.#writeChange(change));
+  /** `PRAGMA data_version`: it changes when another process commits. */
+  readonly #dataVersion: Statement<Row, Param[]>;
+  #seenVersion: Param | undefined;
   #scheduled = false;
   #writable = true;
   #closed = false;
@@ -141,6 +148,7 @@ export class SqliteStore implements Store {
       throw error;
     }
     this.#begin = this.#db.prepare("BEGIN IMMEDIATE");
+    this.#dataVersion = this.#db.prepare<Row, Param[]>("PRAGMA data_version");
     const statement = this.#db.prepare("COMMIT");
     this.#commit = () => commit(() => statement.run());
   }
@@ -165,7 +173,7 @@ export class SqliteStore implements Store {
 
   async read<R>(query: Query<R>): Promise<R> {
     try {
-      return this.#run(query);
+      return this.#cache.load(query);
     } catch (error) {
       throw this.#fault(error);
     }
@@ -325,11 +333,21 @@ export class SqliteStore implements Store {
    * @throws {JobFault} when one of them throws; anything else is the fault of the disk or of the file.
    */
   #runGroup(group: readonly Job[], isRoomy: boolean): Done {
+    try {
+      return this.#runOnce(group, isRoomy, true);
+    } catch (error) {
+      if (!(error instanceof GatherFault)) throw error;
+      return this.#runOnce(group, isRoomy, false); // finds the member
+    }
+  }
+
+  #runOnce(group: readonly Job[], isRoomy: boolean, gathers: boolean): Done {
     const refused: Job[] = [];
     const outcomes: Outcome[] = [];
     const written: Written[] = [];
     this.#begin.run();
     try {
+      this.#noticeOtherWriters();
       for (const job of group) {
         const before = written.length;
         let decision: Outcome["decision"] | null = null;
@@ -342,13 +360,16 @@ export class SqliteStore implements Store {
             decision = null;
             break;
           }
-          written.push({ changes, eventIds: this.#write(job, changes) });
+          written.push({ changes, eventIds: this.#write(job, changes, gathers) });
         }
         if (decision) outcomes.push({ job, decision });
         else refused.push(job);
       }
+      this.#gathered.flush();
       this.#commit();
     } catch (error) {
+      this.#gathered.clear();
+      this.#cache.clear();
       if (this.#db.inTransaction) this.#db.run("ROLLBACK");
       throw error;
     }
@@ -366,7 +387,7 @@ export class SqliteStore implements Store {
     try {
       return decide(this.#load(load));
     } catch (error) {
-      throw new JobFault(job, error);
+      throw faultOf(job, error);
     }
   }
 
@@ -380,24 +401,46 @@ export class SqliteStore implements Store {
     const rows: Record<string, unknown> = {};
     for (const name in load) {
       const query = load[name];
-      if (query) rows[name] = this.#run(query);
+      if (query) rows[name] = this.#cache.load(query);
     }
     return rows as never; // Loaded<L>: names and types follow from the caller's load
   }
 
-  /** Writes the changes of one decision and returns the ids of its events. */
-  #write(job: Job, changes: readonly Change[]): readonly number[] {
+  /** Writes the changes of one decision. Returns the ids of its events, which it may get only before the commit. */
+  #write(job: Job, changes: readonly Change[], gathers: boolean): readonly number[] {
     const eventIds: number[] = [];
     try {
       for (const change of changes) {
-        const statement = statementOf(change);
-        const { lastInsertRowid } = this.#statement(statement.sql).run(...statement.params(change));
-        if (change.kind === "event.logged") eventIds.push(Number(lastInsertRowid));
+        let rowId = 0;
+        if (!gathers || !this.#gathered.add(change, eventIds)) {
+          if (writeOf(change).isSweep) this.#gathered.flush();
+          rowId = this.#writeChange(change);
+          if (change.kind === "event.logged") eventIds.push(rowId);
+        }
+        this.#cache.apply(change, rowId);
       }
     } catch (error) {
-      throw new JobFault(job, error);
+      throw faultOf(job, error);
     }
     return eventIds;
+  }
+
+  /** Returns the id of the row that it inserted. */
+  #writeChange(change: Change): number {
+    const statement = statementOf(change);
+    return Number(this.#statement(statement.sql).run(...statement.params(change)).lastInsertRowid);
+  }
+
+  /** Who joins the database (joinSqlite) writes no task and no node; an operator with a shell may. */
+  #noticeOtherWriters(): void {
+    const version = this.#dataVersion.get()?.["data_version"];
+    if (version !== this.#seenVersion) this.#cache.clear();
+    this.#seenVersion = version;
+  }
+
+  #runInOrder<R>(query: Query<R>): R {
+    if (this.#gathered.isReadBy(query)) this.#gathered.flush();
+    return this.#run(query);
   }
 
   #run<R>(query: Query<R>): R {
@@ -442,6 +485,11 @@ function patiently(step: () => unknown): void {
       Bun.sleepSync(BUSY_RETRY_MS);
     }
   }
+}
+
+/** The fault of a transaction, unless what failed was gathered from several. */
+function faultOf(job: Job, error: unknown): Error {
+  return error instanceof GatherFault ? error : new JobFault(job, error);
 }
 
 function noRoom(): StoreFull {

@@ -422,4 +422,13 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- file/list and the metrics: running totals, kept by domain/file.ts
+  CREATE TABLE file_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
+  `,
 ];

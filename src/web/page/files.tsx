@@ -23,22 +23,24 @@ import { describe, hub, mayAct, session } from "./session.ts";
 const PAGE = 50;
 
 export function Files(): JSX.Element {
-  const page = Number(route.value.query["page"] ?? 1);
-  const loaded = useLoad(String(page), (from, signal) =>
-    from.files.list({ page, per_page: PAGE }, { signal }),
+  const { task, page: asked } = route.value.query;
+  const page = Number(asked ?? 1);
+  const loaded = useLoad(`${task} ${page}`, (from, signal) =>
+    from.files.list({ task_id: task, page, per_page: PAGE }, { signal }),
   );
   useEvents(({ kind }) => kind.startsWith("file."), loaded);
-  const [shown, setShown] = useState<FileRecord | null>(null);
   const { value, error } = loaded;
-  const remove = async (file: FileRecord): Promise<void> => {
-    if (!(await ask(`Delete ${file.name} for good?`, "Delete"))) return;
-    await attempt("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
-  };
+  const at = (page: number): string => to("files", "", { task, page: String(page) });
   return (
     <>
       <header class="head">
         <h1>Files {value && <small>{countOf(value.total)}</small>}</h1>
       </header>
+      {task && (
+        <p>
+          Of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
+        </p>
+      )}
       <Fault text={error} />
       {mayAct.value && <Upload onDone={loaded.reload} />}
       {value?.total === 0 && (
@@ -51,9 +53,11 @@ export function Files(): JSX.Element {
         <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "Uploaded", "Actions"]}>
           {value.files.map((file) => (
             <tr key={file.file_id}>
-              <td class="wide">{file.name}</td>
+              <td class="wide">
+                <FileLink file={file} />
+              </td>
               <td class="number">{sizeOf(file.size)}</td>
-              <td>{file.content_type}</td>
+              <td class="names">{file.content_type}</td>
               <td>{file.node_id !== null && <a href={to("nodes", file.node_id)}>{file.node_id}</a>}</td>
               <td>
                 {file.task_id !== null && (
@@ -66,35 +70,68 @@ export function Files(): JSX.Element {
                 <Age at={file.uploaded_at} />
               </td>
               <td class="buttons">
-                {previewOf(file) !== null && (
-                  <button type="button" data-do="preview" onClick={() => setShown(file)}>
-                    Preview
-                  </button>
-                )}
-                <button
-                  type="button"
-                  data-do="download"
-                  onClick={() => void download(file.file_id, file.name)}
-                >
-                  Download
-                </button>
-                {mayAct.value && (
-                  <button type="button" class="danger" data-do="delete" onClick={() => void remove(file)}>
-                    Delete
-                  </button>
-                )}
+                <FileActions file={file} />
               </td>
             </tr>
           ))}
         </Table>
       )}
       <nav class="pager" aria-label="Pages">
-        {page > 1 && <a href={to("files", "", { page: String(page - 1) })}>Newer</a>}
-        {value && page < value.pages && <a href={to("files", "", { page: String(page + 1) })}>Older</a>}
+        {page > 1 && <a href={at(page - 1)}>Newer</a>}
+        {value && page < value.pages && (
+          <a rel="next" href={at(page + 1)}>
+            Older
+          </a>
+        )}
       </nav>
-      {shown && (
-        <Modal title={shown.name} onClose={() => setShown(null)}>
-          <Preview file={shown} />
+    </>
+  );
+}
+
+const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
+
+/** Its name, with its address: that alone opens the file only where the hub asks for no secret. */
+export function FileLink({ file }: { file: FileRecord }): JSX.Element {
+  return (
+    <a
+      class="row"
+      href={addressOf(file)}
+      download={file.name}
+      title={file.name}
+      onClick={(event) => {
+        event.preventDefault();
+        void download(file);
+      }}
+    >
+      {file.name}
+    </a>
+  );
+}
+
+export function FileActions({ file }: { file: FileRecord }): JSX.Element {
+  const [isShown, setShown] = useState(false);
+  const remove = async (): Promise<void> => {
+    if (!(await ask(`Delete ${file.name} for good?`, "Delete"))) return;
+    await attempt("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
+  };
+  return (
+    <>
+      {previewOf(file) !== null && (
+        <button type="button" data-do="preview" onClick={() => setShown(true)}>
+          Preview
+        </button>
+      )}
+      <button type="button" data-do="download" onClick={() => void download(file)}>
+        Download
+      </button>
+      {mayAct.value && (
+        <button type="button" class="danger" data-do="delete-file" onClick={() => void remove()}>
+          Delete
+        </button>
+      )}
+      {isShown && (
+        <Modal title={file.name} onClose={() => setShown(false)}>
+          <Preview file={file} />
           <form method="dialog" class="buttons">
             <button>Close</button>
           </form>
@@ -167,19 +204,53 @@ function Upload({ onDone }: { onDone: () => void }): JSX.Element {
 
 // ---- Download and preview
 
-/** By way of a blob: a link cannot carry the secret. */
-export async function download(file_id: string, name = file_id): Promise<void> {
+/** A larger file goes to the disk as it comes, where the browser can do that. */
+const HELD_BYTES = 100 * 2 ** 20;
+
+type SaveFile = (options: { suggestedName: string }) => Promise<FileSystemFileHandle>;
+declare global {
+  /** Not in every browser, and not on a page over plain HTTP. */
+  var showSaveFilePicker: SaveFile | undefined;
+}
+
+/**
+ * Only a link that needs no secret streams in every browser: none may stand in it. With a secret the tab fetches the file,
+ * and writes a large one to the place that the user chooses, or else holds all of it in memory.
+ */
+async function download(file: FileRecord): Promise<void> {
+  const { file_id, name, size } = file;
+  const isLarge = size > HELD_BYTES;
   try {
+    if (isLarge && (await isOpen(file))) return saveFrom(addressOf(file), name);
+    if (isLarge && globalThis.showSaveFilePicker !== undefined) {
+      const handle = await globalThis.showSaveFilePicker({ suggestedName: name });
+      const { body } = await hub.value.files.download({ file_id });
+      say(`${name} is being saved.`);
+      await body?.pipeTo(await handle.createWritable());
+      return say(`${name} is saved.`);
+    }
+    const warning = `This browser holds ${sizeOf(size)} in memory before it saves them. \`luxhub file get\` does not.`;
+    if (isLarge && !(await ask(warning, "Download"))) return;
     const response = await hub.value.files.download({ file_id });
     const url = URL.createObjectURL(await response.blob());
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = name;
-    link.click();
+    saveFrom(url, name);
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   } catch (error) {
-    say(describe(error), true);
+    const isGivenUp = error instanceof DOMException && error.name === "AbortError";
+    if (!isGivenUp) say(describe(error), true);
   }
+}
+
+/** Whether the file is answered without a secret. */
+async function isOpen(file: FileRecord): Promise<boolean> {
+  return (await fetch(addressOf(file), { method: "HEAD" })).ok;
+}
+
+function saveFrom(url: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
 }
 
 const TEXT_BYTES = 64 * 1_024;

@@ -1,6 +1,7 @@
 /** The keys of the hub, for who has the administrator key: list, add, revoke. A new secret is shown once. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { NodeField } from "./node-field.tsx";
 import {
   Age,
   Copy,
@@ -68,7 +69,7 @@ export function Keys(): JSX.Element {
         <Field label="Name" name="name" required />
         <Select label="Role" name="role" options={ROLES} />
         <Select label="Variant" name="variant" options={VARIANTS} />
-        <Field label="Only for node" name="node" />
+        <NodeField label="Only for node" name="node" />
         <Field label="Valid for (days)" name="days" type="number" />
         <button type="submit" class="primary" data-do="add">
           Add

@@ -36,8 +36,19 @@ function tell(event: Event | null): void {
   for (const listener of listeners) listener(event);
 }
 
+/** Why the page no longer follows the hub; empty while it does. */
+export const liveFault = signal("");
+const follows = signal(0);
+
+/** Follows the hub again after a fault. */
+export function followAgain(): void {
+  follows.value++;
+}
+
 effect(() => {
   if (session.value === null || !isVisible.value) return;
+  void follows.value;
+  liveFault.value = "";
   const ended = new AbortController();
   void follow(hub.value, ended.signal);
   return () => ended.abort();
@@ -48,6 +59,6 @@ async function follow(from: Hub, signal: AbortSignal): Promise<void> {
   try {
     for await (const event of from.events({ signal })) tell(event);
   } catch (error) {
-    if (!signal.aborted) describe(error);
+    if (!signal.aborted) liveFault.value = describe(error);
   }
 }

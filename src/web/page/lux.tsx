@@ -3,31 +3,32 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { countOf, curlOf } from "./format.ts";
 import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
-import { to } from "./route.ts";
+import { route, to } from "./route.ts";
 
-const LEADERS = 100;
+const PAGE = 50;
 
 export function Lux(): JSX.Element {
-  const loaded = useLoad("lux", async (from, signal) => {
-    const { nodes } = await from.nodes.list({}, { signal });
-    return {
-      sum: nodes.reduce((sum, node) => sum + node.lux_balance, 0),
-      leaders: nodes
-        .filter((node) => node.lux_balance > 0)
-        .toSorted((a, b) => b.lux_balance - a.lux_balance)
-        .slice(0, LEADERS),
-    };
+  const { cursor, place = "1", most } = route.value.query;
+  const first = Number(place);
+  const loaded = useLoad(`lux ${cursor}`, async (from, signal) => {
+    const [{ lux_balance }, { nodes, next_cursor }] = await Promise.all([
+      from.nodes.stats({}, { signal }),
+      from.nodes.list({ order: "lux", per_page: PAGE, cursor }, { signal }),
+    ]);
+    const leaders = nodes.filter((node) => node.lux_balance > 0);
+    return { sum: lux_balance, leaders, next: leaders.length < PAGE ? null : next_cursor };
   });
   useEvents(({ kind }) => kind.startsWith("lux."), loaded);
   const { value, error } = loaded;
-  const most = value?.leaders[0]?.lux_balance ?? 1;
+  const highest = Number(most ?? value?.leaders[0]?.lux_balance ?? 1);
+  const next = { place: String(first + PAGE), most: String(highest) };
   return (
     <>
       <header class="head">
         <h1>LUX {value && <small>{countOf(value.sum)}</small>}</h1>
       </header>
       <Fault text={error} />
-      {value?.leaders.length === 0 && (
+      {value?.sum === 0 && (
         <Empty
           text="Nobody has earned any yet. A completed task pays its reward, and a daily sign-in 10 LUX:"
           line={curlOf("signin", { node_id: "worker-1" })}
@@ -37,21 +38,29 @@ export function Lux(): JSX.Element {
         <Table label="Leaderboard" head={["Place", "Node", "LUX", "Share", "Tasks done"]}>
           {value.leaders.map((node, i) => (
             <tr key={node.node_id}>
-              <td class="number quiet">{i + 1}</td>
-              <td>
+              <td class="number quiet">{first + i}</td>
+              <td class="name">
                 <a class="row" href={to("nodes", node.node_id)}>
                   {node.name}
                 </a>
               </td>
               <td class="number">{countOf(node.lux_balance)}</td>
               <td class="wide">
-                <meter aria-label="Share of the first" min={0} max={most} value={node.lux_balance} />
+                <meter aria-label="Share of the first" min={0} max={highest} value={node.lux_balance} />
               </td>
               <td class="number">{countOf(node.tasks_completed)}</td>
             </tr>
           ))}
         </Table>
       )}
+      <nav class="pager" aria-label="Pages">
+        {cursor && <a href={to("lux")}>The first</a>}
+        {value?.next && (
+          <a rel="next" href={to("lux", "", { ...next, cursor: value.next })}>
+            The next
+          </a>
+        )}
+      </nav>
     </>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { Events } from "./events.tsx";
 import { Files } from "./files.tsx";
 import { Keys } from "./keys.tsx";
+import { followAgain, liveFault } from "./live.ts";
 import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
@@ -95,6 +96,14 @@ function Frame(): JSX.Element {
       {!isOnline.value && (
         <p class="offline" role="alert">
           The hub cannot be reached. Trying again.
+        </p>
+      )}
+      {liveFault.value !== "" && (
+        <p class="offline" role="alert">
+          The page is no longer live. {liveFault.value}{" "}
+          <button type="button" data-do="follow" onClick={followAgain}>
+            Follow again
+          </button>
         </p>
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>

@@ -1,7 +1,8 @@
 /** A node's messages and what became of them, the parked ones, and the forms that send one. */
 import type { JSX } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
-import { commandOf } from "./format.ts";
+import { commandOf, countOf } from "./format.ts";
+import { NodeField } from "./node-field.tsx";
 import {
   Age,
   Empty,
@@ -15,28 +16,20 @@ import {
   useEvents,
   useLoad,
 } from "./parts.tsx";
-import { go, route, setQuery, to } from "./route.ts";
+import { go, route, to } from "./route.ts";
 import { hub } from "./session.ts";
 
 const PAGE = 50;
 
 export function Messages(): JSX.Element {
   const { id, query } = route.value;
-  const nodes = useLoad("names", async (from, signal) =>
-    (await from.nodes.list({}, { signal })).nodes.slice(0, 1_000),
-  );
   return (
     <>
       <header class="head">
         <h1>Messages {id && <small>{id}</small>}</h1>
       </header>
-      <datalist id="nodes">
-        {nodes.value?.map((node) => (
-          <option key={node.node_id} value={node.node_id} label={node.name} />
-        ))}
-      </datalist>
       <Form class="filters" onSend={({ node = "" }) => go(to("messages", node))} key={id}>
-        <Field label="Node" name="node" list="nodes" required value={id} />
+        <NodeField label="Node" name="node" required value={id} />
         <button type="submit" data-do="show">
           Show
         </button>
@@ -46,21 +39,21 @@ export function Messages(): JSX.Element {
               type="checkbox"
               name="parked"
               checked={query["parked"] === "yes"}
-              onChange={(event) => setQuery({ parked: event.currentTarget.checked ? "yes" : undefined })}
+              onChange={(event) =>
+                go(to("messages", id, { parked: event.currentTarget.checked ? "yes" : undefined }))
+              }
             />{" "}
             parked only
           </label>
         )}
       </Form>
-      <Fault text={nodes.error} />
-      {id === "" ? (
+      {id === "" && (
         <Empty
           text="Choose a node to see its messages, or read them in a shell:"
           line={commandOf("message", "history", "worker-1")}
         />
-      ) : (
-        <Mailbox node={id} isParked={query["parked"] === "yes"} before={query["before"]} />
       )}
+      {id !== "" && (query["parked"] === "yes" ? <Parked node={id} /> : <Mailbox node={id} />)}
       <div class="columns">
         <section>
           <h2>Send</h2>
@@ -75,34 +68,70 @@ export function Messages(): JSX.Element {
   );
 }
 
-function Mailbox(props: { node: string; isParked: boolean; before: string | undefined }): JSX.Element {
-  const { node, isParked, before } = props;
-  const loaded = useLoad(`${node} ${isParked} ${before}`, async (from, signal) =>
-    isParked
-      ? (await from.messages.parked({ node_id: node, per_page: PAGE }, { signal })).messages
-      : (await from.messages.history({ node_id: node, before, count: PAGE }, { signal })).messages,
+/** What it sent and got, newest first. */
+function Mailbox({ node }: { node: string }): JSX.Element {
+  const { before } = route.value.query;
+  const loaded = useLoad(`${node} ${before}`, (from, signal) =>
+    from.messages.history({ node_id: node, before, count: PAGE }, { signal }),
   );
   useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
-  const redrive = (message_id: string): void =>
-    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
-  const oldest = value?.at(-1)?.id;
+  const oldest = value?.messages.at(-1)?.id;
   return (
     <>
       <Fault text={error} />
-      {value?.length === 0 && <Empty text={isParked ? "Nothing is parked." : "No messages."} />}
-      <ul class="messages">
-        {value?.map((message) => (
-          <One key={message.id} message={message} node={node} onRedrive={redrive} />
-        ))}
-      </ul>
+      {value?.messages.length === 0 && <Empty text="No messages." />}
+      <List messages={value?.messages ?? []} node={node} />
       <nav class="pager" aria-label="Pages">
         {before && <a href={to("messages", node)}>Newest</a>}
-        {!isParked && value?.length === PAGE && oldest && (
-          <a href={to("messages", node, { before: oldest })}>Older</a>
+        {value?.messages.length === PAGE && oldest && (
+          <a rel="next" href={to("messages", node, { before: oldest })}>
+            Older
+          </a>
         )}
       </nav>
     </>
+  );
+}
+
+/** What it got and never confirmed, oldest first. */
+function Parked({ node }: { node: string }): JSX.Element {
+  const page = Number(route.value.query["page"] ?? 1);
+  const loaded = useLoad(`${node} ${page}`, (from, signal) =>
+    from.messages.parked({ node_id: node, page, per_page: PAGE }, { signal }),
+  );
+  useEvents(({ kind }) => kind.startsWith("message."), loaded);
+  const { value, error } = loaded;
+  const at = (page: number): string => to("messages", node, { parked: "yes", page: String(page) });
+  return (
+    <>
+      <Fault text={error} />
+      {value?.total === 0 && <Empty text="Nothing is parked." />}
+      {value && value.total > PAGE && (
+        <p class="quiet">{countOf(value.total)} are parked, the oldest first.</p>
+      )}
+      <List messages={value?.messages ?? []} node={node} />
+      <nav class="pager" aria-label="Pages">
+        {page > 1 && <a href={at(page - 1)}>Older</a>}
+        {value && page < value.pages && (
+          <a rel="next" href={at(page + 1)}>
+            Newer
+          </a>
+        )}
+      </nav>
+    </>
+  );
+}
+
+function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
+  const redrive = (message_id: string): void =>
+    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
+  return (
+    <ul class="messages">
+      {messages.map((message) => (
+        <One key={message.id} message={message} node={node} onRedrive={redrive} />
+      ))}
+    </ul>
   );
 }
 
@@ -160,7 +189,7 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
     >
       <div class="row-of-fields">
         <Field label="From" name="from" required value={SENDER} />
-        <Field label="To" name="to" list="nodes" required value={recipient} />
+        <NodeField label="To" name="to" required value={recipient} />
         <Select label="Type" name="type" options={TYPES} />
       </div>
       <Field label="Content" name="content" required rows={3} />

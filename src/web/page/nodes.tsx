@@ -1,67 +1,108 @@
 /** The nodes: who is there, how loaded, and what each does now; one node with its tasks, ledger and events. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { type AnyNode, capabilitiesOf, countOf, curlOf } from "./format.ts";
 import { EventTable } from "./events.tsx";
 import { Ledger } from "./lux.tsx";
-import { Age, Empty, Fault, Field, State, Table, ask, attempt, useEvents, useLoad } from "./parts.tsx";
+import {
+  Age,
+  Empty,
+  Fault,
+  Field,
+  Select,
+  State,
+  Table,
+  ask,
+  attempt,
+  useEvents,
+  useLoad,
+  useTyped,
+} from "./parts.tsx";
 import { go, route, setQuery, to } from "./route.ts";
 import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
-/** A row costs the browser more than the hub. */
-const ROWS = 200;
+const PAGE = 50;
+
+const STATES = [
+  ["", "any"],
+  ["online", "online"],
+  ["draining", "draining"],
+  ["offline", "offline"],
+] as const;
+
+const ORDERS = [
+  ["", "by load"],
+  ["id", "by id"],
+  ["lux", "by LUX"],
+] as const;
 
 export function Nodes(): JSX.Element {
-  const loaded = useLoad("nodes", async (from, signal) => {
-    const [{ nodes }, { tasks }] = await Promise.all([
-      from.nodes.list({}, { signal }),
+  const { query } = route.value;
+  const { q, cursor } = query;
+  const status = (["online", "draining", "offline"] as const).find((one) => one === query["status"]);
+  const order = (["id", "lux"] as const).find((one) => one === query["order"]) ?? "busy";
+  const key = JSON.stringify([q, status, order, cursor]);
+  const loaded = useLoad(key, async (from, signal) => {
+    const [page, { total }, { tasks }] = await Promise.all([
+      from.nodes.list({ q, status, order, cursor, per_page: PAGE }, { signal }),
+      from.nodes.stats({}, { signal }),
       from.tasks.list({ status: "assigned", per_page: 50 }, { signal }),
     ]);
-    return { nodes: nodes.toSorted(byNeed), doing: new Map(tasks.map((task) => [task.assigned_node, task])) };
+    const doing = new Map(tasks.map((task) => [task.assigned_node, task]));
+    return { nodes: page.nodes, next: page.next_cursor, total: page.total ?? null, all: total, doing };
   });
   useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
-  const [limit, setLimit] = useState(ROWS);
+  const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
   const { value, error } = loaded;
-  const word = (route.value.query["q"] ?? "").toLowerCase();
-  const matching = (value?.nodes ?? []).filter(
-    (node) =>
-      word === "" || `${node.node_id} ${node.name} ${String(node.capabilities)}`.toLowerCase().includes(word),
-  );
+  const nodes = useSteady(key, value?.nodes ?? []);
+  const isFiltered = Boolean(q || status);
   return (
     <>
       <header class="head">
-        <h1>Nodes {value && <small>{countOf(value.nodes.length)}</small>}</h1>
+        <h1>
+          Nodes{" "}
+          {value && (
+            <small>
+              {isFiltered && value.total !== null
+                ? `${countOf(value.total)} of ${countOf(value.all)}`
+                : countOf(value.all)}
+            </small>
+          )}
+        </h1>
       </header>
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Field
-          label="Name, id or capability"
-          name="q"
-          type="search"
-          value={word}
-          onInput={(q) => setQuery({ q })}
-        />
+        <Field label="Id or name" name="q" type="search" value={q} onInput={set("q")} />
+        <Select label="State" name="status" value={status} options={STATES} onInput={set("status")} />
+        <Select label="Order" name="order" value={query["order"]} options={ORDERS} onInput={set("order")} />
+        {isFiltered && (
+          <a class="button" href={to("nodes")}>
+            Clear
+          </a>
+        )}
       </form>
       <Fault text={error} />
-      {value && matching.length === 0 && (
+      {value?.nodes.length === 0 && (
         <Empty
-          text={word === "" ? "No nodes yet. Register one:" : "No node matches."}
-          {...(word === "" && { line: curlOf("node/register", { node_id: "worker-1", name: "Worker 1" }) })}
+          text={isFiltered || cursor ? "No node matches." : "No nodes yet. Register one:"}
+          {...(value.all === 0 && {
+            line: curlOf("node/register", { node_id: "worker-1", name: "Worker 1" }),
+          })}
         />
       )}
-      {matching.length > 0 && (
+      {nodes.length > 0 && (
         <Table
           label="Nodes"
           head={["State", "Node", "Heartbeat", "Load", "Doing", "Done", "LUX", "Capabilities"]}
         >
-          {matching.slice(0, limit).map((node) => {
+          {nodes.map((node) => {
             const task = value?.doing.get(node.node_id);
             return (
               <tr key={node.node_id}>
                 <td>
                   <State word={node.draining && node.status === "online" ? "draining" : node.status} />
                 </td>
-                <td>
+                <td class="name">
                   <a class="row" href={to("nodes", node.node_id)}>
                     {node.name}
                   </a>{" "}
@@ -76,30 +117,33 @@ export function Nodes(): JSX.Element {
                 <td class="wide">{task && <a href={to("tasks", task.task_id)}>{task.title}</a>}</td>
                 <td class="number">{countOf(node.tasks_completed)}</td>
                 <td class="number">{countOf(node.lux_balance)}</td>
-                <td>{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
+                <td class="names">{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
               </tr>
             );
           })}
         </Table>
       )}
-      {matching.length > limit && (
-        <p class="pager">
-          <button type="button" onClick={() => setLimit(limit * 5)}>
-            More of {countOf(matching.length)}
-          </button>
-        </p>
-      )}
+      <nav class="pager" aria-label="Pages">
+        {cursor && <a href={to("nodes", "", { ...query, cursor: undefined })}>First page</a>}
+        {value?.next && (
+          <a rel="next" href={to("nodes", "", { ...query, cursor: value.next })}>
+            Next page
+          </a>
+        )}
+      </nav>
     </>
   );
 }
 
-/** Online first, the busiest first. */
-function byNeed(a: AnyNode, b: AnyNode): number {
-  return (
-    Number(b.status === "online") - Number(a.status === "online") ||
-    b.tasks_assigned - a.tasks_assigned ||
-    (a.node_id < b.node_id ? -1 : 1)
-  );
+/** Rows change their places only when others come: what is read does not move. */
+function useSteady(key: string, nodes: readonly AnyNode[]): readonly AnyNode[] {
+  const shown = useRef<{ key: string; ids: readonly string[] }>({ key, ids: [] });
+  const byId = new Map(nodes.map((node) => [node.node_id, node]));
+  const { ids } = shown.current;
+  const isSame =
+    shown.current.key === key && ids.length === nodes.length && ids.every((nodeId) => byId.has(nodeId));
+  if (!isSame) shown.current = { key, ids: nodes.map(({ node_id }) => node_id) };
+  return shown.current.ids.flatMap((nodeId) => byId.get(nodeId) ?? []);
 }
 
 export function Load({ node }: { node: AnyNode }): JSX.Element {

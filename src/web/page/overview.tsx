@@ -7,32 +7,30 @@ import { Age, Empty, Fault, State, useEvents, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
 import type { Hub } from "./session.ts";
 
+const FEW = 8;
+
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
-  const [status, stats, failed, busy, hour] = await Promise.all([
+  const [status, stats, fleet, busiest, failed, busy, hour] = await Promise.all([
     from.status({}, options),
     from.tasks.stats({}, options),
-    from.tasks.list({ status: "failed", per_page: 6 }, options),
-    from.tasks.list({ status: "assigned", per_page: 8 }, options),
+    from.nodes.stats({}, options),
+    from.nodes.list({ status: "online", order: "busy", per_page: FEW }, options),
+    from.tasks.list({ status: "failed", per_page: FEW }, options),
+    from.tasks.list({ status: "assigned", per_page: FEW }, options),
     from.minutes({}, options),
   ]);
-  return { status, stats, failed: failed.tasks, busy: busy.tasks, hour };
+  return { status, stats, fleet, nodes: busiest.nodes, failed: failed.tasks, busy: busy.tasks, hour };
 }
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
   useEvents(() => true, loaded);
-  // By itself: a large fleet is much to load.
-  const fleet = useLoad("fleet", async (from, signal) => (await from.nodes.list({}, { signal })).nodes);
-  useEvents(({ kind }) => /^(?:node|task|lux)\./.test(kind), fleet);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
-  const { status, stats, hour } = value;
-  const nodes = fleet.value ?? [];
+  const { status, stats, fleet, hour } = value;
   const { minutes, total } = hour;
-  const online = nodes.filter((node) => node.status === "online");
   const isWell = status.status === "ok";
-  const lux = nodes.reduce((sum, node) => sum + node.lux_balance, 0);
   return (
     <>
       <header class="head">
@@ -56,19 +54,20 @@ export function Overview(): JSX.Element {
         <li>
           <a href={to("nodes")}>
             <b>
-              {countOf(online.length)}
-              <small> of {countOf(status.nodes_count)}</small>
+              {countOf(fleet.by_status.online)}
+              <small> of {countOf(fleet.total)}</small>
             </b>{" "}
             nodes online
           </a>
         </li>
         <li>
           <a href={to("lux")}>
-            <b>{countOf(Math.round(lux))}</b> LUX, {countOf(Math.round(total.lux_paid))} in this hour
+            <b>{countOf(Math.round(fleet.lux_balance))}</b> LUX, {countOf(Math.round(total.lux_paid))} in this
+            hour
           </a>
         </li>
       </ul>
-      {status.nodes_count === 0 && stats.total === 0 && <Start />}
+      {fleet.total === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
         <section>
           <h2>Tasks a minute, the last hour</h2>
@@ -123,28 +122,30 @@ export function Overview(): JSX.Element {
         </section>
         <section>
           <h2>Busiest nodes</h2>
-          {fleet.value && online.length === 0 && <p class="quiet">No node is online.</p>}
+          {value.nodes.length === 0 && <p class="quiet">No node is online.</p>}
           <ul class="plain lines">
-            {online
-              .toSorted((a, b) => b.tasks_assigned - a.tasks_assigned)
-              .slice(0, 8)
-              .map((node) => (
-                <li key={node.node_id}>
-                  <a href={to("nodes", node.node_id)}>{node.name}</a>
-                  <span>
-                    <Load node={node} /> {node.tasks_assigned === 1 ? "task" : "tasks"}
-                  </span>
-                </li>
-              ))}
+            {value.nodes.map((node) => (
+              <li key={node.node_id}>
+                <a href={to("nodes", node.node_id)} title={node.name}>
+                  {node.name}
+                </a>
+                <span>
+                  <Load node={node} />{" "}
+                  {node.tasks_assigned === 1 && node.max_tasks === null ? "task" : "tasks"}
+                </span>
+              </li>
+            ))}
           </ul>
         </section>
         <section>
           <h2>Who did most</h2>
           {stats.top_nodes.length === 0 && <p class="quiet">Nobody yet.</p>}
           <ol class="plain lines">
-            {stats.top_nodes.slice(0, 8).map((node) => (
+            {stats.top_nodes.slice(0, FEW).map((node) => (
               <li key={node.node_id}>
-                <a href={to("nodes", node.node_id)}>{node.node_id}</a>
+                <a href={to("nodes", node.node_id)} title={node.node_id}>
+                  {node.node_id}
+                </a>
                 <span>
                   {countOf(node.completed)} done · {countOf(node.lux_earned)} LUX
                 </span>
@@ -163,15 +164,22 @@ function Few({ tasks, none }: { tasks: readonly AnyTask[]; none: string }): JSX.
     <ul class="plain lines">
       {tasks.map((task) => (
         <li key={task.task_id}>
-          <a href={to("tasks", task.task_id)}>{task.title}</a>
-          <span>
-            {stateOf(task) === "failed" ? (task.failure?.message ?? task.failure?.kind) : task.assigned_node}
-          </span>
+          <a href={to("tasks", task.task_id)} title={task.title}>
+            {task.title}
+          </a>
+          <Why task={task} />
           <Age at={task.updated_at} />
         </li>
       ))}
     </ul>
   );
+}
+
+/** Who holds it, or why it failed. */
+function Why({ task }: { task: AnyTask }): JSX.Element {
+  const failure = task.failure?.message ?? task.failure?.kind ?? "";
+  const text = stateOf(task) === "failed" ? failure : (task.assigned_node ?? "");
+  return <span title={text}>{text}</span>;
 }
 
 function Start(): JSX.Element {

@@ -13,20 +13,22 @@ export type Loaded<T> = {
   readonly value: T | null;
   readonly error: string;
   readonly reload: () => void;
-  /** How long the last load took. */
+  /** When the last load began, and how long it took. */
+  readonly startedAt: number;
   readonly tookMs: number;
 };
 
 /** Loads by `load` at first, when `key` changes, and at each reload. The value of before is shown meanwhile. */
 export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [state, setState] = useState({ key, value: null as T | null, error: "", tookMs: 0 });
+  const [state, setState] = useState({ key, value: null as T | null, error: "", startedAt: 0, tookMs: 0 });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
     const startedAt = clock.timers();
     load(hub.value, abort.signal).then(
       (value) =>
-        !abort.signal.aborted && setState({ key, value, error: "", tookMs: clock.timers() - startedAt }),
+        !abort.signal.aborted &&
+        setState({ key, value, error: "", startedAt, tookMs: clock.timers() - startedAt }),
       (error: unknown) => {
         if (!abort.signal.aborted) setState((old) => ({ ...old, key, error: describe(error) }));
       },
@@ -37,17 +39,26 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
   return {
     value: isOld ? null : state.value,
     error: isOld ? "" : state.error,
+    startedAt: state.startedAt,
     tookMs: state.tookMs,
     reload: () => setTurn((old) => old + 1),
   };
 }
 
-const RELOAD_MS = 1_000;
+/** After an event; those that come together are one reload. */
+const SOON_MS = 250;
+/** From one load to the next, however much happens. */
+const RELOAD_MS = 3_000;
 const RELOAD_MAX_MS = 10_000;
 /** An open page may keep the hub busy for one part in so many. */
 const SHARE = 100;
 
-/** Loads again soon after an event that concerns the view: later where that is much work for the hub. */
+function waitMs({ startedAt, tookMs }: Loaded<unknown>): number {
+  const gapMs = Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, tookMs * SHARE));
+  return Math.max(SOON_MS, startedAt + gapMs - clock.timers());
+}
+
+/** Loads again after an event that concerns the view: at once if little happens, else every few seconds. */
 export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>): void {
   const latest = useRef({ concerns, loaded });
   latest.current = { concerns, loaded };
@@ -57,13 +68,10 @@ export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<un
     reloads.add(reloadNow);
     const stop = onEvent((event) => {
       if (timer !== null || (event !== null && !latest.current.concerns(event))) return;
-      timer = setTimeout(
-        () => {
-          timer = null;
-          latest.current.loaded.reload();
-        },
-        Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, latest.current.loaded.tookMs * SHARE)),
-      );
+      timer = setTimeout(() => {
+        timer = null;
+        latest.current.loaded.reload();
+      }, waitMs(latest.current.loaded));
     });
     return () => {
       reloads.delete(reloadNow);
@@ -71,6 +79,29 @@ export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<un
       if (timer !== null) clearTimeout(timer);
     };
   }, []);
+}
+
+const TYPING_MS = 250;
+
+/** Hears of a field by its name when the typing has ended, of all fields that changed meanwhile together. */
+export function useTyped(
+  change: (changed: Readonly<Record<string, string>>) => void,
+): (name: string) => (value: string) => void {
+  const pending = useRef<{ changed: Record<string, string>; timer: ReturnType<typeof setTimeout> | null }>({
+    changed: {},
+    timer: null,
+  });
+  useEffect(() => () => clearTimeout(pending.current.timer ?? undefined), []);
+  return (name) => (value) => {
+    const { current } = pending;
+    current.changed[name] = value.trim();
+    clearTimeout(current.timer ?? undefined);
+    current.timer = setTimeout(() => {
+      const { changed } = current;
+      current.changed = {};
+      change(changed);
+    }, TYPING_MS);
+  };
 }
 
 export function Fault({ text }: { text: string }): JSX.Element | null {
@@ -222,7 +253,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set(["Place", "LUX", "Done", "Tasks done", "Id", "Size"]);
 
-/** A wide table scrolls by itself, also by keyboard. */
+/** A wide table scrolls by itself, also by keyboard. In a narrow window each row is a block whose cells have their heads. */
 export function Table(props: {
   label: string;
   head: readonly string[];
@@ -230,7 +261,7 @@ export function Table(props: {
 }): JSX.Element {
   return (
     <div class="table" role="region" aria-label={props.label} tabIndex={0}>
-      <table>
+      <table style={props.head.map((word, i) => `--head-${i + 1}:"${word}"`).join(";")}>
         <thead>
           <tr>
             {props.head.map((word) => (
@@ -256,6 +287,7 @@ type FieldProps = {
   required?: boolean;
   rows?: number;
   onInput?: (value: string) => void;
+  onFocus?: () => void;
 };
 
 export function Field(props: FieldProps): JSX.Element {
@@ -279,7 +311,7 @@ export function Field(props: FieldProps): JSX.Element {
       ) : type === "file" || type === "password" ? (
         <input {...common} type={type} onInput={onChange} />
       ) : (
-        <input {...common} type={type} list={list} onInput={onChange} />
+        <input {...common} type={type} list={list} onInput={onChange} onFocus={props.onFocus} />
       )}
     </label>
   );

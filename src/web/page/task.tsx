@@ -1,8 +1,9 @@
 /** One task: what it is, its whole story as a time line, and what can be done with it. And the form of a new one. */
 import type { ComponentChildren, JSX } from "preact";
 import type { Event, RequestOf, Variant } from "../../client/luxhub.ts";
-import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
-import { download } from "./files.tsx";
+import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
+import { FileActions, FileLink } from "./files.tsx";
+import { NodeField } from "./node-field.tsx";
 import {
   Age,
   Copy,
@@ -23,6 +24,8 @@ import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
 /** More of a story than anyone reads. */
 const STORY = 1_000;
+/** Of a task with more the list of files shows the rest. */
+const FILES = 10;
 
 export function TaskPage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
@@ -30,12 +33,14 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
       from.tasks.get({ task_id: id }, { signal }),
       from.call("events", { since: 0, task_id: id, limit: STORY }, { signal }),
     ]);
-    return { task, events };
+    const files =
+      task.files.length === 0 ? null : await from.files.list({ task_id: id, per_page: FILES }, { signal });
+    return { task, events, files };
   });
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
-  const { task, events } = value;
+  const { task, events, files } = value;
   return (
     <>
       <header class="head">
@@ -69,19 +74,20 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
             </section>
           )}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
-          {task.files.length > 0 && (
+          {files !== null && (
             <section>
               <h2>Files</h2>
-              <ul class="plain">
-                {task.files.map((file) => (
-                  <li key={file}>
-                    <code>{file}</code>{" "}
-                    <button type="button" onClick={() => void download(file)}>
-                      Download
-                    </button>
+              <ul class="plain lines">
+                {files.files.map((file) => (
+                  <li key={file.file_id} class="file">
+                    <FileLink file={file} />
+                    <span>
+                      {sizeOf(file.size)} <FileActions file={file} />
+                    </span>
                   </li>
                 ))}
               </ul>
+              {files.total > FILES && <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>}
             </section>
           )}
         </div>
@@ -274,7 +280,7 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
         <div class="row-of-fields">
           <Field label="Type" name="task_type" value={task?.task_type ?? ""} />
           <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
-          <Field label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
+          <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
           <Field
             label="Attempts at most"

@@ -3,7 +3,21 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, stateOf } from "./format.ts";
-import { Age, Empty, Fault, Field, Modal, Select, State, Table, ask, useEvents, useLoad } from "./parts.tsx";
+import { NodeField } from "./node-field.tsx";
+import {
+  Age,
+  Empty,
+  Fault,
+  Field,
+  Modal,
+  Select,
+  State,
+  Table,
+  ask,
+  useEvents,
+  useLoad,
+  useTyped,
+} from "./parts.tsx";
 import { type Query, route, setQuery, to } from "./route.ts";
 import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
@@ -25,9 +39,6 @@ const STATES = [
   ["failed", "failed"],
 ] as const;
 
-/** Waits for the end of the typing. */
-const TYPING_MS = 250;
-
 export function Tasks(): JSX.Element {
   const { query } = route.value;
   const filter = filterOf(query);
@@ -36,11 +47,7 @@ export function Tasks(): JSX.Element {
     from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal }),
   );
   useEvents((event) => event.kind.startsWith("task."), loaded);
-  const typing = useRef<ReturnType<typeof setTimeout> | null>(null);
-  const set = (name: string) => (value: string) => {
-    if (typing.current !== null) clearTimeout(typing.current);
-    typing.current = setTimeout(() => setQuery({ [name]: value.trim(), cursor: undefined }), TYPING_MS);
-  };
+  const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
   const { value, error } = loaded;
   const rows = useSteady(key, value?.tasks ?? null);
   const isFiltered = Object.values(filter).some(Boolean);
@@ -64,8 +71,8 @@ export function Tasks(): JSX.Element {
           onInput={set("status")}
         />
         <Field label="Type" name="type" value={query["type"]} onInput={set("type")} />
-        <Field label="Node" name="node" value={query["node"]} onInput={set("node")} />
-        <Field label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
+        <NodeField label="Node" name="node" value={query["node"]} onInput={set("node")} />
+        <NodeField label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
         {isFiltered && (
           <a class="button" href={to("tasks")}>
             Clear
@@ -161,7 +168,7 @@ export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet
             </a>
             {task.attempts > 0 && <small> {task.attempts}×</small>}
           </td>
-          <td>{task.task_type ?? <span class="quiet">–</span>}</td>
+          <td class="names">{task.task_type ?? <span class="quiet">–</span>}</td>
           <td>{String(task.priority)}</td>
           <td>
             {task.assigned_node === null ? (

@@ -1,0 +1,192 @@
+/**
+ * Pages of the list of nodes, filtered and in one of several orders, and the numbers of nodes.
+ *
+ * The order of ids is an index. The other orders change with every task, and an index of one would cost a write with each:
+ * their pages are found by reading all nodes, in steps of bounded size between which others are served.
+ */
+import type { EventKind } from "../domain/event.ts";
+import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, NODES_SEARCH_STEP } from "../domain/limits.ts";
+import type { Node } from "../domain/model.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import type { NodeCounts } from "../store/sql/metrics.ts";
+import {
+  type NodeRange,
+  type NodeRank,
+  type NodeState,
+  type RankedNode,
+  nodeRangeAfter,
+  nodesByIdAfter,
+  nodesBySeq,
+  rankedNodes,
+} from "../store/sql/nodes.ts";
+import type { Store } from "../store/store.ts";
+import { NODE_KINDS, NodeCensus } from "./census.ts";
+import { type PageRequest, PagesBusy } from "./list-pages.ts";
+
+export const NODE_ORDERS = ["id", "busy", "lux"] as const;
+export type NodeOrder = (typeof NODE_ORDERS)[number];
+
+/** `prefix`: how the node_id or the name begins, in upper or lower case; "" is any. */
+export type NodeQuery = {
+  readonly state: NodeState | null;
+  readonly prefix: string;
+  readonly order: NodeOrder;
+};
+
+/** A place in an order: after this node, which had this rank. */
+export type NodePosition = Pick<RankedNode, "rank" | "nodeId">;
+
+/** `page` and `total` are null if they were not counted, `next` at the end of the list. */
+export type NodePage = {
+  readonly nodes: readonly Node[];
+  readonly page: number | null;
+  readonly perPage: number;
+  readonly total: number | null;
+  readonly next: NodePosition | null;
+};
+
+/** What a search found, in order. `end`: where it stopped, null at the end of the list. `matching`: null if not counted. */
+type Search = {
+  readonly found: readonly RankedNode[];
+  readonly end: NodePosition | null;
+  readonly matching: number | null;
+};
+
+/** Before every node, in every order. */
+const START: NodePosition = { rank: 2n ** 63n - 1n, nodeId: "" };
+
+/** Balances change with these. */
+const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
+
+export class NodeLists {
+  readonly #store: Store;
+  readonly #census: NodeCensus;
+  /** One step of all searches in each tick. */
+  readonly #steps = new TickQueue();
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#census = new NodeCensus(store);
+    store.onCommit((changes) => {
+      for (const change of changes) {
+        if (change.kind !== "event.logged") continue;
+        const { kind } = change.event;
+        if (NODE_KINDS.has(kind) || LUX_KINDS.has(kind)) this.#census.isStale = true;
+      }
+    });
+  }
+
+  /** The numbers of nodes, and what they have of LUX. */
+  counts(): Promise<NodeCounts> {
+    return this.#census.count();
+  }
+
+  /** @throws {PagesBusy} */
+  async page(query: NodeQuery, { page, perPage }: PageRequest): Promise<NodePage> {
+    const upTo = page * perPage;
+    const { found, end, matching } = await this.#search(query, START, upTo);
+    const total = query.prefix === "" ? await this.#count(query.state) : matching;
+    const shown = found.slice(upTo - perPage, upTo);
+    return { nodes: await this.#load(query, shown), page, perPage, total, next: nextOf(found, upTo, end) };
+  }
+
+  /** The nodes after a position. @throws {PagesBusy} */
+  async after(query: NodeQuery, position: NodePosition, perPage: number): Promise<NodePage> {
+    const { found, end } = await this.#search(query, position, perPage);
+    const nodes = await this.#load(query, found.slice(0, perPage));
+    return { nodes, page: null, perPage, total: null, next: nextOf(found, perPage, end) };
+  }
+
+  async #count(state: NodeState | null): Promise<number> {
+    const { online, draining, offline } = await this.counts();
+    return { online: online + draining, draining, offline, all: online + draining + offline }[state ?? "all"];
+  }
+
+  /** Finds the nodes after a position, at least one more than `wanted` if there are so many. */
+  #search(query: NodeQuery, from: NodePosition, wanted: number): Promise<Search> {
+    const { order } = query;
+    return order === "id"
+      ? this.#searchById(query, from.nodeId, wanted)
+      : this.#searchByRank(query, order, from, wanted);
+  }
+
+  /** Until it has found enough, or has looked at its most. */
+  async #searchById(query: NodeQuery, from: string, wanted: number): Promise<Search> {
+    const found: RankedNode[] = [];
+    let after = from;
+    let limit = Math.min(wanted + 1, NODES_SEARCH_STEP); // enough for a list that is not filtered
+    for (let looked = 0; looked < LIST_SCANNED_MAX; looked += limit, limit = NODES_SEARCH_STEP) {
+      const step = await this.#step(() => this.#store.read(nodesByIdAfter(after, limit)));
+      found.push(...step.filter((node) => matches(query, node)));
+      const last = step.length < limit ? undefined : step.at(-1);
+      if (last === undefined) return { found, end: null, matching: found.length };
+      if (found.length > wanted) return { found, end: last, matching: null };
+      after = last.nodeId;
+    }
+    return { found, end: { rank: 0n, nodeId: after }, matching: null };
+  }
+
+  /** Reads all nodes. */
+  async #searchByRank(
+    query: NodeQuery,
+    order: NodeRank,
+    from: NodePosition,
+    wanted: number,
+  ): Promise<Search> {
+    // The beginnings of names are compared here: then all nodes of a step have to come.
+    const most = query.prefix === "" ? wanted + 1 : NODES_SEARCH_STEP;
+    const rangeAfter = (after: number) => this.#store.read(nodeRangeAfter(after, NODES_SEARCH_STEP));
+    const inRange = (range: NodeRange) =>
+      this.#store.read(rankedNodes(order, query.state, range, from, most));
+    let found: readonly RankedNode[] = [];
+    let matching = 0;
+    let range = await this.#step(() => rangeAfter(0));
+    while (range !== null) {
+      const current: NodeRange = range;
+      const [nodes, next] = await this.#step(() => Promise.all([inRange(current), rangeAfter(current.last)]));
+      const kept = nodes.filter((node) => matches(query, node));
+      matching += kept.length;
+      found = [...found, ...kept].toSorted(byRank).slice(0, wanted + 1);
+      range = next;
+    }
+    return { found, end: null, matching };
+  }
+
+  async #step<R>(read: () => Promise<R>): Promise<R> {
+    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
+    await this.#steps.next();
+    return read();
+  }
+
+  /** Loads those nodes that still match. */
+  async #load(query: NodeQuery, shown: readonly RankedNode[]): Promise<readonly Node[]> {
+    if (shown.length === 0) return [];
+    const nodes = await this.#store.read(nodesBySeq(shown.map(({ seq }) => seq)));
+    const byId = new Map(nodes.map((node) => [node.nodeId, node]));
+    return shown
+      .flatMap(({ nodeId }) => byId.get(nodeId) ?? [])
+      .filter((node) => matches(query, { ...node, deleted: false }));
+  }
+}
+
+function nextOf(found: readonly RankedNode[], upTo: number, end: NodePosition | null): NodePosition | null {
+  return found.length > upTo ? (found[upTo - 1] ?? null) : end;
+}
+
+function matches(
+  { state, prefix }: NodeQuery,
+  node: Pick<RankedNode, "nodeId" | "name" | "online" | "draining" | "deleted">,
+): boolean {
+  if (node.deleted || (state !== null && !isIn(state, node))) return false;
+  return prefix === "" || [node.nodeId, node.name].some((text) => text.toLowerCase().startsWith(prefix));
+}
+
+function isIn(state: NodeState, { online, draining }: Pick<RankedNode, "online" | "draining">): boolean {
+  if (state === "draining") return online && draining;
+  return online === (state === "online");
+}
+
+function byRank(a: RankedNode, b: RankedNode): number {
+  if (a.rank !== b.rank) return a.rank > b.rank ? -1 : 1;
+  return a.nodeId < b.nodeId ? -1 : 1;
+}

@@ -1,0 +1,88 @@
+/**
+ * The writes of a group commit that can wait: new events and ledger entries, and running totals, which are summed by
+ * row. So a group writes the totals of all tasks once, and runs each statement many times in a row, which is
+ * faster than in turns with others. The engine writes what is gathered before a query reads one of its rows, before a
+ * sweep, and before the commit.
+ *
+ * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/statements.ts).
+ */
+import type { Change } from "../../domain/change.ts";
+import { writeOf, writeSetOf } from "../sql/statements.ts";
+import type { Query } from "../store.ts";
+
+/** Writes a change and returns the id of its row. */
+type Write = (change: Change) => number;
+
+/** An event, and where its id goes when it is written. */
+type GatheredEvent = { readonly change: Change; readonly eventIds: number[] };
+
+/** A gathered change could not be written: it is not known whose it was. */
+export class GatherFault extends Error {
+  override readonly name = "GatherFault";
+
+  constructor(cause: unknown) {
+    super("A gathered change could not be written.", { cause });
+  }
+}
+
+export class GatheredWrites {
+  readonly #write: Write;
+  readonly #events: GatheredEvent[] = [];
+  readonly #entries: Change[] = [];
+  /** By row. */
+  readonly #sums = new Map<string, Change>();
+  /** Gathered changes (no events) whose write sets are not in #written yet: few groups ask for those. */
+  readonly #added: Change[] = [];
+  readonly #written = new Set<string>();
+
+  constructor(write: Write) {
+    this.#write = write;
+  }
+
+  /** Takes a change if it can wait (a heartbeat would gain nothing). `eventIds` gets the id of an event once it is written. */
+  add(change: Change, eventIds: number[]): boolean {
+    if (change.kind === "event.logged") {
+      this.#events.push({ change, eventIds });
+      return true;
+    }
+    const { sum, row } = writeOf(change);
+    if (sum && change.kind !== "node.beaten") {
+      const key = `${change.kind} ${row?.(change)}`;
+      const earlier = this.#sums.get(key);
+      const total = earlier ? sum(earlier, change) : change;
+      if (total === null) this.flush(); // too large a sum
+      this.#sums.set(key, total ?? change);
+    } else if (change.kind === "lux.entered") this.#entries.push(change);
+    else return false;
+    this.#added.push(change);
+    return true;
+  }
+
+  /** Whether a query reads what is gathered. */
+  isReadBy({ reads }: Query<unknown>): boolean {
+    if (this.#events.length > 0 && reads.includes("events")) return true;
+    for (const change of this.#added) for (const key of writeSetOf(change)) this.#written.add(key);
+    this.#added.length = 0;
+    return this.#written.size > 0 && reads.some((key) => this.#written.has(key));
+  }
+
+  /** @throws {GatherFault} */
+  flush(): void {
+    try {
+      for (const sum of this.#sums.values()) this.#write(sum);
+      for (const entry of this.#entries) this.#write(entry);
+      for (const { change, eventIds } of this.#events) eventIds.push(this.#write(change));
+    } catch (error) {
+      throw new GatherFault(error);
+    }
+    this.clear();
+  }
+
+  clear(): void {
+    this.#sums.clear();
+    this.#entries.length = 0;
+    this.#events.length = 0;
+    this.#added.length = 0;
+    this.#written.clear();
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * A write-through cache of what transactions read most: unfinished tasks and nodes by id, which nodes have no gift, and
+ * the best tasks of the backlog. The hub is the only writer of its database, so what it read or wrote last is what a row
+ * holds. Rows are in two generations: when the younger one is full, the older one is dropped.
+ *
+ * Invariant: what is kept equals what its query reads; of the best tasks, it is the beginning of that. A change either
+ * says what a query answers after it, or the answers that its write set touches are forgotten. After a rollback, or a
+ * commit of another process, the engine clears all.
+ */
+import type { Change } from "../../domain/change.ts";
+import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
+import type { Node, Task } from "../../domain/model.ts";
+import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
+import { patchNode } from "../sql/nodes.ts";
+import { writeOf, writeSetOf } from "../sql/statements.ts";
+import type { Query } from "../store.ts";
+
+/** The tables that the answers are read from. */
+const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats"]);
+/** The conflict keys of the rows, up to the id. */
+const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
+const OF_NODE = keyOf.node("");
+
+/** The best ready tasks of some types, and their query. */
+type Backlog = { readonly query: Query<unknown>; readonly tasks: unknown };
+
+export class RowCache {
+  /** Reads from the database. */
+  readonly #read: <R>(query: Query<R>) => R;
+  readonly #tasks = new Generations<Task>(CACHED_TASKS);
+  readonly #nodes = new Generations<Node>(CACHED_NODES);
+  /** Nodes that have no gift. */
+  readonly #giftless = new Generations<true>(CACHED_NODES);
+  readonly #backlogs = new Map<string, Backlog>();
+
+  constructor(read: <R>(query: Query<R>) => R) {
+    this.#read = read;
+  }
+
+  load<R>(query: Query<R>): R {
+    if (query.cached === undefined) return this.#read(query);
+    const { as, id } = query.cached;
+    const known = this.#find(as, id);
+    // `as` says which query it is, and so what R is.
+    if (known !== undefined) return known as R;
+    const value = this.#read(query);
+    if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
+    else if (as === "gift") {
+      if (value === null) this.#giftless.set(id, true);
+    } else if (value !== null && as === "task") this.#keepTask(value as Task);
+    else if (value !== null) this.#nodes.set(id, value as Node);
+    return value;
+  }
+
+  /** After a change was written or gathered. `rowId`: of a new row. */
+  apply(change: Change, rowId: number): void {
+    switch (change.kind) {
+      case "task.created":
+        return this.#taskWritten({ ...change, task: { ...change.task, seq: rowId } });
+      case "task.moved":
+        return this.#taskWritten(change);
+      case "node.beaten":
+      case "node.tallied": {
+        const node = this.#nodes.get(change.nodeId);
+        const after = node && patchNode(node, change);
+        if (after) this.#nodes.set(change.nodeId, after);
+        return;
+      }
+      default:
+        if (TABLES.has(writeOf(change).statement.table)) this.#forget(change);
+    }
+  }
+
+  clear(): void {
+    this.#tasks.clear();
+    this.#nodes.clear();
+    this.#giftless.clear();
+    this.#backlogs.clear();
+  }
+
+  #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
+    if (as === "task") return this.#tasks.get(id);
+    if (as === "node") return this.#nodes.get(id);
+    if (as === "ready") return this.#backlogs.get(id)?.tasks;
+    return this.#giftless.get(id) && null;
+  }
+
+  #taskWritten(change: Change & { readonly task: Task }): void {
+    const { status, assignedNode, startedAt } = change.task;
+    this.#keepTask(change.task);
+    if (status === "assigned" && startedAt === null && assignedNode !== null)
+      this.#giftless.delete(assignedNode);
+    this.#patchBacklogs(change);
+  }
+
+  #keepTask(task: Task): void {
+    const { taskId, status, description, progress, failure } = task;
+    const chars = description.length + (progress?.length ?? 0) + (failure?.message?.length ?? 0);
+    const isFinished = status === "completed" || status === "failed";
+    if (isFinished || chars > CACHED_TASK_MAX_CHARS) this.#tasks.delete(taskId);
+    else this.#tasks.set(taskId, task);
+  }
+
+  #keepBacklog(id: string, backlog: Backlog): void {
+    if (this.#backlogs.size >= CACHED_BACKLOGS) this.#backlogs.clear();
+    this.#backlogs.set(id, backlog);
+  }
+
+  #patchBacklogs(change: Change): void {
+    for (const [id, { query, tasks }] of this.#backlogs) {
+      const after = query.patch?.(tasks, change);
+      if (after === undefined) this.#backlogs.delete(id);
+      else if (after !== tasks) this.#backlogs.set(id, { query, tasks: after });
+    }
+  }
+
+  #forget(change: Change): void {
+    const keys = writeSetOf(change);
+    if (keys.includes(EVERYTHING)) return this.clear();
+    for (const key of keys) {
+      for (const prefix of OF_TASK) if (key.startsWith(prefix)) this.#tasks.delete(key.slice(prefix.length));
+      if (key.startsWith(OF_NODE)) this.#nodes.delete(key.slice(OF_NODE.length));
+    }
+    if (keys.includes("tasks") || keys.includes("files")) this.#patchBacklogs(change);
+  }
+}
+
+/** A bounded map: it keeps the rows that were used last, at least `most` and at most twice as many. */
+class Generations<V> {
+  readonly #most: number;
+  #young = new Map<string, V>();
+  #old = new Map<string, V>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get(id: string): V | undefined {
+    const young = this.#young.get(id);
+    if (young !== undefined) return young;
+    const old = this.#old.get(id);
+    if (old !== undefined) this.set(id, old);
+    return old;
+  }
+
+  set(id: string, row: V): void {
+    this.#young.set(id, row);
+    if (this.#young.size < this.#most) return;
+    this.#old = this.#young;
+    this.#young = new Map();
+  }
+
+  delete(id: string): void {
+    this.#young.delete(id);
+    this.#old.delete(id);
+  }
+
+  clear(): void {
+    this.#young.clear();
+    this.#old.clear();
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Checks the row cache of every SQLite store in the test process: after each commit, the rows that its changes name are
+ * read through the cache and from the database. A difference is an unhandled error, which fails the test.
+ */
+import type { Notified } from "../../src/domain/change.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
+import { bestGift, bestReady, taskById } from "../../src/store/sql/tasks.ts";
+import { SqliteStore } from "../../src/store/sqlite/engine.ts";
+import type { CommitListener, Query } from "../../src/store/store.ts";
+
+const { onCommit } = SqliteStore.prototype;
+const checked = new WeakSet<SqliteStore>();
+
+/** With its first listener a store gets another one, which checks. */
+SqliteStore.prototype.onCommit = function (this: SqliteStore, listener: CommitListener): void {
+  if (!checked.has(this)) onCommit.call(this, (changes) => void checkRows(this, changes));
+  checked.add(this);
+  onCommit.call(this, listener);
+};
+
+/** @throws {Error} when the cache and the database differ */
+export async function checkRows(store: SqliteStore, changes: readonly Notified[]): Promise<void> {
+  const ids = [...new Set(changes.flatMap(idsIn))];
+  const queries: readonly Query<unknown>[] = [
+    ...ids.map(taskById),
+    ...ids.map(nodeById),
+    ...ids.map(bestGift),
+    bestReady(null),
+    bestReady(["x"]),
+  ];
+  // The reads of one query run in one go: nothing is written between them.
+  const reads = queries.map((query) => {
+    const { cached, ...uncached } = query;
+    return Promise.all([cached, store.read(query), store.read(uncached)]);
+  });
+  for (const result of await Promise.allSettled(reads)) {
+    if (result.status === "rejected") continue; // the database is damaged
+    const [cached, kept, stored] = result.value;
+    // Of the best tasks, the cache may hold the first ones.
+    const isList = Array.isArray(kept) && Array.isArray(stored) && kept.length > 0;
+    if (Bun.deepEquals(kept, isList ? stored.slice(0, kept.length) : stored, true)) continue;
+    const what = `${cached?.as} ${cached?.id}`;
+    throw new Error(`${what}: the cache holds ${Bun.inspect(kept)}, the database ${Bun.inspect(stored)}.`);
+  }
+}
+
+/** Ids of tasks and nodes. */
+function idsIn(change: Notified): readonly string[] {
+  const found: readonly unknown[] = Object.entries({
+    ...change,
+    ...("task" in change ? change.task : null),
+    ...("node" in change ? change.node : null),
+    ...("event" in change ? change.event : null),
+    ...("file" in change ? change.file : null),
+  }).map(([name, value]) => (/^(?:taskId|nodeId|assignedNode|creatorNode)$/.test(name) ? value : null));
+  return found.filter((id) => typeof id === "string");
+}

@@ -1,0 +1,475 @@
+/**
+ * Every action of the dashboard, in a real Chromium against a hub. The suite does each once; `bun run torture` does all at
+ * each width, on both variants. What they expect of the hub is looked up on its listener of variant A.
+ */
+import { expect } from "bun:test";
+import { join } from "node:path";
+import { PROJECT } from "../support/executable.ts";
+import { ADMIN_KEY, SECRET, type TestHub } from "../support/hub.ts";
+import { type VariantName, addNode, addNodes, addTask, ok, record, until } from "../api/scene.ts";
+import { Page, type Size, WIDE } from "./chromium.ts";
+
+/** Where an action is done. */
+export type Stage = { readonly hub: TestHub; readonly variant: VariantName; readonly size: Size };
+
+type Action = { readonly name: string; readonly run: (stage: Stage) => Promise<void> };
+
+/** A page at the sign-in. */
+async function visit({ hub, variant, size }: Stage): Promise<Page> {
+  const page = new Page(size);
+  await page.open(`${hub.base(variant)}/`);
+  await page.shows("Look without a secret");
+  return page;
+}
+
+async function signIn(page: Page, secret: string, adminKey = ""): Promise<void> {
+  await page.fill("secret", secret);
+  await page.fill("admin", adminKey);
+  await page.press("sign-in");
+}
+
+/** A page of somebody who may do everything. */
+async function admin(stage: Stage): Promise<Page> {
+  const page = await visit(stage);
+  await signIn(page, SECRET, ADMIN_KEY);
+  await page.shows("Overview");
+  return page;
+}
+
+async function pagesOf(page: Page): Promise<unknown> {
+  return page.eval(`[...document.querySelectorAll("nav a")].map((a) => a.textContent)`);
+}
+
+async function rows(page: Page, count: number): Promise<void> {
+  await page.until(`document.querySelectorAll("a.row").length === ${count}`);
+}
+
+const FOR_VIEWERS = ["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"];
+
+async function refusal({ variant, ...stage }: Stage): Promise<void> {
+  using page = await visit({ ...stage, variant });
+  await signIn(page, "wrong");
+  await page.shows("unknown, expired or revoked");
+  await page.press("look");
+  if (variant === "B") {
+    await page.shows("X-Matrix-Secret"); // nothing is open there
+    return;
+  }
+  await page.shows("Tasks a minute");
+  expect(await pagesOf(page)).toEqual(FOR_VIEWERS);
+  await page.go("tasks");
+  await page.shows("Creator");
+  expect(await page.text()).not.toContain("New task");
+  await page.press("sign-out");
+  await page.shows("Administrator key");
+}
+
+async function viewer(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "watched");
+  const added = await ok(hub.admin("/key/add", { name: "watcher", role: "viewer" }));
+  using page = await visit(stage);
+  await signIn(page, String(added["secret"]));
+  await page.shows("Tasks a minute");
+  expect(await pagesOf(page)).toEqual(FOR_VIEWERS);
+  await ok(hub.admin("/key/revoke", { name: "watcher" }));
+  await page.go("nodes/watched");
+  await page.shows("The secret is no longer valid.");
+}
+
+async function task(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  const taskOf = async (taskId: string): Promise<Record<string, unknown>> =>
+    record((await ok(hub.get(`/task/${taskId}`)))["task"]);
+  using page = await admin(stage);
+  await page.go("tasks");
+  await page.click('a[href="#/new"]');
+  await page.fill("title", "Look at the logs");
+  await page.fill("description", "All of last night");
+  await page.fill("priority", "high");
+  await page.fill("lux_reward", "2.5");
+  await page.press("create");
+  await page.shows("Story");
+  const taskId = String(await page.eval("location.hash.split('/').pop()"));
+  expect(await taskOf(taskId)).toMatchObject({ title: "Look at the logs", priority: 0, lux_reward: 2.5 });
+  await page.press("cancel");
+  await page.press("yes");
+  await page.shows("Why it failed");
+  await page.press("retry");
+  await page.shows(/retried[\s\S]*Open again|open Look/);
+  await until("open again", async () => (await taskOf(taskId))["status"] === "open");
+  await page.shows(/created[\s\S]*failed[\s\S]*retried/);
+  await page.press("again");
+  await page.shows("Run again");
+  await page.until(`document.querySelector('[name="description"]')?.value === "All of last night"`);
+  await page.fill("title", "Look at them once more");
+  await page.press("create");
+  await page.shows(/open\s+Look at them once more/);
+  await page.press("delete");
+  await page.press("yes");
+  await page.shows("Deleted.");
+  await page.until(`location.hash === "#/tasks"`);
+  expect((await hub.get("/task/list?q=once+more")).body).toMatchObject({ tasks: [] });
+}
+
+async function copies(stage: Stage): Promise<void> {
+  const { hub, variant } = stage;
+  const taskId = await addTask(hub, { title: "To be copied" });
+  using page = await admin(stage);
+  await page.eval(
+    `void (window.copied = [], navigator.clipboard.writeText = async (text) => copied.push(text))`,
+  );
+  await page.go(`tasks/${taskId}`);
+  await page.shows("Copy as curl");
+  await page.eval(
+    `[...document.querySelectorAll("button")].filter((b) => /^Copy as/.test(b.textContent)).forEach((b) => b.click())`,
+  );
+  await page.until("copied.length === 2");
+  const [curl = "", command = ""] = (await page.eval("copied")) as string[];
+  const env = { ...process.env, LUXHUB_SECRET: SECRET };
+  const shown = Bun.spawn(["sh", "-c", `${curl} -s`], { env, stdout: "pipe", stderr: "ignore" });
+  expect(JSON.parse(await shown.stdout.text())).toMatchObject({ task: { title: "To be copied" } });
+  expect(command).toBe(`luxhub task show ${taskId} --url ${hub.base(variant)}/`);
+}
+
+/** Fails a task for good. */
+async function failed(hub: TestHub, title: string): Promise<void> {
+  const taskId = await addTask(hub, { title });
+  await ok(hub.post("/task/cancel", { task_id: taskId, reason: "not wanted" }));
+}
+
+async function lists(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  for (let i = 0; i < 55; i++) await failed(hub, `Sweep ${i}`);
+  using page = await admin(stage);
+  await page.go("tasks?status=failed&q=sweep");
+  await page.shows("Sweep 54");
+  await page.click('a[rel="next"]');
+  await page.until(`location.hash.includes("cursor=") && !document.body.innerText.includes("Sweep 54")`);
+  await page.shows(/Sweep 4\b/);
+  await page.go("tasks");
+  await page.shows("Sweep 54");
+  await page.fill("q", "sweep 54");
+  await page.until(`location.hash.includes("q=sweep+54")`);
+  await rows(page, 1);
+  await addTask(hub, { title: "Sweep 54 once more" });
+  await page.shows("1 new: show");
+  expect(await page.text()).not.toContain("once more");
+  await page.click(".news button");
+  await page.shows("once more");
+  await page.click('.filters a[href="#/tasks"]');
+  await page.until(`document.querySelector('[name="q"]').value === ""`);
+  await page.go("tasks?status=failed&q=sweep");
+  await page.until(`document.querySelector('[name="q"]').value === "sweep"`);
+  await page.press("task/retry-all");
+  await page.press("yes");
+  await page.shows("55 retried. Done.");
+  await page.press("close");
+  expect((await hub.get("/task/list?status=failed&q=sweep")).body).toMatchObject({ tasks: [] });
+  await page.go("tasks?status=open&q=sweep");
+  await page.press("task/cancel-all");
+  await page.press("yes");
+  await page.shows(/56 cancelled\. Done\./);
+  await page.press("close");
+  await page.go("tasks?status=failed&q=sweep");
+  await page.press("task/delete-all");
+  await page.press("yes");
+  await page.shows(/56 deleted\. Done\./);
+}
+
+async function nodes(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  const pool = Array.from({ length: 52 }, (_, i) => `pool-${String(i).padStart(2, "0")}`);
+  await addNodes(hub, ["drained", ...pool]);
+  await ok(hub.post("/node/leave", { node_id: "pool-07" }));
+  using page = await admin(stage);
+  await page.go("nodes?order=id&q=POOL");
+  await rows(page, 50);
+  await page.shows(/52 of \d+/);
+  await page.click('a[rel="next"]');
+  await rows(page, 2);
+  await page.shows("pool-51");
+  await page.fill("status", "offline");
+  await rows(page, 1);
+  await page.shows("pool-07");
+  await page.go("nodes");
+  await page.fill("q", "drai");
+  await rows(page, 1); // its row stays where it is now
+  await page.click('a[href="#/nodes/drained"]');
+  await page.press("drain");
+  await page.shows("Let it take tasks");
+  const nodeOf = async (): Promise<unknown> => (await hub.get("/node/drained")).body["node"];
+  expect(await nodeOf()).toMatchObject({ draining: true });
+  await page.press("drain");
+  await page.until(`document.querySelector('[data-do="drain"]')?.textContent === "Drain"`);
+  expect(await nodeOf()).toMatchObject({ draining: false });
+  await page.press("delete");
+  await page.press("yes");
+  await page.until(`location.hash === "#/nodes"`);
+  expect((await hub.get("/node/drained")).status).toBe(404);
+}
+
+async function messages(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "reader");
+  const worn = { from_node: "op", to_node: "reader", content: "One of many", require_ack: true };
+  using page = await admin(stage);
+  await page.go("messages");
+  await page.fill("node", "rea");
+  await page.until(`document.querySelector('datalist option[value="reader"]')`);
+  await page.fill("node", "reader");
+  await page.press("show");
+  await page.shows("No messages.");
+  for (let i = 0; i < 50; i++) await ok(hub.post("/message/send", worn));
+  await page.fill("content", "Only for you", ".columns section:first-child");
+  await page.eval(`document.querySelector('[name="ack"]').click()`);
+  await page.press("send");
+  await page.shows("Only for you");
+  await page.fill("content", "For everyone", ".columns section:last-child");
+  await page.press("broadcast");
+  await page.shows("For everyone");
+  await page.click('a[rel="next"]');
+  await page.until(`location.hash.includes("before=") && !document.body.innerText.includes("For everyone")`);
+  const parked = async (): Promise<unknown> =>
+    (await hub.get("/message/parked?node_id=reader")).body["total"];
+  while ((await parked()) !== 51) {
+    await hub.post("/message/receive", { node_id: "reader", count: 100 });
+    hub.clock.pass(31_000);
+    await hub.sweep();
+  }
+  await page.eval(`document.querySelector('[name="parked"]').click()`);
+  await page.shows("51 are parked");
+  await page.click('a[rel="next"]');
+  await page.shows("Only for you");
+  await page.press("redrive");
+  await page.shows("It waits again.");
+  await until("redriven", async () => (await parked()) === 50);
+}
+
+async function files(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  const taskId = await addTask(hub, { title: "With a file" });
+  using page = await admin(stage);
+  await page.go("files");
+  await page.shows("No files yet.");
+  await page.eval(`(() => {
+    const files = new DataTransfer();
+    files.items.add(new File(["<b>Not bold</b>"], "note.html", { type: "text/html" }));
+    document.querySelector('[name="file"]').files = files.files;
+  })()`);
+  await page.fill("task_id", taskId);
+  await page.press("upload");
+  await page.shows("note.html");
+  await page.press("preview");
+  await page.shows("<b>Not bold</b>");
+  await page.click("dialog form button");
+  await page.eval(
+    `void (HTMLAnchorElement.prototype.click = function () { window.saved = [this.download, this.protocol]; })`,
+  );
+  await page.press("download");
+  await page.until(`String(window.saved) === "note.html,blob:"`);
+  await page.go(`tasks/${taskId}`);
+  await page.shows(/Files\s+note\.html\s+15 B/);
+  await large(page, stage);
+  await page.go(`files?task=${taskId}`);
+  await page.press("delete-file");
+  await page.press("yes");
+  await page.shows("No files yet.");
+}
+
+/** A file that the page takes for a large one: by its own address where that is open, else as the browser can. */
+async function large(page: Page, { variant }: Stage): Promise<void> {
+  await page.eval(`void (() => {
+    const asked = fetch;
+    window.fetch = async (url, init) => {
+      const response = await asked(url, init);
+      if (!String(url).includes("file/list")) return response;
+      const body = await response.json();
+      for (const file of body.files) file.size = 5 * 2 ** 30;
+      return Response.json(body, response);
+    };
+    window.chunks = "";
+    window.showSaveFilePicker = async ({ suggestedName }) => ({
+      createWritable: async () => new WritableStream({
+        write: (chunk) => void (chunks += new TextDecoder().decode(chunk)),
+        close: () => void (window.saved = [suggestedName, "disk"]),
+      }),
+    });
+  })()`);
+  await page.go("files");
+  await page.shows("5.0 GiB");
+  await page.eval("void (window.saved = null)");
+  await page.press("download");
+  if (variant === "A") {
+    await page.until(`String(window.saved) === "note.html,http:"`);
+    return;
+  }
+  await page.until(`String(window.saved) === "note.html,disk"`);
+  expect(await page.eval("chunks")).toBe("<b>Not bold</b>");
+  await page.eval("void (window.saved = null, window.showSaveFilePicker = undefined)");
+  await page.press("download");
+  await page.shows(/5\.0 GiB in memory/);
+  await page.press("yes");
+  await page.until(`String(window.saved) === "note.html,blob:"`);
+}
+
+async function events(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  using page = await admin(stage);
+  await page.go("events?kind=node.registered");
+  await page.shows("Pause");
+  await addNode(hub, "live-1");
+  await page.shows("live-1");
+  await page.press("pause");
+  await addNode(hub, "live-2");
+  await page.shows("Go on");
+  await page.press("pause");
+  await page.shows("live-2");
+  await page.fill("kind", "hub.started");
+  await page.until(`!document.body.innerText.includes("live-2")`);
+}
+
+async function faults(stage: Stage): Promise<void> {
+  using page = await visit(stage);
+  await page.eval(`void (() => {
+    const asked = fetch;
+    window.refused = true;
+    window.fetch = async (url, init) => window.refused && String(url).includes("events/stream")
+      ? Response.json({ error: "no_streams", detail: "There are no streams." }, { status: 404 })
+      : asked(url, init);
+  })()`);
+  await signIn(page, SECRET);
+  await page.shows("The page is no longer live. There are no streams.");
+  await page.eval("void (window.refused = false)");
+  await page.press("follow");
+  await page.until(`!document.body.innerText.includes("no longer live")`);
+  await page.go("events");
+  await page.shows("Pause");
+  await addNode(stage.hub, "seen-live");
+  await page.shows("seen-live");
+}
+
+async function keys(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "earner");
+  await ok(hub.post("/signin", { node_id: "earner" }));
+  using page = await admin(stage);
+  await page.go("lux");
+  await page.click('a[href="#/nodes/earner"]');
+  await page.shows(/Ledger[\s\S]*signin/);
+  await page.go("keys");
+  await page.fill("name", "robot");
+  await page.fill("role", "viewer");
+  await page.fill("days", "2");
+  await page.press("add");
+  await page.shows("The secret of robot");
+  const secret = String(await page.eval(`document.querySelector("dialog code").textContent`));
+  expect((await hub.get("/file/list", { headers: { "X-Matrix-Secret": secret } })).status).toBe(200);
+  await page.click("dialog form button");
+  await page.press("revoke");
+  await page.press("yes");
+  await page.shows(/revoked\s+robot/);
+}
+
+async function keyboard(stage: Stage): Promise<void> {
+  await addTask(stage.hub, { title: "First row" });
+  using page = await admin(stage);
+  await page.key("2");
+  await page.shows("First row");
+  await page.key("j");
+  await page.until(`document.activeElement?.matches("a.row")`);
+  await page.key("j");
+  await page.key("k");
+  await page.until(`document.activeElement === document.querySelector("a.row")`);
+  await page.key("/");
+  await page.until(`document.activeElement?.name === "q"`);
+  await page.eval(`document.activeElement.blur()`);
+  await page.key("?");
+  await page.shows("Keyboard");
+  await page.click("dialog form button");
+  const before = await page.eval(`getComputedStyle(document.documentElement).backgroundColor`);
+  await page.press("theme");
+  await page.until(
+    `getComputedStyle(document.documentElement).backgroundColor !== ${JSON.stringify(before)}`,
+  );
+}
+
+export const ACTIONS: readonly Action[] = [
+  { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
+  { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
+  { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
+  { name: "what is copied is a command that works", run: copies },
+  { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
+  { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
+  { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
+  { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
+  { name: "events come live, are filtered by kind, and can be held", run: events },
+  { name: "what ends the event stream is shown, and it can be followed again", run: faults },
+  { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
+  { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+];
+
+/** Fills a hub so that every view has something to show, also what is long. Returns the views. */
+export async function furnish(hub: TestHub): Promise<readonly string[]> {
+  const long = "A-title-without-a-place-to-break-".repeat(6);
+  await addNode(hub, "busy", { max_tasks: 2, name: `A node ${long}`.slice(0, 200) });
+  const held = await addTask(hub, { title: `Held ${long}`, task_type: "x".repeat(60) });
+  await ok(hub.post("/task/claim", { task_id: held, node_id: "busy" }));
+  await failed(hub, "Broken");
+  await ok(hub.post("/signin", { node_id: "busy" }));
+  await ok(hub.post("/message/send", { from_node: "op", to_node: "busy", content: long }));
+  const form = new FormData();
+  form.set("file", new File(["bytes"], `${long}.txt`));
+  form.set("metadata", JSON.stringify({ task_id: held }));
+  await ok(hub.post("/file/upload", form));
+  const open = ["overview", "tasks", `tasks/${held}`, "new", "nodes", "nodes/busy"];
+  return [...open, "messages/busy", "files", "lux", "events", "keys"];
+}
+
+/**
+ * In each view axe-core finds nothing, the page is not wider than the window, nothing is cut without a way to see it, and
+ * nothing is refused or wrong. `isDark`: in the other colours than those of a new browser.
+ */
+export async function inspect(
+  stage: Stage,
+  views: readonly string[],
+  sizes: readonly Size[],
+  isDark: boolean,
+): Promise<void> {
+  const { variant } = stage;
+  const axe = await Bun.file(join(PROJECT, "node_modules/axe-core/axe.min.js")).text();
+  using page = await admin({ ...stage, size: sizes[0] ?? WIDE });
+  await page.eval(`(() => { ${axe} })()`);
+  await page.watch();
+  if (isDark) await page.press("theme");
+  for (const size of sizes) {
+    await page.resize(size);
+    await page.until(`innerWidth === ${size.width}`);
+    for (const view of views) {
+      const where = [variant, view, size.width];
+      await page.go(view);
+      await page.until(`document.querySelector("main[data-view='${view}'] h1")`);
+      await page.settled();
+      const found = await page.eval(
+        `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((n) => n.html).slice(0, 3)]))`,
+      );
+      expect([where, found]).toEqual([where, []]);
+      expect([where, await page.eval(SPILLED)]).toEqual([where, []]);
+      const fault = await page.eval(`document.querySelector("p.fault[role=alert]")?.textContent ?? ""`);
+      expect([where, fault]).toEqual([where, ""]);
+    }
+  }
+  expect(page.complaints).toEqual([]);
+}
+
+/** What reaches beyond the window, outside of what scrolls by itself, and what is cut without a title that has all of it. */
+const SPILLED = `[
+  ...[...document.querySelectorAll("body, body *")].filter((element) => {
+    const { right, left, width } = element.getBoundingClientRect();
+    const isOut = width > 0 && (right > innerWidth + 1 || left < -1);
+    const { overflowX } = getComputedStyle(element);
+    const isCut = /hidden|clip/.test(overflowX) && element.scrollWidth > element.clientWidth + 1 && !element.title;
+    return (isCut || isOut) && !element.matches(".skip, svg, input") && !element.parentElement?.closest(".table, nav, svg");
+  }).map((element) => element.outerHTML.slice(0, 160)),
+  ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
+].slice(0, 3)`;
