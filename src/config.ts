@@ -57,6 +57,8 @@ export type Config = {
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
   readonly mcp: boolean;
+  /** Whether agents may send tasks by A2A. */
+  readonly a2a: boolean;
   /** The start of links to the hub, without a slash at the end; null: the URL of the first listener. */
   readonly publicUrl: string | null;
 };
@@ -286,6 +288,13 @@ const SETTINGS = {
     "whether agents may call the hub by MCP, at /mcp",
     oneOf("on or off", "on", "off"),
   ),
+  a2a: setting(
+    "a2a",
+    "on|off",
+    "on",
+    "whether agents may send tasks by A2A, at /a2a",
+    oneOf("on or off", "on", "off"),
+  ),
   publicUrl: setting(
     "public-url",
     "URL",
@@ -389,6 +398,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.redis,
   SETTINGS.ui,
   SETTINGS.mcp,
+  SETTINGS.a2a,
   SETTINGS.publicUrl,
   SETTINGS.log,
   SETTINGS.logLevel,
@@ -448,6 +458,7 @@ export function readConfig(sources: Sources): Config {
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",
+    a2a: get(SETTINGS.a2a) !== "off",
     publicUrl: get(SETTINGS.publicUrl),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {

@@ -14,6 +14,7 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
+import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
 import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
@@ -42,6 +43,7 @@ import type { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
+import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
@@ -200,6 +202,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const listeners: OpenListener[] = [];
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const publicUrl = (): string => publicUrlOf(config, listeners);
+  const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
@@ -209,6 +212,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
     ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
+    ...(config.a2a ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, openStream }) : []),
   ];
   const pipeline = new Pipeline({
     services,
@@ -455,6 +459,7 @@ function joinServices({ store, mail, feed, idle, blobs, clock, keys, minutes, pi
     keys,
     minutes,
     tasks,
+    a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle),
     messages: new MessageService(store, mail, clock, newId, feed.receivers),

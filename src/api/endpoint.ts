@@ -9,6 +9,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { JsonText } from "../lib/json-text.ts";
 import type { Log } from "../lib/log.ts";
+import type { A2aTasks } from "../service/a2a-tasks.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
 import type { KeyRing } from "../service/keys.ts";
@@ -32,6 +33,7 @@ import { ResponseBackpressure } from "./response-backpressure.ts";
 export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
+  readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;
   readonly lux: LuxService;

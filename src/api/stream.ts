@@ -23,8 +23,15 @@ import { inputParser, withoutAbsent } from "./input.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
-/** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
+
+/**
+ * The cursor of a client that reconnects; null for a new client, and for what is not an event id. One past the end of the
+ * log comes from before a backup was restored.
+ */
+export function lastEventIdOf({ headers }: Request): number | null {
+  return parseLastEventId(headers.get("last-event-id"));
+}
 
 const parseNode = inputParser(() => z.object({ node_id: field.nodeId() }));
 
@@ -72,13 +79,22 @@ type Shared = {
   readonly log: Log;
 };
 
+/** Frames as text; `isLast`: the stream ends after them. */
+export type StreamText = { readonly text: string; readonly isLast: boolean };
+
 /** What one stream shows, and from where on. */
-type Opening = {
+export type Opening = {
   readonly selection: Selection;
-  /** The id after which it begins; null: from now on. */
-  readonly since: number | null;
+  /** The id after which it begins. */
+  readonly cursor: number;
   /** What is logged within this time of the last read is read together. */
   readonly gatherMs: number;
+  /** Sent before all else. */
+  readonly first?: StreamText;
+  /** It ends when it has shown the log. */
+  readonly endsWithLog?: boolean;
+  /** Encodes an item; null: it is not shown. Without it, as the event or message that it is. */
+  readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
 /** All open streams of the hub. */
@@ -131,23 +147,26 @@ export class EventStreams {
     const { node_id: nodeId } = parseNode(queryOf(call.exchange.request));
     checkActsFor(call, nodeId);
     await call.services.nodes.get(nodeId);
-    return this.#answer(call, { selection: this.#feed.ofNode(nodeId), since: null, gatherMs: 0 });
+    const cursor = await this.#cursor(call, null);
+    return this.open(call, { selection: this.#feed.ofNode(nodeId), cursor, gatherMs: 0 });
   }
 
-  #answerLog(call: Call): Promise<Response> {
+  async #answerLog(call: Call): Promise<Response> {
     const filter = parseFilter(withoutAbsent(queryOf(call.exchange.request), ""));
     const { since = null, kind: kinds = [], task_id: taskId = null, node_id: nodeId = null } = filter;
     const selection = this.#feed.ofLog({ kinds, taskId, nodeId });
-    return this.#answer(call, { selection, since, gatherMs: limit.LOG_STREAM_GATHER_MS });
+    const cursor = await this.#cursor(call, since);
+    return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS });
   }
 
-  async #answer(call: Call, { selection, since, gatherMs }: Opening): Promise<Response> {
-    const { exchange } = call;
+  /** @param since where a stream begins that does not resume; null: now */
+  async #cursor({ exchange }: Call, since: number | null): Promise<number> {
     const lastId = await this.#feed.lastId();
-    const cursor = Math.min(
-      parseLastEventId(exchange.request.headers.get("last-event-id")) ?? since ?? lastId,
-      lastId,
-    ); // an id past the end of the log comes from before a backup was restored
+    return Math.min(lastEventIdOf(exchange.request) ?? since ?? lastId, lastId);
+  }
+
+  open(call: Call, opening: Opening): Response {
+    const { exchange } = call;
     const address = call.anonymousAddress();
     const shared = address === null ? this.#shared : this.#sharedByAnonymous;
     if (address === null && this.#open.size - this.#anonymous.size >= limit.STREAMS_MAX)
@@ -164,15 +183,16 @@ export class EventStreams {
         this.#open.delete(eventStream);
       },
     });
-    const eventStream = new EventStream(selection, cursor, gatherMs, stream, shared);
-    const unsubscribe = selection.subscribe((eventId) => eventStream.notify(eventId));
+    const eventStream = new EventStream(opening, stream, shared);
+    const unsubscribe = opening.selection.subscribe((eventId) => eventStream.notify(eventId));
     this.#open.add(eventStream);
     let unwatchKey = (): void => {};
     unwatchKey = call.watchKey(() => stream.cut());
-    stream.send(RETRY);
+    stream.send(RETRY + (opening.first?.text ?? ""));
     eventStream.start();
     // A HEAD request gets the headers only.
-    if (this.#closed || exchange.request.method === "HEAD") stream.close();
+    const isWhole = opening.first?.isLast === true || exchange.request.method === "HEAD";
+    if (this.#closed || isWhole) stream.close();
     return response;
   }
 }
@@ -184,6 +204,8 @@ export class EventStreams {
 class EventStream {
   readonly #selection: Selection;
   readonly #gatherMs: number;
+  readonly #textOf: Opening["textOf"];
+  readonly #endsWithLog: boolean;
   readonly #stream: SseStream;
   readonly #shared: Shared;
   #cursor: number;
@@ -196,10 +218,12 @@ class EventStream {
   /** After a read it gathers what comes. */
   #gathering = false;
 
-  constructor(selection: Selection, cursor: number, gatherMs: number, stream: SseStream, shared: Shared) {
-    this.#selection = selection;
-    this.#gatherMs = gatherMs;
-    this.#cursor = cursor;
+  constructor(opening: Opening, stream: SseStream, shared: Shared) {
+    this.#selection = opening.selection;
+    this.#gatherMs = opening.gatherMs;
+    this.#textOf = opening.textOf;
+    this.#endsWithLog = opening.endsWithLog ?? false;
+    this.#cursor = opening.cursor;
     this.#stream = stream;
     this.#shared = shared;
   }
@@ -233,7 +257,7 @@ class EventStream {
     if (this.#reading || this.#gathering) return;
     this.#reading = true;
     this.#shared.wakeUps.run(() => {
-      if (this.#gatherMs === 0 && !this.#catchingUp) this.#sendRecent();
+      if (this.#gatherMs === 0 && !this.#catchingUp && !this.#textOf) this.#sendRecent();
       if (this.#catchingUp || this.#pending.length > 0) void this.#read();
       else this.#reading = false;
     });
@@ -294,6 +318,7 @@ class EventStream {
       // The stream has been notified of all that was committed since that read, so the pending ids are complete.
       this.#pending = this.#pending.filter((id) => id > cursor);
       this.#catchingUp = false;
+      if (this.#endsWithLog) this.#stream.close();
     } else {
       await this.#shared.catchUps.next(); // catching up may take many steps: lets other work in between
     }
@@ -321,7 +346,8 @@ class EventStream {
     await held.acquire(limit.CONTENT_MAX_BYTES);
     try {
       const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
-      if (item !== null) this.#give(item);
+      if (item !== null && this.#textOf) await this.#giveText(item, this.#textOf);
+      else if (item !== null) this.#give(item);
     } finally {
       held.release(limit.CONTENT_MAX_BYTES);
     }
@@ -329,8 +355,18 @@ class EventStream {
   }
 
   #give(item: StreamItem): void {
-    const { held, frames } = this.#shared;
-    const { text, bytes } = frames.of(item);
+    this.#sendFramed(this.#shared.frames.of(item));
+  }
+
+  async #giveText(item: StreamItem, textOf: NonNullable<Opening["textOf"]>): Promise<void> {
+    const shown = await textOf(item);
+    if (shown === null) return;
+    this.#sendFramed({ text: shown.text, bytes: Buffer.byteLength(shown.text) });
+    if (shown.isLast) this.#stream.close();
+  }
+
+  #sendFramed({ text, bytes }: Framed): void {
+    const { held } = this.#shared;
     this.#stream.send(text);
     if (this.#stream.backlogBytes === 0) return;
     held.overdraw(bytes);

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
-import type { OfHolder } from "../domain/task.ts";
+import type { OfHolder, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -45,51 +45,68 @@ const create = jsonEndpoint({
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
   rejections: [],
-  input: () =>
-    z.object({
-      title: field.title(),
-      description: field.description(),
-      task_type: z.optional(field.taskType()),
-      priority: z.optional(field.priority()),
-      creator_node: z.optional(field.nodeId()),
-      lux_reward: z.optional(field.luxReward()),
-      max_attempts: z.optional(field.maxAttempts()),
-      backoff_s: z.optional(field.backoff()),
-      timeout_s: z.optional(field.taskTimeout()),
-      delay_s: z.optional(field.delay()),
-      not_before: z.optional(field.date()),
-      expires_at: z.optional(field.date()),
-      depends_on: z.optional(field.dependsOn()),
-    }),
+  input: newTask,
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
-  handle: async ({ services, variant, transact, key, at }, input) => {
-    const dependsOn = input.depends_on ?? [];
-    await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
-    const draft = {
-      title: input.title,
-      description: input.description,
-      taskType: input.task_type ?? "",
-      priority: input.priority ?? DEFAULT_PRIORITY,
-      creatorNode: input.creator_node ?? key?.nodeId ?? null,
-      luxRewardMicro: input.lux_reward ?? 0,
-      balanced: variant.autoAssign,
-      maxAttempts: input.max_attempts ?? null,
-      backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
-      timeoutMs: input.timeout_s ?? null,
-      notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
-      expiresAt: input.expires_at ?? null,
-      dependsOn: [...new Set(dependsOn)],
-    };
-    try {
-      return await services.tasks.create(transact, draft);
-    } catch (error) {
-      if (!(error instanceof UnknownTasks)) throw error;
-      throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
-    }
-  },
+  handle: (call, input) =>
+    withDraft(call, input, (draft) => call.services.tasks.create(call.transact, draft)),
   encode: encodeTaskAnswer,
 });
+
+/** What the creator of a task sends. */
+function newTask() {
+  return z.object({
+    title: field.title(),
+    description: field.description(),
+    task_type: z.optional(field.taskType()),
+    priority: z.optional(field.priority()),
+    creator_node: z.optional(field.nodeId()),
+    lux_reward: z.optional(field.luxReward()),
+    max_attempts: z.optional(field.maxAttempts()),
+    backoff_s: z.optional(field.backoff()),
+    timeout_s: z.optional(field.taskTimeout()),
+    delay_s: z.optional(field.delay()),
+    not_before: z.optional(field.date()),
+    expires_at: z.optional(field.date()),
+    depends_on: z.optional(field.dependsOn()),
+  });
+}
+
+type NewTask = z.infer<ReturnType<typeof newTask>>;
+
+/** Validates a new task as task/create does. @throws {Problem} 400 */
+export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
+
+/** Creates a task from what its creator sent. @throws {Problem} 400 */
+export async function withDraft(
+  { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
+  input: NewTask,
+  create: (draft: TaskDraft) => Promise<Task>,
+): Promise<Task> {
+  const dependsOn = input.depends_on ?? [];
+  await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
+  const draft = {
+    title: input.title,
+    description: input.description,
+    taskType: input.task_type ?? "",
+    priority: input.priority ?? DEFAULT_PRIORITY,
+    creatorNode: input.creator_node ?? key?.nodeId ?? null,
+    luxRewardMicro: input.lux_reward ?? 0,
+    balanced: variant.autoAssign,
+    maxAttempts: input.max_attempts ?? null,
+    backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
+    timeoutMs: input.timeout_s ?? null,
+    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
+    expiresAt: input.expires_at ?? null,
+    dependsOn: [...new Set(dependsOn)],
+  };
+  try {
+    return await create(draft);
+  } catch (error) {
+    if (!(error instanceof UnknownTasks)) throw error;
+    throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+  }
+}
 
 type Scheduling = {
   readonly delay_s?: number | undefined;

@@ -13,6 +13,7 @@ import type {
   Node,
   StoredAnswer,
   Task,
+  TaskOrigin,
 } from "./model.ts";
 
 /** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
@@ -60,6 +61,8 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
+  /** It came through A2A. */
+  | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /** The mutable fields of a task: state, holder, lease, attempts, result. */
   | { readonly kind: "task.moved"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }

@@ -191,6 +191,21 @@ export const MCP_ACKS_MAX = 100;
 export const MCP_LIST_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
 
+// A2A.
+/** How long SendMessage waits for the end of its task. */
+export const A2A_WAIT_SECONDS = 300;
+export const A2A_CONTEXT_ID_MAX_CHARS = 128;
+export const A2A_MESSAGE_ID_MAX_CHARS = 255;
+export const A2A_PARTS_MAX = 100;
+export const A2A_PAGE_DEFAULT = 50;
+export const A2A_PAGE_MAX = 100;
+/** Tasks on one page of ListTasks together; beyond it the page has fewer. */
+export const A2A_PAGE_MAX_BYTES = 1 * MIB;
+/** Tasks of a caller that one ListTasks looks at, and counts: the last changed. */
+export const A2A_SCANNED_MAX = 2_000;
+/** Seconds for which a client may keep an agent card. */
+export const A2A_CARD_MAX_AGE_SECONDS = 60;
+
 // Broadcasts.
 /** Registered nodes; one more registration is refused. The default of --max-nodes. */
 export const NODES_DEFAULT_MAX = 100_000;

@@ -142,6 +142,14 @@ export type Task = {
   readonly files: readonly string[];
 };
 
+/** How a task came about through A2A. It never changes, and no rule reads it. */
+export type TaskOrigin = {
+  /** Who created it, and through whose card; only the same caller finds it there. */
+  readonly caller: string;
+  readonly contextId: string;
+  readonly messageId: string;
+};
+
 // ---- LUX
 
 export type LuxKind = "reward" | "signin";

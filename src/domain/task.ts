@@ -40,11 +40,12 @@ import {
   taskNotFound,
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
+import { upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
-import type { Failure, Moment, Node, Task, TaskResult, TaskStatus } from "./model.ts";
+import type { Failure, FileRecord, Moment, Node, Task, TaskOrigin, TaskResult, TaskStatus } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
@@ -122,6 +123,44 @@ export function create(
   if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, at.now, { by: "balancer" }));
   if (wait.patch.failure) changes.push(failedEvent(created, null, wait.patch.failure));
   return accept(created, changes);
+}
+
+/** What comes with a task that is sent through A2A. */
+export type Sent = {
+  readonly origin: TaskOrigin;
+  /** The node whose card it was sent to; null: the hub's. */
+  readonly nodeId: string | null;
+  /** Their bytes are on disk. */
+  readonly files: readonly FileRecord[];
+};
+
+/** Creates a task with its files, and assigns it to the node that it was sent to. */
+export function createSent(
+  draft: TaskDraft,
+  { origin, nodeId, files }: Sent,
+  taskId: string,
+  rows: {
+    readonly candidates: readonly Node[];
+    readonly dependencies: readonly Dependency[];
+    readonly node: Node | null;
+  },
+  at: Moment,
+): Decision<Task> {
+  const created = create(draft, taskId, nodeId === null ? rows.candidates : [], at, rows.dependencies);
+  const changes: Change[] = [...created.changes, { kind: "task.sent", taskId, origin }];
+  for (const file of files) {
+    const attached = upload({ ...file, taskId }, created.answer, null);
+    if (attached.kind === "rejected") return attached;
+    changes.push(...attached.changes);
+  }
+  if (nodeId === null) return accept(created.answer, changes);
+  const taken = take(created.answer, rows.node, { taskId, nodeId, by: "assign" }, at);
+  if (taken.kind === "rejected") return taken;
+  // The row is written once, as it is after the assignment.
+  const assigned = changes.map((change): Change =>
+    change.kind === "task.created" ? { ...change, task: taken.answer } : change,
+  );
+  return accept(taken.answer, [...assigned, ...taken.changes.filter(({ kind }) => kind !== "task.moved")]);
 }
 
 /**

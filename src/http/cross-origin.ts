@@ -19,7 +19,8 @@ export type CrossOriginOptions = {
 /** Request headers that a page may send in addition to the safelisted ones. */
 const REQUEST_HEADERS =
   "Content-Type, X-Matrix-Secret, X-Admin-Key, Authorization, Idempotency-Key, X-Request-Id, Last-Event-ID, " +
-  "Range, If-None-Match, If-Modified-Since, X-Node-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
+  "Range, If-None-Match, If-Modified-Since, X-Node-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, A2A-Version, " +
+  "A2A-Extensions";
 
 /** Response headers that a page may read in addition to the safelisted ones. */
 const ANSWER_HEADERS =

@@ -26,7 +26,7 @@ export class RequestMetrics {
   of({ method, path }: Route): RouteCounts {
     const name = `${method} ${path}`;
     const counts =
-      this.#routes.get(name) ?? newCounts({ method, endpoint: path.replaceAll(/:(\w+)/g, "{$1}") });
+      this.#routes.get(name) ?? newCounts({ method, endpoint: path.replaceAll(/\/:(\w+)/g, "/{$1}") });
     this.#routes.set(name, counts);
     return counts;
   }

@@ -63,6 +63,8 @@ type Follower = { readonly filter: EventFilter; readonly notify: Subscriber };
 
 /** All polls wait in one queue, because each waits for any task event. */
 const POLLS = "";
+/** No task has this id. */
+const ANY_TASK = "";
 /** What ends a wait for a task. */
 const TASK_ENDS: ReadonlySet<EventKind> = new Set(["task.completed", "task.failed", "task.deleted"]);
 /** Events of the log that one step of catchUp() scans, in about a millisecond. */
@@ -78,8 +80,8 @@ export class Feed {
   readonly #inFlight = new Map<number, Promise<EventBatch>>();
   /** Streams, by node_id. */
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  /** Streams of the whole log. */
-  readonly #followers = new Set<Follower>();
+  /** Streams of the log, by the task that they show; those of any task under ANY_TASK. */
+  readonly #followers = new Map<string, Set<Follower>>();
   readonly #recent = new RecentEvents();
   readonly #store: Store;
   readonly #clock: Clock;
@@ -209,11 +211,7 @@ export class Feed {
       eventsById: (ids) => this.eventsById(ids),
       itemOf: async (event) => this.#recent.get(event.id)?.item ?? { kind: "event", event },
       recentItem: (eventId) => this.#recent.get(eventId)?.item,
-      subscribe: (notify) => {
-        const follower: Follower = { filter, notify };
-        this.#followers.add(follower);
-        return () => this.#followers.delete(follower);
-      },
+      subscribe: (notify) => join(this.#followers, filter.taskId ?? ANY_TASK, { filter, notify }),
     };
   }
 
@@ -257,13 +255,7 @@ export class Feed {
    * store's commit notification: read later. Returns the way to unsubscribe.
    */
   subscribe(nodeId: string, subscriber: Subscriber): () => void {
-    const subscribers = this.#subscribers.get(nodeId) ?? new Set();
-    this.#subscribers.set(nodeId, subscribers.add(subscriber));
-    return () => {
-      subscribers.delete(subscriber);
-      if (subscribers.size === 0 && this.#subscribers.get(nodeId) === subscribers)
-        this.#subscribers.delete(nodeId);
-    };
+    return join(this.#subscribers, nodeId, subscriber);
   }
 
   lastId(): Promise<number> {
@@ -299,7 +291,9 @@ export class Feed {
           this.receivers.wakeOneOfEach();
         } else if (nodeId !== null) notifyAll(this.#subscribers.get(nodeId), eventId);
         if (sender !== null && sender !== nodeId) notifyAll(this.#subscribers.get(sender), eventId);
-        for (const { filter, notify } of this.#followers) if (passes(change.event, filter)) notify(eventId);
+        for (const name of taskId === null ? [ANY_TASK] : [ANY_TASK, taskId])
+          for (const { filter, notify } of this.#followers.get(name) ?? [])
+            if (passes(change.event, filter)) notify(eventId);
         hasTaskEvent ||= isTaskEvent(kind);
         if (taskId !== null && TASK_ENDS.has(kind)) this.#taskWaits.wakeAll(taskId);
       }
@@ -308,6 +302,16 @@ export class Feed {
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
   }
+}
+
+/** Adds a member to a group. Returns the way to remove it. */
+function join<T>(groups: Map<string, Set<T>>, name: string, member: T): () => void {
+  const group = groups.get(name) ?? new Set();
+  groups.set(name, group.add(member));
+  return () => {
+    group.delete(member);
+    if (group.size === 0 && groups.get(name) === group) groups.delete(name);
+  };
 }
 
 /** What a node's stream shows of an event; undefined when that takes a message or a delivery that is not in memory. */

@@ -66,6 +66,45 @@ export class FileService {
     }
   }
 
+  /**
+   * Makes the bytes of several files durable, and passes their records on to `write`, which writes them in a commit of its
+   * own. If it fails, the bytes are removed, as by save().
+   */
+  async saveWith<T>(
+    contents: readonly (FileDraft & { readonly bytes: Uint8Array })[],
+    write: (files: readonly FileRecord[]) => Promise<T>,
+  ): Promise<T> {
+    const files: FileRecord[] = [];
+    const begun: string[] = [];
+    try {
+      for (const { bytes, ...draft } of contents) {
+        const writer = await this.#blobs.begin();
+        this.#saving.add(writer.blobId);
+        begun.push(writer.blobId);
+        try {
+          await writer.write(bytes);
+          const { sha256, size } = await writer.finish();
+          files.push({
+            ...draft,
+            fileId: writer.blobId,
+            sizeBytes: size,
+            sha256,
+            uploadedAt: this.#clock.now(),
+          });
+        } finally {
+          await writer.discard(); // does nothing after finish()
+        }
+      }
+      return await write(files);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown))
+        for (const { fileId } of files) await this.#blobs.remove(fileId).catch(() => {});
+      throw error;
+    } finally {
+      for (const blobId of begun) this.#saving.delete(blobId);
+    }
+  }
+
   async #record(transact: Transact, file: FileRecord, boundTo: string | null): Promise<FileRecord> {
     const load = {
       task: file.taskId === null ? NOTHING : taskById(file.taskId),

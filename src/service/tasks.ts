@@ -1,18 +1,27 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
-import { type Accepted, type Decision, UNDECIDED, accept } from "../domain/decision.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  Rejection,
+  UNDECIDED,
+  accept,
+} from "../domain/decision.ts";
 import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
   type OfCreator,
   type OfHolder,
+  type Sent,
   type TaskDraft,
   assignTo,
   cancel,
   complete,
   create,
+  createSent,
   expire,
   extend,
   fail,
@@ -119,6 +128,34 @@ export class TaskService {
     });
     if (!created) throw new UnknownTasks(unknown);
     return created;
+  }
+
+  /**
+   * As create(). A refusal is not an answer that a repeat gets: the node may be back by then.
+   * @throws {UnknownTasks}
+   * @throws {Rejection} when the node that it is sent to does not take it
+   */
+  async createSent(transact: Transact, draft: TaskDraft, sent: Sent): Promise<Task> {
+    const taskId = this.#newId();
+    const at = this.#at();
+    const { balanced, taskType, dependsOn } = draft;
+    const load = {
+      candidates: balanced ? candidatesFor(taskType, null) : NOTHING,
+      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NOTHING,
+      node: sent.nodeId === null ? NOTHING : nodeById(sent.nodeId),
+    };
+    let unknown: readonly string[] = [];
+    const outcome = await transact(load, ({ candidates, dependencies, node }) => {
+      unknown = without(dependsOn, dependencies ?? []);
+      if (unknown.length > 0) return UNDECIDED;
+      const rows = { candidates: candidates ?? [], dependencies: dependencies ?? [], node };
+      const decision = createSent(draft, sent, taskId, rows, at);
+      if (decision.kind === "rejected") return { ...accept<Task | Rejected>(decision), isStored: false };
+      return accept<Task | Rejected>(decision.answer, decision.changes);
+    });
+    if (!outcome) throw new UnknownTasks(unknown);
+    if ("kind" in outcome) throw new Rejection(outcome);
+    return outcome;
   }
 
   take(transact: Transact, by: "claim" | "assign", { taskId, nodeId }: Assignment): Promise<Task> {

@@ -43,17 +43,21 @@ export class JobQueue {
   }
 
   /** The oldest transactions with at most GROUP_MAX members together, but at least one transaction. */
+  firstGroup(): readonly Job[] {
+    let members = 0;
+    const end = this.#jobs.findIndex((job, at) => {
+      members += job.members.length;
+      return at > 0 && members > GROUP_MAX;
+    });
+    return end < 0 ? [...this.#jobs] : this.#jobs.slice(0, end);
+  }
+
+  /** Takes these out. */
   takeGroup(): readonly Job[] {
     if (this.#members <= GROUP_MAX) return this.takeAll();
-    let count = 0;
-    let members = 0;
-    for (const job of this.#jobs) {
-      if (count > 0 && members + job.members.length > GROUP_MAX) break;
-      members += job.members.length;
-      count++;
-    }
-    this.#members -= members;
-    return this.#jobs.splice(0, count);
+    const group = this.#jobs.splice(0, this.firstGroup().length);
+    for (const { members } of group) this.#members -= members.length;
+    return group;
   }
 
   takeAll(): readonly Job[] {

@@ -38,11 +38,13 @@ import {
   type Priority,
   TASK_STATUSES,
   type Task,
+  type TaskOrigin,
   type TaskStatus,
 } from "../../src/domain/model.ts";
 import { beaten, saved } from "../../src/domain/node.ts";
 import * as rules from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
+import * as a2aReads from "../../src/store/sql/a2a.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
 import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
@@ -680,6 +682,12 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
 
 type Tasks = { tasks: Task[]; changes: Change[] };
 
+/** Some were created through A2A, by two callers. */
+function originOf({ seq }: Task): TaskOrigin | null {
+  if (seq % 6 > 1) return null;
+  return { caller: `key a${seq % 6} /a2a`, contextId: `"c" ${seq % 4}`, messageId: `wö\0${seq}` };
+}
+
 function makeTasks(roll: (sides: number) => number): Tasks {
   const changes: Change[] = [];
   const tasks = Array.from({ length: 240 }, (_, i) => {
@@ -705,7 +713,9 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       createdAt: 5_000 + i,
       updatedAt: 5_000 + i,
     });
+    const origin = originOf(created);
     changes.push({ kind: "task.created", task: created });
+    if (origin) changes.push({ kind: "task.sent", taskId: created.taskId, origin });
     changes.push({ kind: "tasks.tallied", open: 1, assigned: 0, completed: 0, failed: 0 });
     if (status === "open" && roll(3) > 0) return created;
     const moved: Task = {
@@ -1076,6 +1086,36 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       completed: tasks.filter(({ status }) => status === "completed").length,
       failed: 0,
     });
+  });
+
+  test("sentTask, sentEntries, sentTasksBySeq: what a caller of A2A created, the last changed first", async () => {
+    const caller = "key a1 /a2a";
+    const own = tasks.filter((one) => originOf(one)?.caller === caller);
+    const sent = own.map((one) => ({ task: one, origin: originOf(one) }));
+    const [first] = sent;
+    expect(own.length).toBeGreaterThan(20);
+    expect(await read(a2aReads.sentTask(first?.task.taskId ?? "", caller))).toEqual(
+      first as a2aReads.SentTask,
+    );
+    expect(await read(a2aReads.sentTask(first?.task.taskId ?? "", "key a0 /a2a"))).toBeNull();
+    const seqs = own.map(({ seq }) => seq);
+    expect(await read(a2aReads.sentTasksBySeq(seqs))).toEqual(sent as a2aReads.SentTask[]);
+
+    const order = own.toSorted((a, b) => b.updatedAt - a.updatedAt || b.seq - a.seq);
+    const entries = (from: Task | null, since: number, most: number) =>
+      read(a2aReads.sentEntries(caller, from ?? { updatedAt: 10 ** 12, seq: 0 }, since, most));
+    const expected = order.map((one) => ({
+      seq: one.seq,
+      updatedAt: one.updatedAt,
+      status: one.status,
+      failureKind: one.failure?.kind ?? null,
+      contextId: originOf(one)?.contextId ?? "",
+      bytes: bytesOf(one),
+    }));
+    expect(await entries(null, 0, 1_000)).toEqual(expected);
+    expect(await entries(order[4] ?? null, 0, 5)).toEqual(expected.slice(5, 10));
+    const since = order[9]?.updatedAt ?? 0;
+    expect(await entries(order[4] ?? null, since, 1_000)).toEqual(expected.slice(5, 10));
   });
 
   const bytesOf = ({ title, description, result, files }: Task): number =>
@@ -2330,6 +2370,10 @@ describe("store: sqlite: plans", () => {
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
+    sentTask: a2aReads.sentTask("t", "c"),
+    sentEntries: a2aReads.sentEntries("c", { updatedAt: 900, seq: 9 }, 100, 500),
+    sentTasksBySeq: a2aReads.sentTasksBySeq([1, 2, 3]),
+    filesOfTask: a2aReads.filesOfTask("t"),
     filesCountOf: fileReads.filesCountOf("t1"),
     nodesBySeq: nodeReads.nodesBySeq([1, 2, 3]),
     nodesByIdAfter: nodeReads.nodesByIdAfter("n1", 500),

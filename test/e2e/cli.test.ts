@@ -242,6 +242,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--a2a",
+    of: (config) => config.a2a,
+    byDefault: true,
+    values: [
+      ["off", false],
+      ["on", true],
+      ["off", false],
+    ],
+  },
+  {
     flag: "--public-url",
     of: (config) => config.publicUrl,
     byDefault: null,

@@ -496,6 +496,16 @@ describe("limits", () => {
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} is part of the call`],
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("SAME_CALL_MS") / 60_000} minutes`],
+    ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
+    ["docs/a2a.md", `**SendMessage** waits up to ${count("A2A_WAIT_SECONDS")} s`],
+    ["docs/a2a.md", `a message has at most ${count("A2A_PARTS_MAX")} parts`],
+    ["docs/a2a.md", `\`contextId\` (at most ${count("A2A_CONTEXT_ID_MAX_CHARS")} characters)`],
+    ["docs/a2a.md", `\`messageId\` (at most ${count("A2A_MESSAGE_ID_MAX_CHARS")} characters)`],
+    [
+      "docs/a2a.md",
+      `${count("A2A_PAGE_DEFAULT")} tasks, at most ${count("A2A_PAGE_MAX")}, and at most about ${bytes("A2A_PAGE_MAX_BYTES")}`,
+    ],
+    ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
     ["docs/monitoring.md", `by \`state\`, each up to ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("FATE_WAIT_MS")}`],
@@ -503,7 +513,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|MCP_(?:NODES|TASKS)_REMEMBERED|TOP_NODES_STEPS|RECENT_EVENTS|BACKLOG_|READS_GIVEN_UP|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|CACHED_|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|MCP_(?:NODES|TASKS)_REMEMBERED|TOP_NODES_STEPS|RECENT_EVENTS|BACKLOG_|READS_GIVEN_UP|NODE_CURSOR)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

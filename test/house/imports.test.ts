@@ -33,6 +33,7 @@ type LayerName =
   | "api"
   | "client"
   | "mcp"
+  | "a2a"
   | "web"
   | "config"
   | "data directory"
@@ -92,6 +93,11 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     layers: ["api", "variant", "http", "domain", "lib", "config"],
     packages: ["@modelcontextprotocol/server"],
   },
+  a2a: {
+    files: ["a2a/**"],
+    layers: ["api", "service", "http", "domain", "lib", "config"],
+    packages: ["@a2a-js/sdk", "@a2a-js/sdk/errors", "zod/mini"],
+  },
   // Shipped by itself, also to browsers: see docs/typescript.md.
   client: { files: ["client/**"], layers: [] },
   // The page runs in browsers; dashboard.ts, which builds it, in the hub.
@@ -139,6 +145,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "variant",
       "api",
       "mcp",
+      "a2a",
       "web",
       "config",
       "data directory",

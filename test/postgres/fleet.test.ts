@@ -333,6 +333,26 @@ suite(`several hubs on one database${reason}`, () => {
     expect(list(first ?? {}, "messages")).toHaveLength(1);
   });
 
+  test("a message of A2A that is sent to both creates one task, and both stream its end", async () => {
+    await addNode(a, "w1");
+    const message = { messageId: "m1", role: "ROLE_USER", parts: [{ text: "once" }] };
+    const stream = async (hub: TestHub): Promise<Response> =>
+      fetch(`${hub.base()}/a2a/message:stream`, {
+        method: "POST",
+        headers: { "X-Matrix-Secret": SECRET, "A2A-Version": "1.0" },
+        body: JSON.stringify({ message }),
+      });
+    const streams = await Promise.all([a, b, a, b].map(stream));
+    const [created, ...others] = list(await ok(a.get("/task/list")), "tasks");
+    expect(others).toEqual([]);
+    await ok(b.post("/task/claim", { task_id: created?.["task_id"], node_id: "w1" }));
+    await ok(complete(a, String(created?.["task_id"]), "w1"));
+    const texts = await Promise.all(streams.map((answer) => answer.text()));
+    for (const text of texts) expect(text).toContain('"state":"TASK_STATE_COMPLETED"');
+    const idsOf = (text: string) => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id);
+    expect(new Set(texts.map((text) => idsOf(text).at(-1))).size).toBe(1);
+  });
+
   test("a key is made at one hub, good at all, and soon refused by all when another revokes it", async () => {
     const admin = { headers: { "X-Admin-Key": ADMIN_KEY } };
     const made = await ok(a.post("/key/add", { name: "k", role: "viewer" }, admin));

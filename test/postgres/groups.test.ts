@@ -15,8 +15,11 @@ import { NOTHING } from "../../src/store/sql/query.ts";
 import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";
+import type { Job } from "../../src/store/pending-transaction.ts";
+import type { Result, Session } from "../../src/store/postgres/connection.ts";
 import type { Load, Loaded, Member, Store } from "../../src/store/store.ts";
 import { AT, message, node, tally, task } from "../domain/samples.ts";
+import { until } from "../api/scene.ts";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -90,22 +93,28 @@ async function cost(members: readonly Member[]): Promise<{ reloads: number; stat
   let reloads = 0;
   let statements = 0;
   try {
-    const counted: Pick<SQL, "unsafe"> = {
-      unsafe(text, params) {
+    const counted: Session = Object.assign(
+      (text: TemplateStringsArray) => {
         statements++;
-        return session.unsafe(text, params);
+        return session<Result>(text);
+      },
+      {
+        unsafe: ((text, params) => {
+          statements++;
+          return session.unsafe(text, params);
+        }) satisfies SQL["unsafe"],
+      },
+    );
+    const job: Job = {
+      members,
+      resolve: () => {},
+      reject: (error) => {
+        throw error;
       },
     };
     await runGroup(counted, {
-      granted: () => [
-        {
-          members,
-          resolve: () => {},
-          reject: (error) => {
-            throw error;
-          },
-        },
-      ],
+      waiting: () => [job],
+      granted: () => [job],
       reloaded: () => void reloads++,
       committing: () => [],
     });
@@ -242,6 +251,36 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     const [commits] = await sql`SELECT count(DISTINCT xmin::text)::int AS n FROM events`;
     await sql.close();
     expect(commits).toEqual({ n: 1 });
+  });
+
+  test("each message wakes one receive at another hub, once, and its event follows in order", async () => {
+    const store = await open();
+    const other = await openPostgres(address, systemClock(), (error) => {
+      throw error;
+    });
+    closing.push(() => other.close());
+    const woken: string[] = [];
+    const events: number[] = [];
+    other.onCommit((changes, eventIds) => {
+      events.push(...eventIds);
+      for (const change of changes) if (change.kind === "delivery.queued") woken.push(change.toNode);
+    });
+    const nodes = Array.from({ length: 100 }, (_, i) => `n${i}`);
+    for (let sent = 1; sent <= 3; sent++) {
+      await Promise.all(
+        nodes.map((nodeId) => {
+          const event = { kind: "message.sent", at: 1, nodeId, taskId: null, data: {} } as const;
+          return commit(store, [{ kind: "event.logged", event }]);
+        }),
+      );
+      await until("all events are there", async () => events.length === sent * nodes.length);
+      expect(woken.toSorted()).toEqual(
+        Array.from({ length: sent }, () => nodes)
+          .flat()
+          .toSorted(),
+      );
+    }
+    expect(events).toEqual(events.toSorted((a, b) => a - b));
   });
 
   test("many requests of one node in one transaction: they see one another without a reload", async () => {

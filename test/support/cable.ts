@@ -7,9 +7,10 @@
 export type Cut = "before" | "after" | "after, dead";
 
 type Server = Bun.Socket<{ client: Bun.Socket<Client> }>;
-type Client = { server: Promise<Server>; isAwaited: boolean };
+/** `commit`: the name under which the connection has prepared its COMMIT. */
+type Client = { server: Promise<Server>; isAwaited: boolean; commit: string | null };
 
-const COMMIT = Buffer.from("COMMIT\0");
+const PREPARED_COMMIT = /(\w+)\0COMMIT\0/;
 
 export class Cable implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Client>;
@@ -65,14 +66,17 @@ export class Cable implements Disposable {
         close: (socket) => void socket.data.client.end(),
       },
     });
-    client.data = { server, isAwaited: false };
+    client.data = { server, isAwaited: false, commit: null };
     this.#clients.add(client);
   }
 
   async #carry(client: Bun.Socket<Client>, bytes: Buffer): Promise<void> {
     const server = await client.data.server;
     client.data.isAwaited ||= this.#cut !== null && bytes.includes(this.#behind);
-    const cut = client.data.isAwaited && bytes.includes(COMMIT) ? this.#cut : null;
+    client.data.commit = PREPARED_COMMIT.exec(bytes.toString("latin1"))?.[1] ?? client.data.commit;
+    // In a Bind, the name of the statement follows the empty name of the portal.
+    const isCommit = client.data.commit !== null && bytes.includes(`\0${client.data.commit}\0`);
+    const cut = client.data.isAwaited && isCommit ? this.#cut : null;
     if (cut !== "before") server.write(bytes);
     if (cut === null) return;
     this.#cut = null;

@@ -8,7 +8,8 @@ import { bestGift, bestReady, taskById } from "../../src/store/sql/tasks.ts";
 import { SqliteStore } from "../../src/store/sqlite/engine.ts";
 import type { CommitListener, Query } from "../../src/store/store.ts";
 
-const { onCommit } = SqliteStore.prototype;
+/** Its own, so that a test that counts or replaces the reads of a store does not meet these. */
+const { onCommit, read } = SqliteStore.prototype;
 const checked = new WeakSet<SqliteStore>();
 
 /** With its first listener a store gets another one, which checks. */
@@ -31,7 +32,7 @@ export async function checkRows(store: SqliteStore, changes: readonly Notified[]
   // The reads of one query run in one go: nothing is written between them.
   const reads = queries.map((query) => {
     const { cached, ...uncached } = query;
-    return Promise.all([cached, store.read(query), store.read(uncached)]);
+    return Promise.all([cached, read.call(store, query), read.call(store, uncached)]);
   });
   for (const result of await Promise.allSettled(reads)) {
     if (result.status === "rejected") continue; // the database is damaged

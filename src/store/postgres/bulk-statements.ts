@@ -37,21 +37,34 @@ export function writeTogether(
   connection: Connection,
   batches: readonly Batch[],
 ): readonly Promise<unknown>[] {
-  const small = batches
-    .filter(({ statement, rows }) => statement.bulk !== null && sliced(rows).length === 1)
-    .toSorted((a, b) => numberOf(a.statement) - numberOf(b.statement));
-  const text = small.length > 1 ? textOf(small.map(({ statement }) => statement)) : null;
+  const fitting = batches.flatMap((batch) => {
+    const arrays = batch.statement.bulk && fittingArrays(batch);
+    return arrays ? [{ batch, arrays, number: numberOf(batch.statement) }] : [];
+  });
+  fitting.sort((a, b) => a.number - b.number);
+  const text = fitting.length > 1 ? textOf(fitting.map(({ batch }) => batch.statement)) : null;
   if (text === null) return batches.flatMap((batch) => writeAlone(connection, batch));
-  const params = small.flatMap(({ statement, rows }) => arraysOf(statement.types, rows));
-  const others = batches.filter((batch) => !small.includes(batch));
+  const params = fitting.flatMap(({ arrays }) => arrays);
+  const together = new Set(fitting.map(({ batch }) => batch));
+  const others = batches.filter((batch) => !together.has(batch));
   return [query(connection, text, params), ...others.flatMap((batch) => writeAlone(connection, batch))];
 }
 
 /** Sends one batch, in as many statements as its size needs. */
-export function writeAlone(connection: Connection, { statement, rows }: Batch): readonly Promise<unknown>[] {
+export function writeAlone(connection: Connection, batch: Batch): readonly Promise<unknown>[] {
+  const { statement, rows } = batch;
   const text = textOf([statement]);
   if (text === null) return rows.map((params) => query(connection, statement.sql, params));
+  const arrays = fittingArrays(batch);
+  if (arrays) return [query(connection, text, arrays)];
   return sliced(rows).map((slice) => query(connection, text, arraysOf(statement.types, slice)));
+}
+
+/** The parameters of a batch that fits into one statement; null if it does not. */
+function fittingArrays({ statement, rows }: Batch): readonly string[] | null {
+  const arrays = arraysOf(statement.types, rows);
+  const chars = arrays.reduce((sum, array) => sum + array.length, 0);
+  return rows.length > 1 && chars > BULK_MAX_CHARS ? null : arrays;
 }
 
 const READ_TEXTS = new Map<ReadByKey, string>();
@@ -116,18 +129,18 @@ function unnested(types: readonly ParamType[], first: number): string {
 /** The parameters by column, each column as the text of an array: much cheaper than the driver's arrays. */
 function arraysOf(types: readonly ParamType[], rows: readonly Params[]): readonly string[] {
   return types.map((type, i) => {
-    let array = "";
-    for (const params of rows) array += `,${elementOf(type, params[i] ?? null)}`;
-    return `{${array.slice(1)}}`;
+    const isText = type === "text";
+    const elements = rows.map((params) => {
+      const value = params[i] ?? null;
+      return value === null ? "NULL" : isText ? quoted(String(value)) : value;
+    });
+    return `{${elements.join()}}`;
   });
 }
 
 const TO_ESCAPE = /["\\]/;
 
-function elementOf(type: ParamType, value: Param): Param {
-  if (value === null) return "NULL";
-  if (type !== "text") return value;
-  const text = String(value);
+function quoted(text: string): string {
   return `"${TO_ESCAPE.test(text) ? text.replaceAll("\\", "\\\\").replaceAll('"', '\\"') : text}"`;
 }
 

@@ -4,12 +4,14 @@
  *
  * The commits of this hub are notified from memory. Those of other hubs are read from the log by cursor: when they send a
  * NOTIFY, when an own commit shows that others came before it, when the listening connection is open again, and on a slow
- * timer. A NOTIFY only says when to read the log: if it is lost, that costs time, never data.
+ * timer. A NOTIFY only says when to read the log, and wakes a receive before that: if it is lost, that costs time, never
+ * data.
  *
  * Must not: notify an event twice, or before one with a smaller id: a stream's cursor would pass the later one.
  */
 import type { SQL } from "bun";
 import type { Change, Notified, Offer } from "../../domain/change.ts";
+import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
 import { offersOf } from "../../domain/task.ts";
 import { type Group, type Written, notify } from "../pending-transaction.ts";
@@ -27,7 +29,12 @@ type Notice = {
   readonly mailboxes?: readonly string[];
   readonly offers?: readonly Offered[];
   readonly keys?: boolean;
+  /** Messages, which are in the log: they wake a receive before the log is read. */
+  readonly sent?: readonly Sent[];
 };
+
+/** A message was sent: the id of its event, and the mailbox. */
+type Sent = readonly [eventId: number, nodeId: string];
 
 /** So many tasks wait for a worker. */
 type Offered = { readonly offer: Offer; readonly count: number };
@@ -35,6 +42,7 @@ type Offered = { readonly offer: Offer; readonly count: number };
 /** A payload has room for 8000 bytes; a node_id has at most 128, and a task type in JSON 600. */
 const MAILBOXES_PER_NOTICE = 50;
 const OFFERS_PER_NOTICE = 10;
+const SENT_PER_NOTICE = 40;
 
 const NOTIFY: WriteStatement = {
   sql: `SELECT pg_notify($1, $2)`,
@@ -71,6 +79,8 @@ export class CommitNotifications {
   #cursor = 0;
   /** Own groups that hold the write lock or wait to be notified: log ids after the first one's may be our own. */
   readonly #own: OwnGroup[] = [];
+  /** Messages after the cursor that have woken a receive already, by the ids of their events. */
+  readonly #woken = new Set<number>();
   /** Serialises the steps of notifying. */
   #queue: Promise<void> = Promise.resolve();
   #subscription: SQL | null = null;
@@ -104,7 +114,9 @@ export class CommitNotifications {
     let keys = false;
     const filled = new Set<string>(); // without an event: what is redelivered or put back
     const offered = new Map<string, { readonly offer: Offer; count: number }>();
-    for (const { changes } of written) {
+    const sent: Sent[] = [];
+    for (const { changes, eventIds } of written) {
+      let logged = 0;
       for (const offer of offersOf(changes)) {
         const key = JSON.stringify(offer);
         const known = offered.get(key);
@@ -113,7 +125,11 @@ export class CommitNotifications {
       }
       for (const change of changes) {
         if (change.kind === "key.saved") keys = true;
-        else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);
+        else if (change.kind === "event.logged") {
+          const eventId = eventIds[logged++] ?? 0;
+          const mailbox = mailboxOf(change.event);
+          if (mailbox !== null) sent.push([eventId, mailbox]);
+        } else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);
       }
     }
     const mailboxes = [...filled];
@@ -124,6 +140,8 @@ export class CommitNotifications {
     const offers = [...offered.values()];
     for (let at = 0; at < offers.length; at += OFFERS_PER_NOTICE)
       notices.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
+    for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
+      notices.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
     const rows = notices.map((notice) => [this.#parts.channel, JSON.stringify(notice)]);
     return { statement: NOTIFY, rows };
   }
@@ -195,12 +213,22 @@ export class CommitNotifications {
     // Offers have no place in the order of the log, so they need not wait for it to be read.
     if (notice.offers)
       return this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
+    if (notice.sent) return this.#wake(notice.sent);
     if (!notice.mailboxes && !notice.keys) return void this.#enqueueCatchUp();
     void this.#enqueue(async () => {
       await this.#catchUp(null);
       if (notice.mailboxes) this.#notify(notice.mailboxes.map(filled));
       if (notice.keys) await this.#notifyKeys();
     });
+  }
+
+  /** Each message wakes once: now, or when its event is read from the log, whichever comes first. */
+  #wake(sent: readonly Sent[]): void {
+    for (const [eventId, mailbox] of sent) {
+      if (eventId <= this.#cursor) continue;
+      this.#woken.add(eventId);
+      this.#notify([filled(mailbox)]);
+    }
   }
 
   async #enqueueCatchUp(): Promise<void> {
@@ -235,7 +263,7 @@ export class CommitNotifications {
         const end = id ?? this.#own[0]?.after ?? Number.POSITIVE_INFINITY; // after the read: see #own
         const others = events.filter((event) => event.id <= end);
         this.#notify(
-          others.flatMap(changesOf),
+          others.flatMap((event) => changesOf(event, this.#woken.delete(event.id))),
           others.map((event) => event.id),
         );
         this.#cursor = others.at(-1)?.id ?? this.#cursor;
@@ -267,11 +295,16 @@ export class CommitNotifications {
 
 type LogEvent = ReturnType<ReturnType<typeof eventsAfter>["shape"]>[number];
 
-/** What another hub wrote, as far as the log says. */
-function changesOf(event: LogEvent): readonly Change[] {
+/** What another hub wrote, as far as the log says. `hasWoken`: a message that has woken a receive already. */
+function changesOf(event: LogEvent, hasWoken: boolean): readonly Change[] {
   const logged: Change = { kind: "event.logged", event };
-  if (event.kind !== "message.sent" || event.nodeId === null) return [logged]; // of a broadcast the event itself tells
-  return [logged, filled(event.nodeId)];
+  const mailbox = mailboxOf(event);
+  return mailbox === null || hasWoken ? [logged] : [logged, filled(mailbox)];
+}
+
+/** The mailbox of a message that this event says was sent; of a broadcast the event itself tells. */
+function mailboxOf({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): string | null {
+  return kind === "message.sent" ? nodeId : null;
 }
 
 /** The mailbox of this node may hold something new. */

@@ -32,6 +32,12 @@ export type Result = readonly Row[] & { readonly command: string | null; readonl
 /** What statements are sent through: a pool, a reserved connection, a transaction. */
 export type Connection = Pick<SQL, "unsafe">;
 
+/**
+ * A reserved connection. The driver prepares, and so pipelines, what has parameters and what is sent as a template. It
+ * sends any other statement alone, after the answers to all before it.
+ */
+export type Session = Connection & ((text: TemplateStringsArray) => SQL.Query<Result>);
+
 /** A pool of at most `max` connections; none is opened before it is needed. */
 export function openPool(
   url: string,

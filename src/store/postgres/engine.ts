@@ -116,8 +116,8 @@ async function open(
   }
 }
 
-/** Takes the members of a group from the queue, once the lock is granted. */
-type Take = () => readonly Job[];
+/** The members of a group: those that are known before it has the lock, and all, taken once the lock is granted. */
+type Source = { waiting(): readonly Job[]; take(): readonly Job[] };
 
 /** What is known of a group that runs. */
 type Progress = {
@@ -166,6 +166,8 @@ export class PostgresStore implements Store {
   #writable = true;
   #hasMarks = false;
   #running: Promise<void> | null = null;
+  /** Nobody came while the last group waited for the lock. Otherwise loading early would only load in two parts. */
+  #isQuiet = true;
   /** Reads that were given up and that the server has not answered yet. */
   #readsGivenUp = 0;
   /** The newest group that is on disk: notified and answered. */
@@ -325,14 +327,14 @@ export class PostgresStore implements Store {
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
-    const waiting: Take = () => this.#queue.takeGroup();
+    const queue: Source = { waiting: () => this.#queue.firstGroup(), take: () => this.#queue.takeGroup() };
     await afterIo(); // every request that has arrived by then is in the first group
-    while (this.#queue.length > 0) await this.#commit(waiting);
+    while (this.#queue.length > 0) await this.#commit(queue);
     this.#running = null;
   }
 
   /** Commits a group. When a member fails it, its halves are tried as groups of their own. */
-  async #commit(take: Take): Promise<void> {
+  async #commit(source: Source): Promise<void> {
     const progress: Progress = {
       number: ++this.#groups,
       jobs: null,
@@ -344,14 +346,14 @@ export class PostgresStore implements Store {
     const startedMs = this.#machine.timers();
     try {
       this.#writer ??= await this.#openWriter();
-      const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, take)));
+      const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
       for (const listener of this.#groupListeners) listener(progress.jobs?.length ?? 0, ms);
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {
       await this.#abort(error);
-      progress.jobs ??= take();
+      progress.jobs ??= source.take();
       if (error instanceof NoAnswer || isLocked(error)) {
         // What has come meanwhile would wait as long for the same.
         for (const job of this.#queue.takeAll()) job.reject(toStoreError(error));
@@ -381,18 +383,18 @@ export class PostgresStore implements Store {
     if (error instanceof JobFault) {
       error.job.reject(error.cause);
       const others = jobs.filter((job) => job !== error.job);
-      return others.length > 0 ? this.#commit(() => others) : undefined;
+      return others.length > 0 ? this.#commit(only(others)) : undefined;
     }
     const known = toStoreError(error);
-    if (isConflict(error)) return this.#commit(() => jobs); // decide is pure
+    if (isConflict(error)) return this.#commit(only(jobs)); // decide is pure
     if (jobs.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
       if (known instanceof StoreUnavailable || known instanceof StoreFull) this.#writable = false;
       for (const job of jobs) job.reject(known);
       return;
     }
     const half = jobs.length >> 1;
-    await this.#commit(() => jobs.slice(0, half));
-    await this.#commit(() => jobs.slice(half));
+    await this.#commit(only(jobs.slice(0, half)));
+    await this.#commit(only(jobs.slice(half)));
   }
 
   /** The connection was lost in the middle of a commit: the server knows whether it holds. */
@@ -436,12 +438,19 @@ export class PostgresStore implements Store {
     return before;
   }
 
-  #watch(progress: Progress, take: Take): GroupWatch {
+  #watch(progress: Progress, source: Source): GroupWatch {
+    let known: readonly Job[] = [];
     return {
+      waiting: () => {
+        known = source.waiting();
+        return this.#isQuiet ? known : [];
+      },
       granted: (lastId) => {
         if (progress.isGivenUp) throw new NoAnswer();
         progress.own = this.#notifications.granted(lastId);
-        return (progress.jobs = take());
+        const jobs = source.take();
+        this.#isQuiet = jobs.length === known.length;
+        return (progress.jobs = jobs);
       },
       reloaded: () => {
         if (progress.isGivenUp) throw new NoAnswer();
@@ -463,7 +472,7 @@ export class PostgresStore implements Store {
     // A commit that is answered must be on disk; stricter settings stay.
     const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
       WHERE current_setting('synchronous_commit') = 'off'`;
-    const settings = [`lock_timeout = ${DATABASE_LOCK_MAX_MS}`, ...PLANS.map((plan) => `${plan} = off`)];
+    const settings = [`lock_timeout = ${DATABASE_LOCK_MAX_MS}`, ...PLANS];
     const set = async (): Promise<void> => {
       await query(writer, onDisk);
       for (const setting of settings) await query(writer, `SET ${setting}`);
@@ -496,9 +505,15 @@ export class PostgresStore implements Store {
 
 /**
  * A group reads and writes rows by key. A plan that was made when a table was small would still scan the whole table when
- * it has grown, until the server has analyzed it again.
+ * it has grown, until the server has analyzed it again. And each statement is planned once: PostgreSQL would plan a bulk
+ * statement of few rows again each time, which takes as long as running it.
  */
-const PLANS = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] as const;
+const PLANS = [
+  "enable_seqscan = off",
+  "enable_hashjoin = off",
+  "enable_mergejoin = off",
+  "plan_cache_mode = force_generic_plan",
+] as const;
 
 const DIAGNOSIS = `
   SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
@@ -528,6 +543,11 @@ async function reserve(pool: SQL): Promise<ReservedSQL> {
 /** Closes a connection that cannot be used any more; its server may never answer that. */
 function drop(writer: ReservedSQL): void {
   void writer.close({ timeout: 0 }).catch(() => {});
+}
+
+/** A group of these. */
+function only(jobs: readonly Job[]): Source {
+  return { waiting: () => jobs, take: () => jobs };
 }
 
 /** Resolves after the I/O of this tick of the event loop. */

@@ -7,9 +7,9 @@
  * not let more through: nearly every transaction changes the same rows (the totals of all tasks, the end of the log), and
  * would find that out later, by waiting in the middle or by failing.
  *
- * A group is three round trips, whatever its size: the lock; all loads; all writes and the commit. Its members are the
- * transactions that wait when the lock is granted: under load most of them came while another hub held it. They are
- * decided in order, and the changes of each are applied in memory to the rows that later ones have loaded: a node or a
+ * A group is two or three round trips, whatever its size, because the driver pipelines what is prepared: the lock, in
+ * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit. Its members are the transactions that wait when the lock is granted: under load most of them come while
+ * another hub holds it. They are decided in order, and the changes of each are applied in memory to the rows that later ones have loaded: a node or a
  * task that many of them change is loaded once. A read that cannot be patched (`Query.patch`) is reloaded, which costs one
  * more round trip.
  *
@@ -23,21 +23,18 @@ import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
 import { type Group, type Job, JobFault, type Outcome, type Written } from "../pending-transaction.ts";
 import type { Member } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
-import { type Connection, query } from "./connection.ts";
+import { type Session, query } from "./connection.ts";
 import { GroupReads, type JobReads, valuesOf } from "./group-reads.ts";
 import { GroupWrites } from "./group-writes.ts";
-import { LOCK, SCHEMA, isMigrated, schemaIsMigrated } from "./migrations.ts";
+import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrations.ts";
 
-/**
- * Sent as one message, in which each statement sees what was committed when it began: the server continues as soon as it
- * has the lock. READ COMMITTED whatever the database's default: the loads must see what the lock was waited for.
- */
-const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; ${LOCK.write}`;
-/** The newest id, and the schema. It has a parameter, because the driver prepares such a statement once. */
+/** The newest id, and the schema. The parameter makes the driver prepare it. */
 const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema FROM events`;
 
 /** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
+  /** Transactions that will be among the members, to load before the lock is granted. */
+  waiting(): readonly Job[];
   /**
    * The group has the write lock: what is committed after this id of the log is its own, until it ends. Answers the
    * group's members: the transactions that wait now.
@@ -54,8 +51,8 @@ export type GroupWatch = {
  * @throws what the first statement that failed threw; then nothing of the group is written, unless the connection was
  *   lost after `committing`.
  */
-export async function runGroup(connection: Connection, watch: GroupWatch): Promise<Group> {
-  const run = new GroupRun(connection);
+export async function runGroup(session: Session, watch: GroupWatch): Promise<Group> {
+  const run = new GroupRun(session);
   await run.begin(watch);
   while (run.decide()) {
     await run.writeAndReload();
@@ -71,7 +68,7 @@ type Step = { readonly job: Job; readonly member: Member; readonly reads: JobRea
 class GroupRun implements Group {
   readonly outcomes: Outcome[] = [];
   readonly written: Written[] = [];
-  readonly #connection: Connection;
+  readonly #session: Session;
   readonly #reads = new GroupReads();
   #steps: readonly Step[] = [];
   #writes = new GroupWrites();
@@ -81,20 +78,23 @@ class GroupRun implements Group {
   #at = 0;
   #lastId = 0;
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+  constructor(session: Session) {
+    this.#session = session;
   }
 
   async begin(watch: GroupWatch): Promise<void> {
-    const begun = query(this.#connection, BEGIN);
-    const last = query(this.#connection, LAST_ID, [0]);
-    await allOf([begun, last]);
+    // Whatever the database's default: each statement behind the lock must see what the lock was waited for.
+    const begun = this.#session`BEGIN ISOLATION LEVEL READ COMMITTED`.execute();
+    const locked = query(this.#session, WRITE_LOCK.sql, WRITE_LOCK.params);
+    const last = query(this.#session, LAST_ID, [0]);
+    const early = this.#fetch(this.#stepsOf(watch.waiting()));
+    early.catch(() => {}); // what those before it throw comes first
+    await allOf([begun, locked, last]);
     const [row] = await last;
     if (isMigrated(row?.["schema"])) throw schemaIsMigrated(); // it cannot change while we have the lock
     this.#lastId = Number(row?.["n"]);
-    this.#steps = watch
-      .granted(this.#lastId)
-      .flatMap((job) => job.members.map((member) => ({ job, member, reads: this.#reads.of(member.load) })));
+    this.#steps = this.#stepsOf(watch.granted(this.#lastId));
+    await early;
     await this.#fetch(this.#steps);
   }
 
@@ -116,7 +116,7 @@ class GroupRun implements Group {
 
   async commit(watch: GroupWatch): Promise<void> {
     const rest = this.#send(watch.committing(this));
-    const committed = query(this.#connection, "COMMIT");
+    const committed = this.#session`COMMIT`.execute();
     await allOf([...rest, committed]);
     const { command } = await committed;
     if (command !== "COMMIT") throw new Error(`The database answered COMMIT with ${command}.`);
@@ -143,15 +143,21 @@ class GroupRun implements Group {
     this.written.push({ changes: decision.changes, eventIds });
   }
 
+  #stepsOf(jobs: readonly Job[]): readonly Step[] {
+    return jobs.flatMap((job) =>
+      job.members.map((member) => ({ job, member, reads: this.#reads.of(member.load) })),
+    );
+  }
+
   #fetch(steps: readonly Step[]): Promise<void> {
     return this.#reads.fetch(
-      this.#connection,
+      this.#session,
       steps.map(({ reads }) => reads),
     );
   }
 
   #send(more: readonly Batch[] = []): readonly Promise<unknown>[] {
-    const sent = this.#writes.send(this.#connection, more);
+    const sent = this.#writes.send(this.#session, more);
     this.#writes = new GroupWrites();
     this.#pending = 0;
     return sent;

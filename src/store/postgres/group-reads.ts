@@ -4,6 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
+import { NOTHING } from "../sql/query.ts";
 import { writeSetOf } from "../sql/statements.ts";
 import type { Load, Param, Query, Row } from "../store.ts";
 import { readMany } from "./bulk-statements.ts";
@@ -14,6 +15,8 @@ type LoadedQuery = {
   readonly query: Query<unknown>;
   value: unknown;
   isCurrent: boolean;
+  /** The number of the change that was applied to it last. */
+  change: number;
 };
 
 /** The queries of one transaction's load, by their names. */
@@ -24,6 +27,8 @@ export class GroupReads {
   readonly #queries = new Map<string, Map<string, LoadedQuery>>();
   /** By conflict key. */
   readonly #readers = new Map<string, LoadedQuery[]>();
+  /** Counts the changes. */
+  #changes = 0;
 
   of(load: Load): JobReads {
     return Object.entries(load).map(([name, query]) => [name, this.#loadedOf(query)] as const);
@@ -54,12 +59,15 @@ export class GroupReads {
 
   /** A change was decided: the queries that read what it writes are patched, or out of date. */
   apply(change: Change): void {
-    const readers = new Set(writeSetOf(change).flatMap((key) => this.#readers.get(key) ?? []));
-    for (const loaded of readers) {
-      if (!loaded.isCurrent) continue;
-      const value = loaded.query.patch?.(loaded.value, change);
-      if (value === undefined) loaded.isCurrent = false;
-      else loaded.value = value;
+    this.#changes++;
+    for (const key of writeSetOf(change)) {
+      for (const loaded of this.#readers.get(key) ?? []) {
+        if (!loaded.isCurrent || loaded.change === this.#changes) continue; // it may read several of the keys
+        loaded.change = this.#changes;
+        const value = loaded.query.patch?.(loaded.value, change);
+        if (value === undefined) loaded.isCurrent = false;
+        else loaded.value = value;
+      }
     }
   }
 
@@ -69,8 +77,9 @@ export class GroupReads {
     const key = keyOf(query.params);
     let loaded = ofText.get(key);
     if (!loaded) {
-      ofText.set(key, (loaded = { query, value: undefined, isCurrent: false }));
-      for (const written of [...query.reads, EVERYTHING]) this.#addReader(written, loaded);
+      ofText.set(key, (loaded = { query, value: undefined, isCurrent: false, change: 0 }));
+      for (const written of query.reads) this.#addReader(written, loaded);
+      this.#addReader(EVERYTHING, loaded);
     }
     return loaded;
   }
@@ -89,6 +98,7 @@ function loadAll(
 ): Promise<readonly (readonly Row[])[]> {
   const sets = queries.map(({ params }) => params);
   const [first] = queries;
+  if (first?.sql === NOTHING.sql) return Promise.resolve([]);
   if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }

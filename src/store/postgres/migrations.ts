@@ -360,15 +360,23 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN a2a_caller TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
+  CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
+/** LOCK.write with a parameter, which the driver pipelines. */
+export const WRITE_LOCK = { sql: lockOf("$1::int"), params: [1_819_637_862] } as const;
+
 /** Takes the write lock until the connection ends: no one else can write meanwhile. */
 export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
 
-function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
+function lockOf(purpose: number | string, take = "pg_advisory_xact_lock"): string {
   return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
 }
 

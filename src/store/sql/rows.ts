@@ -12,6 +12,7 @@ import type {
   Node,
   Pulse,
   Task,
+  TaskOrigin,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
 import type { Param, Row } from "../store.ts";
@@ -35,6 +36,10 @@ function decodeCapabilities(stored: string): readonly string[] {
 /** Ids of tasks, side by side; none is NULL. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
+}
+
+export function encodeOriginIds({ contextId, messageId }: TaskOrigin): string {
+  return JSON.stringify({ context: contextId, message: messageId });
 }
 
 /** Decodes each different list once, for a caller that reads the same nodes repeatedly. */
@@ -130,6 +135,19 @@ export function toTask(row: Row): Task {
     updatedAt: whole(row["updated_at"]),
     files: files === null ? [] : files.split(","),
   };
+}
+
+/** A task that was created through A2A. */
+export function toSentTask(row: Row): { readonly task: Task; readonly origin: TaskOrigin } {
+  return {
+    task: toTask(row),
+    origin: { caller: text(row["a2a_caller"]), ...decodeOriginIds(text(row["a2a_ids"])) },
+  };
+}
+
+export function decodeOriginIds(stored: string): Omit<TaskOrigin, "caller"> {
+  const { context, message } = JSON.parse(stored) as { context: string; message: string };
+  return { contextId: context, messageId: message };
 }
 
 export function toDependency(row: Row): Dependency {

@@ -15,7 +15,7 @@ import {
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
 } from "./retention.ts";
-import { encodeCapabilities, encodeDependsOn } from "./rows.ts";
+import { encodeCapabilities, encodeDependsOn, encodeOriginIds } from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -221,6 +221,17 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       ...TASK_STATE,
     }),
+  },
+  "task.sent": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        a2a_caller: text(({ origin }) => origin.caller),
+        a2a_ids: text(({ origin }) => encodeOriginIds(origin)),
+      },
+    ),
   },
   "task.moved": {
     row: ofTask,

@@ -298,7 +298,8 @@ export function firstDependents(limit: number): Query<readonly Task[]> {
   return many(sql, [limit], toTask, ["settlements", "dependencies", ...TASKS_READ]);
 }
 
-const TASK_BYTES = [
+/** The size of a task t. */
+export const TASK_BYTES = [
   ...["title", "description", "problem", "improvement", "lesson", "result_extra"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
   ),

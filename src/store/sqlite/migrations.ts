@@ -431,4 +431,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT;
   INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
   `,
+  `
+  -- who created it through A2A, and {"context":…,"message":…}: the ids that the caller knows it by; NULL: another way
+  ALTER TABLE tasks ADD COLUMN a2a_caller TEXT;
+  ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
+  -- ListTasks of A2A: the caller's, last changed first
+  CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at) WHERE a2a_caller IS NOT NULL;
+  `,
 ];

@@ -30,7 +30,7 @@ function cells({ name, load, cyclesPerSecond, p50Ms, p99Ms, ratio, goal }: Postg
 function renderNotes({ seconds, rounds, hub, rows }: PostgresReport): string {
   const lives = new Map(rows.map(({ name, cycle }) => [name, cycle]));
   return [
-    "The ratio is luxhub's lives a second to the system's. A life is:\n",
+    "The ratio is luxhub's lives a second to the system's, in batches to those in batches. A life is:\n",
     ...[...lives].map(([name, cycle]) => `- ${name}: ${cycle}`),
     "",
     `Medians of ${rounds} rounds of ${seconds} s, all in turns on one server, each in a database of its own. The hubs are two`,

@@ -6,6 +6,7 @@ import { type Job, Measurement } from "../job.ts";
 import { type LoadClient, startLoadClient } from "../load-client.ts";
 import { LIBRARIES } from "../peers/install.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
+import type { BatchJob } from "./batch-load.ts";
 import type { LibraryJob } from "./library-job.ts";
 
 const HUBS = 2;
@@ -21,6 +22,8 @@ export type Subject = {
   readonly name: string;
   readonly cycle: string;
   readonly load: string;
+  /** What a call carries: it is compared with two hubs that are called in the same way. */
+  readonly calls: "single" | "batch";
   /** How many times its lives two hubs are to do; null: only told. */
   readonly goal: number | null;
   run(windowMs: number): Promise<Measurement>;
@@ -35,21 +38,21 @@ export type Stage = {
   readonly folder: string;
 };
 
-/** Starts one by one what is measured with so many callers; the hubs are the first. */
+/** Starts one by one what is measured with so many callers; the hubs are the first two. */
 export function subjectsOf(stage: Stage, callers: number): readonly (() => Promise<Subject>)[] {
   const pgBoss = `pg-boss ${LIBRARIES["pg-boss"]}`;
   const graphile = `graphile-worker ${LIBRARIES["graphile-worker"]}`;
-  const library =
-    (told: Pick<Subject, "name" | "cycle" | "load" | "goal">, source: string, job: Shape) => () =>
-      startLibrary(stage, told, source, job);
+  const library = (told: Told, source: string, job: Shape) => () => startLibrary(stage, told, source, job);
   const single = { workers: callers, batch: 1, pool: PG_BOSS_POOL };
   const batched = { ...single, workers: BATCH_CALLERS, batch: callers / BATCH_CALLERS };
   const added = { workers: callers, batch: 1, pool: GRAPHILE_POOL };
   const cycle = "addJob, run, reported complete";
+  const toldOfGraphile = { cycle, load: `${callers} callers`, calls: "single", goal: null } as const;
   return [
     () => startHubs(stage, callers),
+    () => startBatchedHubs(stage, batched),
     library(
-      { name: pgBoss, cycle: "send, fetch, complete", load: `${callers} callers`, goal: 5 },
+      { name: pgBoss, cycle: "send, fetch, complete", load: `${callers} callers`, calls: "single", goal: 5 },
       "pg-boss",
       single,
     ),
@@ -58,45 +61,72 @@ export function subjectsOf(stage: Stage, callers: number): readonly (() => Promi
         name: `${pgBoss}, in batches`,
         cycle: "insert, fetch, complete",
         load: `${BATCH_CALLERS} callers of ${batched.batch} jobs`,
-        goal: null,
+        calls: "batch",
+        goal: 1,
       },
       "pg-boss",
       batched,
     ),
-    library({ name: graphile, cycle, load: `${callers} callers`, goal: null }, "graphile", added),
-    library({ name: `${graphile}, localQueue`, cycle, load: `${callers} callers`, goal: null }, "graphile", {
-      ...added,
-      batch: callers,
-    }),
+    library({ ...toldOfGraphile, name: graphile }, "graphile", added),
+    library({ ...toldOfGraphile, name: `${graphile}, localQueue` }, "graphile", { ...added, batch: callers }),
   ];
 }
 
-async function startHubs({ server, hub, dataRoot }: Stage, callers: number): Promise<Subject> {
+type Hubs = { readonly ports: readonly number[]; stop(): Promise<void> };
+
+/** Hubs on a database of their own. */
+async function openHubs({ server, hub, dataRoot }: Stage): Promise<Hubs> {
   const database = await newDatabase(server);
   const env = { LUXHUB_DATABASE: database.url };
   const hubs = await Promise.all(Array.from({ length: HUBS }, () => startHub(hub, dataRoot, env)));
-  const source = join(import.meta.dir, "../load.ts");
-  const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
-  const job = { ports: hubs.map(({ port }) => port), secret: SECRET, scenario: "life", isChecked: true };
   return {
-    name: `luxhub, ${HUBS} hubs`,
-    cycle: "create, claim, complete",
-    load: `${callers} callers over HTTP`,
-    goal: null,
-    run: (windowMs) => client.run({ ...job, connections: callers, windowMs }),
+    ports: hubs.map(({ port }) => port),
     async stop() {
-      await Promise.all([client.stop(), ...hubs.map((each) => each.stop())]);
+      await Promise.all(hubs.map((each) => each.stop()));
       await database.remove();
     },
   };
 }
 
+async function startHubs(stage: Stage, callers: number): Promise<Subject> {
+  const hubs = await openHubs(stage);
+  const source = join(import.meta.dir, "../load.ts");
+  const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
+  const job = { ports: [...hubs.ports], secret: SECRET, scenario: "life", isChecked: true };
+  return {
+    name: `luxhub, ${HUBS} hubs`,
+    cycle: "create, claim, complete",
+    load: `${callers} callers over HTTP`,
+    calls: "single",
+    goal: null,
+    run: (windowMs) => client.run({ ...job, connections: callers, windowMs }),
+    stop: () => client.stop().then(hubs.stop),
+  };
+}
+
+async function startBatchedHubs(stage: Stage, { workers, batch }: Shape): Promise<Subject> {
+  const hubs = await openHubs(stage);
+  const source = join(import.meta.dir, "batch-load.ts");
+  const client: LoadClient<BatchJob, Measurement> = startLoadClient([process.execPath, source], Measurement);
+  return {
+    name: `luxhub, ${HUBS} hubs, in batches`,
+    cycle: "create, claim, complete, each by POST batch",
+    load: `${workers} callers of ${batch} requests over HTTP`,
+    calls: "batch",
+    goal: null,
+    run: (windowMs) =>
+      client.run({ ports: [...hubs.ports], secret: SECRET, workers, batch, takes: "claim", windowMs }),
+    stop: () => client.stop().then(hubs.stop),
+  };
+}
+
 type Shape = Pick<LibraryJob, "workers" | "batch" | "pool">;
+type Told = Pick<Subject, "name" | "cycle" | "load" | "calls" | "goal">;
 
 /** Under Bun, where pg-boss is as fast as under Node 20, and faster than under Node 24. */
 async function startLibrary(
   { server, folder }: Stage,
-  told: Pick<Subject, "name" | "cycle" | "load" | "goal">,
+  told: Told,
   source: string,
   shape: Shape,
 ): Promise<Subject> {

@@ -1,0 +1,158 @@
+/**
+ * The two bindings of A2A: JSON-RPC (its specification, 9) and HTTP+JSON (11). Both read a call, run the same operation, and
+ * answer in their own form. Loaded at the first call.
+ */
+import * as limit from "../domain/limits.ts";
+import { keyLost } from "../api/error-table.ts";
+import { NO_SNIFF, pathParameter, queryOf } from "../http/exchange.ts";
+import { type JsonObject, readJsonObject } from "../http/json-body.ts";
+import { Problem } from "../http/problem.ts";
+import { PROTOCOL_VERSION, answerCard } from "./card.ts";
+import type { OperationName, Session } from "./session.ts";
+import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
+import { OPERATIONS } from "./operations.ts";
+
+export { answerCard };
+
+const BODY_LIMITS = {
+  maxBytes: limit.JSON_BODY_MAX_BYTES,
+  maxValues: limit.JSON_VALUES_MAX,
+  deadlineMs: limit.JSON_BODY_DEADLINE_MS,
+};
+
+/** Of JSON-RPC 2.0. */
+const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
+const METHOD_NOT_FOUND = -32_601;
+
+const JSON_TYPE = "application/json";
+const A2A_TYPE = "application/a2a+json";
+
+/** Patches do not count; no version is 0.3 (3.6.2). @throws {Fault} */
+function checkVersion(request: Request): void {
+  const asked = request.headers.get("a2a-version") || queryOf(request)["A2A-Version"] || "0.3";
+  if (/^\d+\.\d+/.exec(asked.trim())?.[0] === PROTOCOL_VERSION) return;
+  const what = `A2A ${asked.slice(0, 20)} is not spoken here: send the header A2A-Version: ${PROTOCOL_VERSION}.`;
+  throw new Fault("VersionNotSupportedError", what);
+}
+
+// ---- JSON-RPC
+
+export async function answerRpc(session: Session): Promise<Response> {
+  let id: unknown = null;
+  try {
+    const message = await readBody(session);
+    id = idOf(message);
+    if (message["jsonrpc"] !== "2.0" || typeof message["method"] !== "string" || id === undefined)
+      return answerWith(session, JSON_TYPE, 200, rpcError(null, INVALID_REQUEST, "Invalid request"));
+    const { method, params } = message;
+    checkVersion(session.call.exchange.request);
+    if (!isOperation(method))
+      return answerWith(
+        session,
+        JSON_TYPE,
+        200,
+        rpcError(id, METHOD_NOT_FOUND, `There is no method ${method}.`),
+      );
+    if (params !== undefined && !isObject(params))
+      throw new Fault("RequestMalformedError", "params must be an object.");
+    const wrap = (result: unknown) => ({ jsonrpc: "2.0", id, result });
+    const result = await OPERATIONS[method](session, params ?? {}, wrap);
+    return result instanceof Response ? result : answerWith(session, JSON_TYPE, 200, wrap(result));
+  } catch (error) {
+    if (error instanceof NotJson)
+      return answerWith(session, JSON_TYPE, 400, rpcError(null, PARSE_ERROR, error.message));
+    const fault = faultOf(error);
+    if (!fault) throw error;
+    return answerWith(session, JSON_TYPE, 200, { jsonrpc: "2.0", id, error: rpcErrorOf(fault) });
+  }
+}
+
+const isOperation = (method: unknown): method is OperationName =>
+  typeof method === "string" && Object.hasOwn(OPERATIONS, method);
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Null if there is none; undefined for what can be no id. */
+function idOf({ id = null }: JsonObject): unknown {
+  return id === null || typeof id === "string" || Number.isInteger(id) ? id : undefined;
+}
+
+function rpcError(id: unknown, code: number, message: string): unknown {
+  return { jsonrpc: "2.0", id, error: { code, message } };
+}
+
+// ---- HTTP+JSON
+
+export async function answerHttp(session: Session, named: OperationName): Promise<Response> {
+  try {
+    const { request } = session.call.exchange;
+    const isBody = request.method === "POST";
+    const body = isBody ? await readBody(session, {}) : numbersOf(queryOf(request));
+    checkVersion(request);
+    const { operation, params } = target(session, named);
+    const result = await OPERATIONS[operation](session, { ...body, ...params }, (response) => response);
+    return result instanceof Response ? result : answerWith(session, A2A_TYPE, 200, result);
+  } catch (error) {
+    const fault =
+      error instanceof NotJson ? new Fault("RequestMalformedError", error.message) : faultOf(error);
+    if (!fault) throw error;
+    const { status, body } = httpErrorOf(fault);
+    return answerWith(session, A2A_TYPE, status, body);
+  }
+}
+
+/** The operation that the path names: `/tasks/<id>` is a task, `/tasks/<id>:cancel` what is done to it. */
+function target({ call }: Session, named: OperationName): { operation: OperationName; params: JsonObject } {
+  const path = pathParameter(call.exchange, "task_id");
+  const [, taskId = path, verb = ""] = /^(.*):(cancel|subscribe)$/.exec(path) ?? [];
+  if (named !== "GetTask" && named !== "CancelTask")
+    return { operation: named, params: path === "" ? {} : { taskId: path } };
+  const params = { id: taskId };
+  if (verb === "subscribe") return { operation: "SubscribeToTask", params };
+  if ((verb === "cancel") === (named === "CancelTask")) return { operation: named, params };
+  const detail =
+    "A POST here is /tasks/<id>:cancel or /tasks/<id>:subscribe, and a GET /tasks/<id> or /tasks/<id>:subscribe.";
+  throw new Problem(404, "not_found", "Not found", detail);
+}
+
+/** The parameters of a query, with numbers and truth values as they are in JSON. */
+function numbersOf(query: Readonly<Record<string, string>>): JsonObject {
+  const typed = (name: string, value: string): unknown => {
+    if (name === "includeArtifacts") return value === "true" ? true : value === "false" ? false : value;
+    if (name !== "pageSize" && name !== "historyLength") return value;
+    return /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+  };
+  return Object.fromEntries(
+    Object.entries(query)
+      .filter(([, value]) => value !== "")
+      .map(([name, value]) => [name, typed(name, value)]),
+  );
+}
+
+// ---- Both
+
+/** The body is no JSON object. */
+class NotJson extends Error {
+  override readonly name = "NotJson";
+}
+
+async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonObject> {
+  const { request } = call.exchange;
+  try {
+    const body = await readJsonObject(request, BODY_LIMITS, emptyAs);
+    if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
+    return body;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
+    throw new NotJson(error.message);
+  }
+}
+
+function answerWith({ call }: Session, type: string, status: number, value: unknown): Response {
+  const body = call.backpressure.ofWrite(call.exchange, JSON.stringify(value));
+  const headers = { ...NO_SNIFF, "Cache-Control": "no-store", "Content-Type": type };
+  return new Response(body, { status, headers });
+}

@@ -1,0 +1,216 @@
+/**
+ * Tasks of the hub as A2A shows them (docs/a2a.md): the state, the client's message as the history, the result and the
+ * files as artifacts; and an event of the log as what it changed.
+ */
+import {
+  type Artifact,
+  type Message,
+  type Part,
+  Role,
+  type StreamResponse,
+  type Task,
+  TaskState,
+} from "@a2a-js/sdk";
+import type { LoggedEvent } from "../domain/event.ts";
+import type { Failure, FileRecord, Task as HubTask, TaskResult } from "../domain/model.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
+import { isOfMessage } from "./message.ts";
+
+/** What links begin with. */
+type PublicUrl = () => string;
+
+type Ids = { readonly taskId: string; readonly contextId: string };
+
+export function stateOf({ status, failureKind }: Pick<SentEntry, "status" | "failureKind">): TaskState {
+  switch (status) {
+    case "open":
+      return TaskState.TASK_STATE_SUBMITTED;
+    case "assigned":
+      return TaskState.TASK_STATE_WORKING;
+    case "completed":
+      return TaskState.TASK_STATE_COMPLETED;
+    case "failed":
+      return failedState(failureKind);
+  }
+}
+
+const failedState = (kind: unknown): TaskState =>
+  kind === "cancelled" ? TaskState.TASK_STATE_CANCELED : TaskState.TASK_STATE_FAILED;
+
+export function isOver({ status }: HubTask): boolean {
+  return status === "completed" || status === "failed";
+}
+
+/** @param files its files, if artifacts are to be shown */
+export function encodeTask(
+  { task, origin }: SentTask,
+  files: readonly FileRecord[] | null,
+  historyLength: number | null,
+  publicUrl: PublicUrl,
+): Task {
+  const ids = { taskId: task.taskId, contextId: origin.contextId };
+  const artifacts = (files ?? []).filter(isArtifact).map((file) => fileArtifact(file, publicUrl));
+  if (files && task.result) artifacts.push(resultArtifact(task.result));
+  const state = stateOf({ status: task.status, failureKind: task.failure?.kind ?? null });
+  return {
+    id: task.taskId,
+    contextId: origin.contextId,
+    status: status(ids, state, saidOf(task), task.updatedAt),
+    artifacts,
+    history: historyLength === 0 ? [] : [messageOf({ task, origin }, files ?? [], publicUrl)],
+    metadata: undefined,
+  };
+}
+
+function saidOf({ status: word, progress, failure }: HubTask): string | null {
+  if (word === "failed") return failure && failureText(failure);
+  return word === "assigned" ? progress : null;
+}
+
+const failureText = ({ kind, message }: Pick<Failure, "kind" | "message">): string => message ?? kind;
+
+/** The client's message, as the hub keeps it: its parts as one text, and its files by their URL. */
+function messageOf({ task, origin }: SentTask, files: readonly FileRecord[], publicUrl: PublicUrl): Message {
+  const { contextId, messageId } = origin;
+  const sent = files.filter((file) => !isArtifact(file)).map((file) => filePart(file, publicUrl));
+  return {
+    messageId,
+    contextId,
+    taskId: task.taskId,
+    role: Role.ROLE_USER,
+    parts: [textPart(task.description), ...sent],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+function status(ids: Ids, state: TaskState, said: string | null, at: number): Task["status"] {
+  return { state, message: said === null ? undefined : agentMessage(ids, said, at), timestamp: isoOf(at) };
+}
+
+function agentMessage({ taskId, contextId }: Ids, said: string, at: number): Message {
+  return {
+    messageId: `${taskId}-${at}`,
+    contextId,
+    taskId,
+    role: Role.ROLE_AGENT,
+    parts: [textPart(said)],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+const isoOf = (at: number): string => new Date(at).toISOString();
+
+const isArtifact = ({ metadata }: FileRecord): boolean => !isOfMessage(metadata);
+
+function part(content: NonNullable<Part["content"]>, mediaType: string, filename = ""): Part {
+  return { content, mediaType, filename, metadata: undefined };
+}
+
+const textPart = (value: string): Part => part({ $case: "text", value }, "text/plain");
+
+function filePart({ fileId, name, contentType }: FileRecord, publicUrl: PublicUrl): Part {
+  const value = `${publicUrl()}/api/v1/file/download/${fileId}`;
+  return part({ $case: "url", value }, contentType, name);
+}
+
+function fileArtifact(file: FileRecord, publicUrl: PublicUrl): Artifact {
+  return {
+    artifactId: file.fileId,
+    name: file.name,
+    description: "",
+    parts: [filePart(file, publicUrl)],
+    metadata: { size: file.sizeBytes, sha256: file.sha256 },
+    extensions: [],
+  };
+}
+
+/** For people as a text, for programs as data: the worker's `output` if it is a text, else the three texts of a result. */
+function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Artifact {
+  const further = parseExact(extra ?? "{}") as Record<string, unknown>; // the hub stores JSON objects only
+  const { output } = further;
+  const said = `Problem: ${problem}\n\nImprovement: ${improvement}\n\nLesson: ${lesson}`;
+  const value = { problem, improvement, lesson, ...further };
+  return {
+    artifactId: "result",
+    name: "result",
+    description: "",
+    parts: [
+      textPart(typeof output === "string" && output !== "" ? output : said),
+      part({ $case: "data", value }, "application/json"),
+    ],
+    metadata: undefined,
+    extensions: [],
+  };
+}
+
+// ---- What an event changed
+
+export type Update = { readonly responses: readonly StreamResponse[]; readonly isLast: boolean };
+
+/** What an update needs to know beside the event: null when the task, or the file, is gone. */
+export type Lookup = {
+  readonly task: () => Promise<HubTask | null>;
+  readonly file: (fileId: string) => Promise<FileRecord | null>;
+};
+
+/** Null: the event changes nothing that a client sees. */
+export async function updateOf(
+  event: LoggedEvent,
+  ids: Ids,
+  { task, file }: Lookup,
+  publicUrl: PublicUrl,
+): Promise<Update | null> {
+  const { kind, at, data } = event;
+  const now = (state: TaskState, said: unknown = null): StreamResponse =>
+    statusUpdate(ids, status(ids, state, typeof said === "string" ? said : null, at));
+  const goesOn = (response: StreamResponse): Update => ({ responses: [response], isLast: false });
+  switch (kind) {
+    case "task.created":
+    case "task.released":
+    case "task.revoked":
+    case "task.retried":
+      return goesOn(now(TaskState.TASK_STATE_SUBMITTED));
+    case "task.attempt_failed":
+    case "task.timed_out":
+    case "task.requeued": {
+      const failure = (await task())?.failure;
+      // The last attempt: the event that it has failed follows.
+      const isEnd = failure?.at === at && (await task())?.status === "failed";
+      return isEnd ? null : goesOn(now(TaskState.TASK_STATE_SUBMITTED, data["error"]));
+    }
+    case "task.assigned":
+      return goesOn(now(TaskState.TASK_STATE_WORKING));
+    case "task.progress":
+      return goesOn(now(TaskState.TASK_STATE_WORKING, data["note"]));
+    case "file.uploaded": {
+      const found = await file(String(data["file_id"]));
+      return found && isArtifact(found) ? goesOn(artifactUpdate(ids, fileArtifact(found, publicUrl))) : null;
+    }
+    case "task.completed": {
+      const result = (await task())?.result;
+      const artifacts = result ? [artifactUpdate(ids, resultArtifact(result))] : [];
+      return { responses: [...artifacts, now(TaskState.TASK_STATE_COMPLETED)], isLast: true };
+    }
+    case "task.failed":
+      return { responses: [now(failedState(data["kind"]), data["message"] ?? data["kind"])], isLast: true };
+    case "task.deleted":
+      return { responses: [now(TaskState.TASK_STATE_CANCELED, "The task was deleted.")], isLast: true };
+    default:
+      return null;
+  }
+}
+
+function statusUpdate({ taskId, contextId }: Ids, state: Task["status"]): StreamResponse {
+  const value = { taskId, contextId, status: state, metadata: undefined };
+  return { payload: { $case: "statusUpdate", value } };
+}
+
+function artifactUpdate({ taskId, contextId }: Ids, artifact: Artifact): StreamResponse {
+  const value = { taskId, contextId, artifact, append: false, lastChunk: true, metadata: undefined };
+  return { payload: { $case: "artifactUpdate", value } };
+}

@@ -1,0 +1,76 @@
+/**
+ * The endpoints of A2A (the Agent2Agent protocol 1.0, docs/a2a.md): the agent cards, and for the hub and each node one
+ * address for both bindings, JSON-RPC and HTTP+JSON. The protocol and its package are loaded at the first call, so that an
+ * idle hub does not hold them.
+ *
+ * Must not: decide. A call is translated into the use cases of tasks, whose limits and refusals hold here too.
+ */
+import { type Endpoint, rawEndpoint } from "../api/endpoint.ts";
+import { viewerNotAllowed } from "../api/error-table.ts";
+import { type Method, pathParameter } from "../http/exchange.ts";
+import { HUB_PATH, type OperationName, type Session, type Shared } from "./session.ts";
+
+const CARD = "/.well-known/agent-card.json";
+const PUSH = "/tasks/:task_id/pushNotificationConfigs";
+
+/** The HTTP+JSON binding. A path that ends with a task's id may name an operation after it: `/tasks/<id>:cancel`. */
+const PATHS: readonly (readonly [method: Method, path: string, operation: OperationName])[] = [
+  ["POST", "/message:send", "SendMessage"],
+  ["POST", "/message:stream", "SendStreamingMessage"],
+  ["GET", "/tasks", "ListTasks"],
+  ["GET", "/tasks/:task_id", "GetTask"],
+  ["POST", "/tasks/:task_id", "CancelTask"],
+  ["POST", PUSH, "CreateTaskPushNotificationConfig"],
+  ["GET", PUSH, "ListTaskPushNotificationConfigs"],
+  ["GET", `${PUSH}/:config_id`, "GetTaskPushNotificationConfig"],
+  ["DELETE", `${PUSH}/:config_id`, "DeleteTaskPushNotificationConfig"],
+  ["GET", "/extendedAgentCard", "GetExtendedAgentCard"],
+];
+
+const NODE_PATH = `${HUB_PATH}/nodes/:node_id`;
+
+export function a2aEndpoints(shared: Shared): readonly Endpoint[] {
+  const card = rawEndpoint({
+    method: "GET",
+    path: CARD,
+    auth: "open",
+    summary: "The hub's agent card (A2A)",
+    rejections: [],
+    handle: async (call) => (await load()).answerCard({ call, shared, nodeId: null }),
+  });
+  const nodeCard = endpoint("GET", `${NODE_PATH}${CARD}`, shared, async (session) =>
+    (await load()).answerCard(session),
+  );
+  return [card, nodeCard, ...addressOf(HUB_PATH, shared), ...addressOf(NODE_PATH, shared)];
+}
+
+function addressOf(base: string, shared: Shared): readonly Endpoint[] {
+  return [
+    endpoint("POST", base, shared, async (session) => (await load()).answerRpc(session)),
+    ...PATHS.map(([method, path, operation]) =>
+      endpoint(method, base + path, shared, async (session) => (await load()).answerHttp(session, operation)),
+    ),
+  ];
+}
+
+const load = () => import("./bindings.ts");
+
+function endpoint(
+  method: Method,
+  path: string,
+  shared: Shared,
+  answer: (session: Session) => Promise<Response>,
+): Endpoint {
+  return rawEndpoint({
+    method,
+    path,
+    auth: "bearer",
+    summary: "The Agent2Agent protocol, for other agents",
+    rejections: [],
+    handle: async (call) => {
+      if (call.key?.role === "viewer") throw viewerNotAllowed("use A2A");
+      const nodeId = path.startsWith(NODE_PATH) ? pathParameter(call.exchange, "node_id") : null;
+      return answer({ call, shared, nodeId });
+    },
+  });
+}

@@ -1,0 +1,59 @@
+/**
+ * A message of a client as a new task (docs/a2a.md). Its description is the parts in their order, with a blank line between
+ * them: a text as it is, data as JSON, a URL and a file by their names. Its title is the first line of that. What has bytes
+ * becomes a file of the task.
+ */
+import { safeMediaType } from "../http/download.ts";
+import { baseName } from "../http/multipart.ts";
+import * as limit from "../domain/limits.ts";
+import type { FileDraft } from "../service/files.ts";
+import type { Part, SendMessage } from "./requests.ts";
+import { malformed } from "./fault.ts";
+
+export function titleOf(description: string): string {
+  const [line = ""] = description.trimStart().split("\n", 1);
+  const title = line.trim();
+  if (title.length <= limit.TITLE_MAX_CHARS) return title;
+  return `${title.slice(0, limit.TITLE_MAX_CHARS - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
+export function descriptionOf({ parts }: SendMessage["message"]): string {
+  return parts.map(textOf).join("\n\n");
+}
+
+function textOf({ text, data, url, ...file }: Part): string {
+  if (text !== undefined) return text;
+  if (data !== undefined) return JSON.stringify(data);
+  const named = file.filename ? `${fileName(file)} ` : "";
+  return url === undefined ? `File: ${fileName(file)}` : `File: ${named}${url}`;
+}
+
+const fileName = ({ filename }: Pick<Part, "filename">): string =>
+  baseName(filename ?? "", limit.FILE_NAME_MAX_CHARS);
+
+/** The key in the metadata of a file that came with the message of its task. */
+const OF_MESSAGE = "a2a_message_id";
+
+export type Content = FileDraft & { readonly bytes: Uint8Array };
+
+/** The files in a message. @throws {Fault} for one that is larger than the hub takes */
+export function contentsOf(
+  { messageId, parts }: SendMessage["message"],
+  maxBytes: number,
+): readonly Content[] {
+  return parts.flatMap((part, i): readonly Content[] => {
+    if (part.raw === undefined) return [];
+    const bytes = Uint8Array.fromBase64(part.raw);
+    if (bytes.byteLength > maxBytes)
+      throw malformed(`message.parts.${i}.raw`, `must have at most ${maxBytes} bytes`);
+    const name = fileName(part);
+    const contentType = part.mediaType ? safeMediaType(part.mediaType) : Bun.file(name).type;
+    const metadata = JSON.stringify({ [OF_MESSAGE]: messageId });
+    return [{ bytes, name, contentType, metadata, nodeId: null, taskId: null }];
+  });
+}
+
+/** Whether a file came with the message of its task: then it is no result of it. */
+export function isOfMessage(metadata: string): boolean {
+  return Object.hasOwn(JSON.parse(metadata) as object, OF_MESSAGE); // the hub stores JSON objects only
+}

@@ -1,0 +1,272 @@
+/**
+ * The operations of A2A (its specification, 3.1) over the tasks of the hub. An answer is in the JSON of the protocol.
+ *
+ * A caller is its key: the node that it is bound to, else the key itself. It finds the tasks that it created through the
+ * same card. A message creates one task, however often it is sent within 24 hours, at whichever hub (api/idempotency.ts).
+ */
+import { StreamResponse, Task } from "@a2a-js/sdk";
+import { attemptBy, hashJson } from "../api/idempotency.ts";
+import { type StreamText, lastEventIdOf } from "../api/stream.ts";
+import { parseNewTask, withDraft } from "../api/tasks.ts";
+import { Rejection } from "../domain/decision.ts";
+import * as limit from "../domain/limits.ts";
+import type { Task as HubTask } from "../domain/model.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { Problem } from "../http/problem.ts";
+import { frame } from "../http/sse.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
+import type { StreamItem } from "../service/recent-events.ts";
+import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
+import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
+import { Fault, malformed } from "./fault.ts";
+import { contentsOf, descriptionOf, titleOf } from "./message.ts";
+import {
+  type SendMessage,
+  encodePlace,
+  parseGetTask,
+  parseListTasks,
+  parseSendMessage,
+  parseTaskId,
+} from "./requests.ts";
+
+/** Puts one answer of a stream into the form of its binding. */
+export type Wrap = (response: unknown) => unknown;
+
+type Operation = (session: Session, params: JsonObject, wrap: Wrap) => Promise<unknown>;
+
+/** An operation that streams answers a Response. */
+export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
+  SendMessage: sendMessage,
+  SendStreamingMessage: sendStreamingMessage,
+  GetTask: getTask,
+  ListTasks: listTasks,
+  CancelTask: cancelTask,
+  SubscribeToTask: subscribeToTask,
+  CreateTaskPushNotificationConfig: noPushNotifications,
+  GetTaskPushNotificationConfig: noPushNotifications,
+  ListTaskPushNotificationConfigs: noPushNotifications,
+  DeleteTaskPushNotificationConfig: noPushNotifications,
+  GetExtendedAgentCard: async () => {
+    throw new Fault("UnsupportedOperationError", "There is no extended agent card: the agent card says all.");
+  },
+};
+
+function callerOf({ call: { key }, nodeId }: Session): string {
+  const who = key?.nodeId ? `node ${key.nodeId}` : `key ${key?.keyId ?? ""}`;
+  return `${who} ${pathOf(nodeId)}`;
+}
+
+const pathOf = (nodeId: string | null): string => (nodeId === null ? HUB_PATH : nodePath(nodeId));
+
+async function noPushNotifications(): Promise<never> {
+  const what = "The hub sends no push notifications. Stream the task, or ask for it again.";
+  throw new Fault("PushNotificationNotSupportedError", what);
+}
+
+async function sendMessage(session: Session, params: JsonObject): Promise<unknown> {
+  const asked = parseSendMessage(params);
+  const { historyLength, returnImmediately } = asked.configuration ?? {};
+  const taskId = await create(session, asked, params);
+  const { call } = session;
+  if (returnImmediately !== true)
+    await call.hold((signal) =>
+      call.services.feed.taskEnd(taskId, limit.A2A_WAIT_SECONDS * SECOND_MS, signal),
+    );
+  return { task: await show(session, taskId, historyLength ?? null) };
+}
+
+async function sendStreamingMessage(session: Session, params: JsonObject, wrap: Wrap): Promise<Response> {
+  const asked = parseSendMessage(params);
+  const taskId = await create(session, asked, params);
+  return openWithSnapshot(session, taskId, asked.configuration?.historyLength ?? null, wrap);
+}
+
+/** @returns the id of the task that the message created, now or when it was sent before */
+async function create(
+  session: Session,
+  { message, configuration, metadata }: SendMessage,
+  params: JsonObject,
+): Promise<string> {
+  const { call, shared, nodeId } = session;
+  if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
+  if (message.taskId) await refuseFollowUp(session, message.taskId, message.contextId || null);
+  const description = descriptionOf(message);
+  const fields = { ...metadata?.luxhub, title: titleOf(description), description };
+  const draft = await asParts(async () => parseNewTask(fields));
+  await call.checkActsFor([draft.creator_node], "bound");
+  // Who sends a task to a node does not act for it, but on a strict hub must be known, as for task/assign.
+  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+  const contents = contentsOf(message, shared.maxFileBytes);
+  const { messageId } = message;
+  const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
+  const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
+  const key = Bun.SHA256.hash(messageId, "hex");
+  // Without the variant: the answer is the same at every listener.
+  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), asked };
+  // `answer` is what transact returns: the new task.
+  const encode = (answer: unknown): string => JSON.stringify({ task_id: (answer as HubTask).taskId });
+  const answer = await call.idempotency.run(attempt, encode, async (transact) => {
+    const task = await call.services.files.saveWith(contents, (files) =>
+      asParts(() =>
+        withDraft(call, draft, (own) =>
+          call.services.tasks.createSent(transact, own, { origin, nodeId, files }),
+        ),
+      ),
+    );
+    return encode(task);
+  });
+  const stored: unknown = await (answer instanceof Response ? answer : new Response(answer)).json();
+  return (stored as { task_id: string }).task_id; // as `encode` wrote it
+}
+
+/** Names the fields of a refused task as the client sent them. The title is a part of the description. */
+async function asParts<T>(make: () => Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    const wrong = error instanceof Problem ? error.extras.errors : undefined;
+    if (!wrong) throw error;
+    const named = wrong
+      .filter(({ path }) => path !== "title")
+      .map(({ path, message }) => ({
+        path: path === "description" ? "message.parts" : `metadata.luxhub.${path}`,
+        message,
+      }));
+    const said = named.map(({ path, message }) => `${path}: ${message}`).join("; ");
+    throw new Fault("RequestMalformedError", said, named);
+  }
+}
+
+/** A task of the hub takes no second message. @throws {Fault} */
+async function refuseFollowUp(session: Session, taskId: string, contextId: string | null): Promise<never> {
+  const { task, origin } = await session.call.services.a2a.get(taskId, callerOf(session));
+  if (contextId !== null && contextId !== origin.contextId) {
+    throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
+  }
+  const what = isOver(task) ? "has ended" : "is under way";
+  const detail = `Task ${taskId} ${what} and takes no further message. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
+  throw new Fault("UnsupportedOperationError", detail);
+}
+
+async function show(session: Session, taskId: string, historyLength: number | null): Promise<unknown> {
+  const { files, ...sent } = await session.call.services.a2a.snapshot(taskId, callerOf(session));
+  return Task.toJSON(encodeTask(sent, files, historyLength, session.shared.publicUrl));
+}
+
+const taskJson = (task: Task): object => Task.toJSON(task) as object; // whose type is unknown
+
+async function getTask(session: Session, params: JsonObject): Promise<unknown> {
+  const { id, historyLength } = parseGetTask(params);
+  return show(session, id, historyLength ?? null);
+}
+
+async function listTasks(session: Session, params: JsonObject): Promise<unknown> {
+  const { a2a } = session.call.services;
+  const { contextId, state, pageSize, historyLength, includeArtifacts, from, since } = parseListTasks(params);
+  const page = await a2a.list(
+    callerOf(session),
+    (entry) =>
+      (contextId === null || entry.contextId === contextId) && (state === null || stateOf(entry) === state),
+    { from, since, most: pageSize },
+  );
+  const tasks: Task[] = [];
+  for (const sent of page.tasks) {
+    const needsFiles = sent.task.files.length > 0 && (includeArtifacts || historyLength > 0);
+    const files = needsFiles ? await a2a.files(sent.task.taskId) : [];
+    const task = encodeTask(sent, files, historyLength, session.shared.publicUrl);
+    tasks.push(includeArtifacts ? task : { ...task, artifacts: [] });
+  }
+  const nextPageToken = page.next === null ? "" : encodePlace(page.next);
+  // Fields that the protocol wants also when they are empty.
+  const encoded = tasks.map((task) => ({
+    ...(includeArtifacts ? { artifacts: [] } : {}),
+    ...taskJson(task),
+  }));
+  return { tasks: encoded, nextPageToken, pageSize, totalSize: page.total };
+}
+
+async function cancelTask(session: Session, params: JsonObject): Promise<unknown> {
+  const { id: taskId } = parseTaskId(params);
+  const { services, transact, key } = session.call;
+  const { task } = await services.a2a.get(taskId, callerOf(session));
+  if (isOver(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
+  await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: key?.nodeId ?? null });
+  return show(session, taskId, null);
+}
+
+/** With Last-Event-ID it goes on after that event, also to the end of a task that has ended meanwhile. */
+async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap): Promise<Response> {
+  const { id } = parseTaskId(params);
+  const { call } = session;
+  const { task, origin, lastId } = await call.services.a2a.snapshot(id, callerOf(session));
+  const after = lastEventIdOf(call.exchange.request);
+  if (after !== null && after <= lastId) {
+    const selection = selectionOf(session, id);
+    const { gap } = await selection.catchUp(after, 1);
+    if (gap === null) {
+      const textOf = textOfTask(session, { taskId: id, contextId: origin.contextId }, wrap);
+      const opening = { selection, cursor: after, gatherMs: 0, textOf, endsWithLog: isOver(task) };
+      return session.shared.openStream(call, opening);
+    }
+  } else if (isOver(task)) {
+    const what = `Task ${id} has ended, so there is nothing to subscribe to. Ask for it with GetTask.`;
+    throw new Fault("UnsupportedOperationError", what);
+  }
+  return openWithSnapshot(session, id, null, wrap);
+}
+
+const selectionOf = ({ call }: Session, taskId: string) =>
+  call.services.feed.ofLog({ kinds: [], taskId, nodeId: null });
+
+/** A stream that begins with the task, and goes on with what is logged after it. */
+async function openWithSnapshot(
+  session: Session,
+  taskId: string,
+  historyLength: number | null,
+  wrap: Wrap,
+): Promise<Response> {
+  const { call, shared } = session;
+  const { files, lastId, ...sent } = await call.services.a2a.snapshot(taskId, callerOf(session));
+  const value = encodeTask(sent, files, historyLength, shared.publicUrl);
+  const text = framed({ payload: { $case: "task", value } }, lastId, wrap);
+  return shared.openStream(call, {
+    selection: selectionOf(session, taskId),
+    cursor: lastId,
+    gatherMs: 0,
+    first: { text, isLast: isOver(sent.task) },
+    textOf: textOfTask(session, { taskId, contextId: sent.origin.contextId }, wrap),
+  });
+}
+
+function textOfTask(session: Session, ids: { taskId: string; contextId: string }, wrap: Wrap) {
+  const { services } = session.call;
+  const lookup = {
+    task: () => orNull(services.feed.task(ids.taskId)),
+    file: (fileId: string) => orNull(services.files.get(fileId)),
+  };
+  return async (item: StreamItem): Promise<StreamText | null> => {
+    if (item.kind !== "event") return null;
+    const update = await updateOf(item.event, ids, lookup, session.shared.publicUrl);
+    if (!update) return null;
+    // Only the last has the id: a client that missed it gets all of them again.
+    const text = update.responses
+      .map((response, i) => framed(response, i === update.responses.length - 1 ? item.event.id : null, wrap))
+      .join("");
+    return { text, isLast: update.isLast };
+  };
+}
+
+function framed(response: StreamResponse, id: number | null, wrap: Wrap): string {
+  const data = JSON.stringify(wrap(StreamResponse.toJSON(response)));
+  return frame({ ...(id === null ? {} : { id }), data });
+}
+
+async function orNull<T>(found: Promise<T>): Promise<T | null> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof Rejection) return null; // it is deleted
+    throw error;
+  }
+}

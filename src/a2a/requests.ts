@@ -1,0 +1,130 @@
+/** What clients of A2A send (its specification, 3.2): the parameters of each operation, validated. */
+import { TaskState, taskStateFromJSON } from "@a2a-js/sdk";
+import * as z from "zod/mini";
+import { inputParser, withoutAbsent } from "../api/input.ts";
+import * as limit from "../domain/limits.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import type { Place } from "../service/a2a-tasks.ts";
+import { malformed } from "./fault.ts";
+
+const text = (max: number) =>
+  z.string().check(
+    z.minLength(1, "must not be empty"),
+    z.maxLength(max, `must be at most ${max} characters`),
+    z.refine(
+      (value) => value.isWellFormed() && !value.includes("\0"),
+      "must be well-formed Unicode without NUL",
+    ),
+  );
+
+/** A field that may be left out, also as null or, as in Protocol Buffers, as "". */
+const maybeText = (max: number) => z.nullish(z.union([z.literal(""), text(max)]));
+
+const taskId = () => text(limit.ID_MAX_CHARS);
+const historyLength = () => z.nullish(z.int().check(z.minimum(0)));
+
+const CONTENTS = ["text", "raw", "url", "data"] as const;
+
+const part = () =>
+  z
+    .object({
+      text: z.optional(z.string()),
+      raw: z.optional(z.string().check(z.refine(isBase64, "must be base64"))),
+      url: z.optional(z.string().check(z.refine((value) => URL.canParse(value), "must be a URL"))),
+      data: z.optional(z.unknown()),
+      filename: z.nullish(z.string()),
+      mediaType: z.nullish(z.string()),
+    })
+    .check(
+      z.refine(
+        (value) => CONTENTS.filter((content) => value[content] !== undefined).length === 1,
+        "must have one of text, raw, url and data",
+      ),
+    );
+
+function isBase64(value: string): boolean {
+  try {
+    Uint8Array.fromBase64(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const sendMessage = () =>
+  z.object({
+    message: z.object({
+      messageId: text(limit.A2A_MESSAGE_ID_MAX_CHARS),
+      contextId: maybeText(limit.A2A_CONTEXT_ID_MAX_CHARS),
+      taskId: maybeText(limit.ID_MAX_CHARS),
+      role: z.literal("ROLE_USER"),
+      parts: z.array(part()).check(z.minLength(1), z.maxLength(limit.A2A_PARTS_MAX)),
+    }),
+    configuration: z.nullish(
+      z.object({
+        historyLength: historyLength(),
+        returnImmediately: z.nullish(z.boolean()),
+        taskPushNotificationConfig: z.nullish(z.unknown()),
+      }),
+    ),
+    metadata: z.nullish(z.object({ luxhub: z.nullish(z.record(z.string(), z.unknown())) })),
+  });
+
+export type SendMessage = z.infer<ReturnType<typeof sendMessage>>;
+export type Part = SendMessage["message"]["parts"][number];
+
+export const parseSendMessage = inputParser(sendMessage);
+export const parseGetTask = inputParser(() => z.object({ id: taskId(), historyLength: historyLength() }));
+export const parseTaskId = inputParser(() => z.object({ id: taskId() }));
+
+const listTasks = () =>
+  z.object({
+    contextId: maybeText(limit.A2A_CONTEXT_ID_MAX_CHARS),
+    status: z.nullish(
+      z
+        .string()
+        .check(
+          z.refine(
+            (value) => taskStateFromJSON(value) !== TaskState.UNRECOGNIZED,
+            "must be the name of a state, such as TASK_STATE_WORKING",
+          ),
+        ),
+    ),
+    pageSize: z.nullish(z.int().check(z.minimum(1), z.maximum(limit.A2A_PAGE_MAX))),
+    pageToken: z.nullish(z.string()),
+    historyLength: historyLength(),
+    statusTimestampAfter: z.nullish(
+      z.string().check(z.refine((value) => !Number.isNaN(Date.parse(value)), "must be a time of ISO 8601")),
+    ),
+    includeArtifacts: z.nullish(z.boolean()),
+  });
+
+const parseListTasksAsIs = inputParser(listTasks);
+
+export function parseListTasks(params: JsonObject) {
+  const { contextId, status, pageSize, pageToken, statusTimestampAfter, ...rest } = parseListTasksAsIs(
+    withoutAbsent(params, ""),
+  );
+  const state = taskStateFromJSON(status ?? 0);
+  return {
+    contextId: contextId || null,
+    state: state === TaskState.TASK_STATE_UNSPECIFIED ? null : state,
+    pageSize: pageSize ?? limit.A2A_PAGE_DEFAULT,
+    from: pageToken ? decodePlace(pageToken) : null,
+    since: statusTimestampAfter ? Date.parse(statusTimestampAfter) : 0,
+    historyLength: rest.historyLength ?? 0,
+    includeArtifacts: rest.includeArtifacts ?? false,
+  };
+}
+
+export function encodePlace({ updatedAt, seq }: Place): string {
+  return Buffer.from(`${updatedAt}.${seq}`).toString("base64url");
+}
+
+function decodePlace(token: string): Place {
+  const [, updatedAt, seq] =
+    /^(\d{1,15})\.(\d{1,15})$/.exec(Buffer.from(token, "base64url").toString()) ?? [];
+  if (updatedAt === undefined || seq === undefined)
+    throw malformed("pageToken", "must be the nextPageToken of an earlier answer");
+  return { updatedAt: Number(updatedAt), seq: Number(seq) };
+}

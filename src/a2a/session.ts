@@ -1,0 +1,39 @@
+/** One call of A2A: who it goes to, and what it may reach. */
+import type { Call } from "../api/endpoint.ts";
+import type { EventStreams } from "../api/stream.ts";
+
+/** What all calls share. */
+export type Shared = {
+  /** What links begin with. */
+  readonly publicUrl: () => string;
+  readonly maxFileBytes: number;
+  readonly openStream: EventStreams["open"];
+};
+
+/** One call, and to whom it goes. */
+export type Session = {
+  readonly call: Call;
+  readonly shared: Shared;
+  /** The node whose card it goes to; null: the hub's. */
+  readonly nodeId: string | null;
+};
+
+export type OperationName =
+  | "SendMessage"
+  | "SendStreamingMessage"
+  | "GetTask"
+  | "ListTasks"
+  | "CancelTask"
+  | "SubscribeToTask"
+  | "CreateTaskPushNotificationConfig"
+  | "GetTaskPushNotificationConfig"
+  | "ListTaskPushNotificationConfigs"
+  | "DeleteTaskPushNotificationConfig"
+  | "GetExtendedAgentCard";
+
+/** The addresses of the hub and of a node. */
+export const HUB_PATH = "/a2a";
+
+export function nodePath(nodeId: string): string {
+  return `${HUB_PATH}/nodes/${encodeURIComponent(nodeId)}`;
+}

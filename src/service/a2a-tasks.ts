@@ -1,0 +1,92 @@
+/**
+ * The tasks that were created through A2A, as their callers see them: a caller finds what it created itself, through the
+ * same card, and nothing else. They are created by tasks.ts.
+ *
+ * The list of a caller is ordered by the last change. A page looks at a bounded number of entries and holds a bounded
+ * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
+ */
+import { Rejection, taskNotFound } from "../domain/decision.ts";
+import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
+import type { FileRecord } from "../domain/model.ts";
+import {
+  type Place,
+  type SentEntry,
+  type SentTask,
+  filesOfTask,
+  sentEntries,
+  sentTask,
+  sentTasksBySeq,
+} from "../store/sql/a2a.ts";
+import { lastEventId } from "../store/sql/events.ts";
+import type { Store } from "../store/store.ts";
+import { upToBytes } from "./list-pages.ts";
+
+export type { Place, SentEntry, SentTask };
+
+/** One page; `next` is null at the end of the list. `total` counts the newest A2A_SCANNED_MAX only. */
+export type SentPage = {
+  readonly tasks: readonly SentTask[];
+  readonly next: Place | null;
+  readonly total: number;
+};
+
+/** Before every task. */
+const START: Place = { updatedAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+
+export class A2aTasks {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** @throws {Rejection} task_not_found, also for a task of another caller */
+  async get(taskId: string, caller: string): Promise<SentTask> {
+    const found = await this.#store.read(sentTask(taskId, caller));
+    if (!found) throw new Rejection(taskNotFound(taskId));
+    return found;
+  }
+
+  /** A task with its files, and the id of the last event of the log at that moment. @throws {Rejection} task_not_found */
+  snapshot(
+    taskId: string,
+    caller: string,
+  ): Promise<SentTask & { files: readonly FileRecord[]; lastId: number }> {
+    return this.#store.readTogether(async (read) => {
+      const found = await read(sentTask(taskId, caller));
+      if (!found) throw new Rejection(taskNotFound(taskId));
+      const files = found.task.files.length === 0 ? [] : await read(filesOfTask(taskId));
+      return { ...found, files, lastId: await read(lastEventId()) };
+    });
+  }
+
+  /** Oldest first. */
+  files(taskId: string): Promise<readonly FileRecord[]> {
+    return this.#store.read(filesOfTask(taskId));
+  }
+
+  /** @param since the time of the last change from which on tasks are listed */
+  list(
+    caller: string,
+    matches: (entry: SentEntry) => boolean,
+    { from, since, most }: { readonly from: Place | null; readonly since: number; readonly most: number },
+  ): Promise<SentPage> {
+    return this.#store.readTogether(async (read) => {
+      const newest = await read(sentEntries(caller, START, since, A2A_SCANNED_MAX));
+      const entries = from === null ? newest : await read(sentEntries(caller, from, since, A2A_SCANNED_MAX));
+      const found = entries.filter(matches);
+      const page = found.slice(0, most);
+      const shown = page.slice(0, upToBytes(page, A2A_PAGE_MAX_BYTES).length);
+      const isLast = shown.length === found.length && entries.length < A2A_SCANNED_MAX;
+      const next = shown.length < found.length ? shown.at(-1) : entries.at(-1);
+      const seqs = shown.map(({ seq }) => seq);
+      const rows = seqs.length === 0 ? [] : await read(sentTasksBySeq(seqs));
+      const bySeq = new Map(rows.map((row) => [row.task.seq, row]));
+      return {
+        tasks: seqs.flatMap((seq) => bySeq.get(seq) ?? []),
+        next: isLast ? null : (next ?? null),
+        total: newest.filter(matches).length,
+      };
+    });
+  }
+}

@@ -1,0 +1,63 @@
+/** The reads of tasks that were created through A2A, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Failure, FileRecord, Task, TaskOrigin, TaskStatus } from "../../domain/model.ts";
+import type { Query, Row } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { many, one, rowsBySeq } from "./query.ts";
+import { decodeOriginIds, toFile, toSentTask } from "./rows.ts";
+import { TASK_BYTES, TASK_COLUMNS } from "./tasks.ts";
+
+export type SentTask = { readonly task: Task; readonly origin: TaskOrigin };
+
+const SENT = `SELECT ${TASK_COLUMNS}, a2a_caller, a2a_ids FROM tasks t`;
+
+export function sentTask(taskId: string, caller: string): Query<SentTask | null> {
+  const reads = [keyOf.task(taskId), keyOf.filesOfTask(taskId)];
+  return one(`${SENT} WHERE task_id = $1 AND a2a_caller = $2`, [taskId, caller], toSentTask, reads);
+}
+
+/** Oldest first. */
+export function sentTasksBySeq(seqs: readonly number[]): Query<readonly SentTask[]> {
+  return rowsBySeq(SENT, seqs, "seq", toSentTask, ["tasks", "files"]);
+}
+
+/** A place in the list of a caller, which is ordered by the last change: `seq` decides between equal times. */
+export type Place = { readonly updatedAt: number; readonly seq: number };
+
+/** What the list of a caller needs to know of a task before it loads it. */
+export type SentEntry = Place & {
+  readonly status: TaskStatus;
+  readonly failureKind: Failure["kind"] | null;
+  readonly contextId: string;
+  readonly bytes: number;
+};
+
+/** The tasks of a caller that changed before `from` and at or after `since`, the last one first. */
+export function sentEntries(
+  caller: string,
+  from: Place,
+  since: number,
+  limit: number,
+): Query<readonly SentEntry[]> {
+  const sql = `
+    SELECT seq, updated_at, status, failure, a2a_ids, ${TASK_BYTES} AS bytes FROM tasks t
+    WHERE a2a_caller = $1 AND (updated_at, seq) < ($2, $3) AND updated_at >= $4
+    ORDER BY updated_at DESC, seq DESC LIMIT $5`;
+  return many(sql, [caller, from.updatedAt, from.seq, since, limit], toEntry, ["tasks", "files"]);
+}
+
+function toEntry(row: Row): SentEntry {
+  const failure = row["failure"];
+  return {
+    seq: Number(row["seq"]),
+    updatedAt: Number(row["updated_at"]),
+    status: row["status"] as TaskStatus, // as toTask(): only the rules write it
+    failureKind: typeof failure === "string" ? (JSON.parse(failure) as Failure).kind : null,
+    contextId: decodeOriginIds(String(row["a2a_ids"])).contextId,
+    bytes: Number(row["bytes"]),
+  };
+}
+
+/** Oldest first. */
+export function filesOfTask(taskId: string): Query<readonly FileRecord[]> {
+  return many(`SELECT * FROM files WHERE task_id = $1 ORDER BY seq`, [taskId], toFile, ["files"]);
+}
