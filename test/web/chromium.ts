@@ -35,7 +35,7 @@ function launcher(): string {
 
 /** Ends the browser, and removes what it left. */
 export function closeBrowser(): void {
-  Bun.WebView.closeAll();
+  Window.closeAll();
   if (scratch === "") return;
   const started = join(scratch, ARGUMENTS);
   const [, profile] = existsSync(started)
@@ -46,25 +46,68 @@ export function closeBrowser(): void {
   scratch = "";
 }
 
-export class Page {
-  readonly #view: Bun.WebView;
-  /** What the page wrote to its console as a warning or an error: refusals of its policy too. */
-  readonly complaints: string[] = [];
+/** A window of the browser. One after the other, pages share it: to open one takes longer than most tests of a page. */
+class Window {
+  static readonly #idle: Window[] = [];
+  readonly view: Bun.WebView;
+  #complaints: string[] = [];
+  #cleared: Promise<unknown> = Promise.resolve();
 
-  constructor({ width, height }: Size) {
-    this.#view = new Bun.WebView({
+  private constructor({ width, height }: Size) {
+    this.view = new Bun.WebView({
       width,
       height,
       // Its sandbox needs what containers and root do not have; the page that it shows is ours.
       backend: { type: "chrome", path: launcher(), argv: ["--no-sandbox", "--disable-dev-shm-usage"] },
       console: (type: string, ...args: unknown[]) => {
-        if (type === "error" || type === "warning" || type === "warn") this.complaints.push(args.join(" "));
+        if (type === "error" || type === "warning" || type === "warn") this.#complaints.push(args.join(" "));
       },
     });
   }
 
+  static take(size: Size): Window {
+    const used = Window.#idle.pop();
+    if (!used) return new Window(size);
+    used.#clear(size);
+    return used;
+  }
+
+  /** Shows a page as a new window would. Its complaints go to `complaints`. */
+  async open(url: string, complaints: string[]): Promise<void> {
+    await this.#cleared;
+    this.#complaints = complaints;
+    await this.view.navigate(url);
+  }
+
+  static closeAll(): void {
+    Window.#idle.length = 0;
+    Bun.WebView.closeAll();
+  }
+
+  giveBack(): void {
+    Window.#idle.push(this);
+  }
+
+  /** Forgets the page and what it has stored. */
+  #clear({ width, height }: Size): void {
+    const forget = `void (sessionStorage.clear(), localStorage.clear())`;
+    this.#cleared = this.view.evaluate(forget).then(() => this.view.resize(width, height));
+  }
+}
+
+export class Page {
+  readonly #window: Window;
+  readonly #view: Bun.WebView;
+  /** What the page wrote to its console as a warning or an error: refusals of its policy too. */
+  readonly complaints: string[] = [];
+
+  constructor(size: Size) {
+    this.#window = Window.take(size);
+    this.#view = this.#window.view;
+  }
+
   open(url: string): Promise<void> {
-    return this.#view.navigate(url);
+    return this.#window.open(url, this.complaints);
   }
 
   /** Evaluates an expression in the page. */
@@ -161,6 +204,6 @@ export class Page {
   }
 
   [Symbol.dispose](): void {
-    this.#view.close();
+    this.#window.giveBack();
   }
 }
