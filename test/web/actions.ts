@@ -54,7 +54,7 @@ async function refusal({ variant, ...stage }: Stage): Promise<void> {
   await page.shows("The administrator key in the header X-Admin-Key is unknown, expired or revoked");
   await page.press("look");
   if (variant === "B") {
-    await page.shows("X-Matrix-Secret"); // nothing is open there
+    await page.shows("This hub shows nothing without the secret.");
     return;
   }
   await page.shows("Tasks a minute");

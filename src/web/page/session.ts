@@ -71,7 +71,12 @@ export function signOut(reason = ""): void {
 }
 
 async function anonymous(given: Pick<Session, "secret" | "adminKey">): Promise<Role> {
-  await hubOf(given).tasks.stats();
+  try {
+    await hubOf(given).tasks.stats();
+  } catch (error) {
+    const isClosed = error instanceof LuxHubError && error.status === 401;
+    throw isClosed ? new Error("This hub shows nothing without the secret.") : error;
+  }
   return "none";
 }
 
@@ -96,7 +101,7 @@ function stored(): Session | null {
 /** What to tell the user about a fault. Signs out when the secret was revoked. */
 export function describe(error: unknown): string {
   if (error instanceof HubUnreachable) return "The hub cannot be reached.";
-  if (!(error instanceof LuxHubError)) return String(error);
+  if (!(error instanceof LuxHubError)) return error instanceof Error ? error.message : String(error);
   if (error.code === "unauthorized" && session.value !== null) {
     signOut(session.value.secret === undefined ? "This needs the secret." : "The secret is no longer valid.");
   }
