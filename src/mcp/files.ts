@@ -68,8 +68,8 @@ export async function putFile(session: Session, args: JsonObject): Promise<Told>
     throw invalidRequest([{ path: "name", message }]);
   }
   const taskId = typeof args["task_id"] === "string" ? args["task_id"] : null;
-  if (typeof args["content"] !== "string") return howToUpload(session, name, taskId);
   if (taskId !== null) await session.ask("GET", "task/:task_id", { task_id: taskId }); // else it would attach to nothing
+  if (typeof args["content"] !== "string") return howToUpload(session, name, taskId);
   const bytes = bytesOf(args["content"], args["encoding"] === "base64");
   const contentType = Bun.file(name).type;
   const draft = { name, contentType, metadata: "{}", nodeId: self, taskId };
@@ -108,6 +108,7 @@ function bytesOf(content: string, isBase64: boolean): Uint8Array {
   throw invalidRequest([{ path: "content", message }]);
 }
 
+/** @param taskId of a task that exists: the agent may paste it into a shell */
 function howToUpload({ shared, self }: Session, name: string, taskId: string | null): Told {
   const url = `${shared.publicUrl()}/api/v1/file/upload`;
   const metadata = JSON.stringify({ node: self, ...(taskId === null ? {} : { task_id: taskId }) });

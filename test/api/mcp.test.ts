@@ -251,6 +251,10 @@ describe("the list of tools", () => {
     const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
     expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
     await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
+    const unknown = await agent.call("task_get", { task_id: "x" });
+    expect(unknown.text).toBe(
+      "task_not_found: There is no task x. Check the task_id: task_list shows what there is.",
+    );
   });
 });
 
@@ -429,6 +433,8 @@ for (const era of ERAS)
       expect((await agent.call("file_put", { name: "large.txt" })).text).toContain(
         `${hub.base()}/api/v1/file/upload`,
       );
+      const pasted = { name: "large.txt", task_id: "'; rm -rf x; '" };
+      expect(await agent.refused("file_put", pasted)).toBe("task_not_found");
       const tooLarge = { name: "large.txt", content: "x".repeat(64 * 1024 + 1) };
       expect((await agent.call("file_put", tooLarge)).text).toContain("leave it out");
       expect(await agent.refused("file_put", { name: "a/b", content: "" })).toBe("invalid_request");
