@@ -146,7 +146,7 @@ async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonOb
     if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
     return body;
   } catch (error) {
-    if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
+    if (!(error instanceof Problem) || error.status !== 400) throw error;
     throw new NotJson(error.message);
   }
 }

@@ -1,7 +1,6 @@
 /** The errors of A2A (its specification, 5.4): a fault that a client is told in the words of its binding. */
 import {
   type A2AError,
-  ContentTypeNotSupportedError,
   PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
@@ -16,7 +15,6 @@ import { problemOf } from "../api/error-table.ts";
 import type { FieldError, Problem } from "../http/problem.ts";
 
 const KINDS = {
-  ContentTypeNotSupportedError,
   PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,

@@ -102,8 +102,11 @@ async function create(
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
   const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
   const key = Bun.SHA256.hash(messageId, "hex");
+  // By the caller, which may have several keys. The name of a key has no colon.
+  const who = call.key?.nodeId ? `node:${call.key.nodeId}` : (call.key?.keyId ?? "");
+  const scope = [who, pathOf(nodeId), key].join(" ");
   // Without the variant: the answer is the same at every listener.
-  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), asked };
+  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), scope, asked };
   // `answer` is what transact returns: the new task.
   const encode = (answer: unknown): string => JSON.stringify({ task_id: (answer as HubTask).taskId });
   const answer = await call.idempotency.run(attempt, encode, async (transact) => {

@@ -528,8 +528,15 @@ describe("the specification's examples", () => {
       message: { messageId: "x", role: "ROLE_USER", parts: [] },
     });
     expect(fieldsOf(list(record(error), "data"))).toEqual([["message.parts"]]);
-    const broken = await send(hub, "", "{");
-    expect([broken.status, await broken.json()]).toMatchObject([400, { id: null, error: { code: -32_700 } }]);
+    for (const text of ["{", ""]) {
+      const broken = await send(hub, "", text);
+      expect([broken.status, await broken.json()]).toMatchObject([
+        400,
+        { id: null, error: { code: -32_700 } },
+      ]);
+    }
+    const unknown = record((await rpc(hub, "GetTask", { id: "nonexistent-task-id" }))["error"]);
+    expect(unknown["message"]).not.toContain("/api/v1/"); // which shows the tasks of others
     const noCall = await send(hub, "", { jsonrpc: "1.0", id: 1, method: "GetTask" });
     expect(await noCall.json()).toMatchObject({ error: { code: -32_600 } });
   });
@@ -649,6 +656,11 @@ describe("who calls", () => {
       id: task["id"],
     });
     await http(hub, `/tasks/${task["id"]}:cancel`, {}, { secret: second });
+    const message = said("sent again", {}, AT_ONCE);
+    const sent = await Promise.all(
+      [first, second].map((secret) => http(hub, "/message:send", message, { secret })),
+    );
+    expect(new Set(sent.map((answer) => record(answer["task"])["id"])).size).toBe(1);
     const forged = { ...said("as another"), metadata: { luxhub: { creator_node: "n2" } } };
     expect((await send(hub, "/message:send", forged, { secret: first })).status).toBe(403);
   });
