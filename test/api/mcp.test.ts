@@ -570,7 +570,8 @@ describe("a call that is repeated", () => {
     ] as const;
     for (const [name, args, field] of calls) {
       const [first, again] = await Promise.all([agent.ok(name, args), agent.ok(name, args)]);
-      const third = await agent.ok(name, args);
+      await using atB = await Agent.connect(hub.base("B"), "a1");
+      const third = await atB.ok(name, args);
       expect([name, again[field], third[field]]).toEqual([name, first[field], first[field]]);
       expect([first, again, third].filter((one) => one["repeated"] === true)).toHaveLength(2);
       const other = await agent.ok(name, { ...args, key: "2" });
