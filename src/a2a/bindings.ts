@@ -7,6 +7,7 @@ import { keyLost } from "../api/error-table.ts";
 import { NO_SNIFF, pathParameter, queryOf } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
+import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import { PROTOCOL_VERSION, answerCard } from "./card.ts";
 import type { OperationName, Session } from "./session.ts";
 import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
@@ -139,10 +140,11 @@ class NotJson extends Error {
   override readonly name = "NotJson";
 }
 
+/** The body; only the numbers within its fields are exact (parseExact), such as those of a message. */
 async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonObject> {
   const { request } = call.exchange;
   try {
-    const body = await readJsonObject(request, BODY_LIMITS, emptyAs);
+    const body = withRoundedNumbers(await readJsonObject(request, BODY_LIMITS, emptyAs, parseExact));
     if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
     return body;
   } catch (error) {

@@ -476,6 +476,13 @@ describe("the specification's examples", () => {
     expect(await content.bytes()).toEqual(bytes);
     expect(task).not.toHaveProperty("artifacts"); // what the client sent is no result
 
+    const digits = `{"message":{"messageId":"digits","role":"ROLE_USER","parts":[{"data":{"n":12345678901234567890}}]},"configuration":{"returnImmediately":true},"metadata":{"luxhub":{"lux_reward":0.1000000000000000000001}}}`;
+    const numbers = record((await http(hub, "/message:send", digits))["task"]);
+    expect(record((await ok(hub.get(`/task/${numbers["id"]}`)))["task"])).toMatchObject({
+      description: '{"n":12345678901234567890}',
+      lux_reward: 0.1,
+    });
+
     await claim(hub, task["id"]);
     const result = { ...RESULT, tickets: [{ ticketNumber: "REQ12312" }] };
     await ok(hub.post("/task/complete", { task_id: task["id"], node_id: "w1", result }));
@@ -754,6 +761,15 @@ describe("a message that is sent again", () => {
     expect(await httpError(hub, "/message:send", message, { to })).toEqual([400, "UNSUPPORTED_OPERATION"]);
     expect((await ok(hub.get("/file/list")))["total"]).toBe(0);
     await addNode(hub, "n1");
+    const failed = (await create(hub, "fails"))["id"];
+    await http(hub, `/tasks/${failed}:cancel`, {});
+    for (const luxhub of [{ delay_s: 9 }, { depends_on: [failed] }]) {
+      const answer = await rpc(hub, "SendMessage", said("waits", {}, { metadata: { luxhub } }), { to });
+      expect(answer["error"]).toMatchObject({
+        code: -32_004,
+        message: expect.stringContaining("to the hub"),
+      });
+    }
     const { task } = await http(hub, "/message:send", message, { to });
     expect(stateOf(record(task))).toBe(WORKING);
     expect((await ok(hub.get("/file/list")))["total"]).toBe(1);
