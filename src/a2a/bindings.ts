@@ -29,7 +29,7 @@ const METHOD_NOT_FOUND = -32_601;
 const JSON_TYPE = "application/json";
 const A2A_TYPE = "application/a2a+json";
 
-/** Patches do not count; no version is 0.3 (3.6.2). @throws {Fault} */
+/** Ignores the patch version. A client that names no version speaks 0.3 (3.6.2). @throws {Fault} */
 function checkVersion(request: Request): void {
   const asked = request.headers.get("a2a-version") || queryOf(request)["A2A-Version"] || "0.3";
   if (/^\d+\.\d+/.exec(asked.trim())?.[0] === PROTOCOL_VERSION) return;

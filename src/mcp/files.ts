@@ -8,7 +8,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Session } from "./session.ts";
-import { type Told, compact, recordOf } from "./texts.ts";
+import { type ToolAnswer, compact, recordOf } from "./texts.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -36,7 +36,7 @@ export async function readFile({ call }: Session, fileId: string): Promise<Inlin
   }
 }
 
-export async function getFile(session: Session, args: JsonObject): Promise<Told> {
+export async function getFile(session: Session, args: JsonObject): Promise<ToolAnswer> {
   const { file, bytes, text } = await readFile(session, String(args["file_id"]));
   const url = downloadUrl(session, file);
   const head = `${file.name}, ${file.sizeBytes} bytes, ${file.contentType}`;
@@ -60,7 +60,7 @@ export function downloadUrl({ shared }: Session, { fileId }: Pick<FileRecord, "f
 
 const CONTROL = /[\0-\x1f\x7f/\\]/;
 
-export async function putFile(session: Session, args: JsonObject): Promise<Told> {
+export async function putFile(session: Session, args: JsonObject): Promise<ToolAnswer> {
   const { call, self } = session;
   const name = String(args["name"]);
   if (name === "" || name.length > limit.FILE_NAME_MAX_CHARS || CONTROL.test(name)) {
@@ -109,7 +109,7 @@ function bytesOf(content: string, isBase64: boolean): Uint8Array {
 }
 
 /** @param taskId of a task that exists: the agent may paste it into a shell */
-function howToUpload({ shared, self }: Session, name: string, taskId: string | null): Told {
+function howToUpload({ shared, self }: Session, name: string, taskId: string | null): ToolAnswer {
   const url = `${shared.publicUrl()}/api/v1/file/upload`;
   const metadata = JSON.stringify({ node: self, ...(taskId === null ? {} : { task_id: taskId }) });
   const text =

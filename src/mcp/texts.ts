@@ -1,9 +1,9 @@
-/** What the tools answer as text: short, for a model to read. The structured content beside it has the fields of HTTP. */
+/** What the tools answer as text: short, for a model to read. The structured content has the fields of HTTP. */
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../http/json-body.ts";
 
 /** The answer of a tool: for the model, for programs, and what is neither (a file). */
-export type Told = {
+export type ToolAnswer = {
   readonly text: string;
   readonly data: JsonObject;
   readonly more?: CallToolResult["content"];
