@@ -187,7 +187,7 @@ class Item {
       if (this.#end === null) this.#answer(200, this.#part.encode(answer));
     } catch (error) {
       const problem = problemOf(error);
-      if (this.#end === null && problem) this.#refuse(problem);
+      if (this.#end === null && problem && problem.status < 500) this.#refuse(problem);
       else if (this.#end === null) this.fault = { error };
       else if (this.#end === "committed" && !problem) this.#reportLate(error);
     }

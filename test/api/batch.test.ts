@@ -12,6 +12,7 @@ import {
   type CallOptions,
   type TestHub,
   newDataDir,
+  onlyOnce,
   startHub,
 } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
@@ -33,6 +34,8 @@ import {
   taskOf,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 type Fields = Readonly<Record<string, unknown>>;
 type Asked = readonly [path: string, body: Fields];
@@ -220,7 +223,7 @@ describe("a batch", () => {
     await badFields(post(hub, []), ["requests"]);
   });
 
-  test("an element that is not a request refuses the whole batch, and is named", async () => {
+  once.test("an element that is not a request refuses the whole batch, and is named", async () => {
     const before = await eventKinds(hub);
     const good = { path: "task/create", body: CREATE[1] };
     const bad = [
@@ -245,47 +248,53 @@ describe("a batch", () => {
     expect(await eventKinds(hub)).toEqual(before);
   });
 
-  test("a path that is unknown, waits or is written in several commits is 400 for that request alone", async () => {
-    const refused = [
-      ["batch", { requests: [{ path: "signin", body: { node_id: "n1" } }] }],
-      ["message/broadcast", { from_node: "op", content: "c" }],
-      ["agent/broadcast", {}],
-      ["task/batch-assign", {}],
-      ["message/receive", { node_id: "n1", blocking: true }],
-      ["message/receive", { node_id: "n1", blocking: true, timeout: 1 }],
-      ["task/next", { node_id: "n1", wait: 1 }],
-      ["file/upload", {}],
-      ["task/list", {}],
-      ["", {}],
-      ["/task/create", CREATE[1]],
-      ["/api/v1/task/create", CREATE[1]],
-      ["task/create?x=1", CREATE[1]],
-      ["../v1/task/create", CREATE[1]],
-      ["__proto__", {}],
-    ] as const satisfies readonly Asked[];
-    const taken: readonly Asked[] = [
-      ["message/receive", { node_id: "n1", blocking: true, timeout: 0 }],
-      ["message/receive", { node_id: "n1", timeout: 300 }],
-    ];
-    const answers = await batch(hub, [...refused, ...taken, CREATE]);
-    expect(shortly(answers)).toEqual([...refused.map(() => "invalid_request"), "ok", "ok", "ok"]);
-    for (const { body } of answers.slice(0, refused.length))
-      expect(list(body, "errors")).toMatchObject([{ path: "path" }]);
-  });
+  once.test(
+    "a path that is unknown, waits or is written in several commits is 400 for that request alone",
+    async () => {
+      const refused = [
+        ["batch", { requests: [{ path: "signin", body: { node_id: "n1" } }] }],
+        ["message/broadcast", { from_node: "op", content: "c" }],
+        ["agent/broadcast", {}],
+        ["task/batch-assign", {}],
+        ["message/receive", { node_id: "n1", blocking: true }],
+        ["message/receive", { node_id: "n1", blocking: true, timeout: 1 }],
+        ["task/next", { node_id: "n1", wait: 1 }],
+        ["file/upload", {}],
+        ["task/list", {}],
+        ["", {}],
+        ["/task/create", CREATE[1]],
+        ["/api/v1/task/create", CREATE[1]],
+        ["task/create?x=1", CREATE[1]],
+        ["../v1/task/create", CREATE[1]],
+        ["__proto__", {}],
+      ] as const satisfies readonly Asked[];
+      const taken: readonly Asked[] = [
+        ["message/receive", { node_id: "n1", blocking: true, timeout: 0 }],
+        ["message/receive", { node_id: "n1", timeout: 300 }],
+      ];
+      const answers = await batch(hub, [...refused, ...taken, CREATE]);
+      expect(shortly(answers)).toEqual([...refused.map(() => "invalid_request"), "ok", "ok", "ok"]);
+      for (const { body } of answers.slice(0, refused.length))
+        expect(list(body, "errors")).toMatchObject([{ path: "path" }]);
+    },
+  );
 
-  test("numbers in a result keep all digits, and other numbers are rounded as in single requests", async () => {
-    const taskId = await addTaskOf(hub, "n1");
-    const result = `{"problem":"p","improvement":"i","lesson":"l","exact":12345678901234567890.12345678901234567890}`;
-    const text = `{"requests":[
+  once.test(
+    "numbers in a result keep all digits, and other numbers are rounded as in single requests",
+    async () => {
+      const taskId = await addTaskOf(hub, "n1");
+      const result = `{"problem":"p","improvement":"i","lesson":"l","exact":12345678901234567890.12345678901234567890}`;
+      const text = `{"requests":[
       {"path":"task/complete","body":{"task_id":"${taskId}","node_id":"n1","result":${result}}},
       {"path":"task/create","body":{"title":"t","description":"d","lux_reward":2.50000000000000000000}},
       {"path":"task/create","body":{"title":"t","description":"d","lux_reward":1e400}}]}`;
-    const answers = items(await ok(hub.post("/batch", text)));
-    expect(shortly(answers)).toEqual(["ok", "ok", "invalid_request"]);
-    expect(answers[1]?.body["task"]).toMatchObject({ lux_reward: 2.5 });
-    const shown = await fetch(`${hub.base()}/api/v1/task/${taskId}`);
-    expect(await shown.text()).toContain(`"exact":12345678901234567890.12345678901234567890`);
-  });
+      const answers = items(await ok(hub.post("/batch", text)));
+      expect(shortly(answers)).toEqual(["ok", "ok", "invalid_request"]);
+      expect(answers[1]?.body["task"]).toMatchObject({ lux_reward: 2.5 });
+      const shown = await fetch(`${hub.base()}/api/v1/task/${taskId}`);
+      expect(await shown.text()).toContain(`"exact":12345678901234567890.12345678901234567890`);
+    },
+  );
 
   test("null means a field left out, and a receive takes the messages that fit", async () => {
     const content = "x".repeat(200_000);
@@ -311,7 +320,7 @@ describe("a batch", () => {
     expect(record((await ok(hub.get(`/task/${last}`)))["task"])).toMatchObject({ status: "open" });
   });
 
-  test("each answer is in the variant of the request", async () => {
+  once.test("each answer is in the variant of the request", async () => {
     const taskId = await addTaskOf(hub, "n1", { priority: "low" });
     const asked: readonly Asked[] = [
       claim(taskId),
@@ -322,7 +331,7 @@ describe("a batch", () => {
     expect([a, b].map((one) => record(one[1]?.body["task"])["priority"])).toEqual([2, "p5"]);
   });
 
-  test("the headers of the batch hold for each request: the administrator key", async () => {
+  once.test("the headers of the batch hold for each request: the administrator key", async () => {
     const taskId = await addTaskOf(hub, "n1");
     const asked: readonly Asked[] = [["task/delete", { task_id: taskId }], ["task/delete", {}], CREATE];
     const refused = ["admin_key_required", "admin_key_required", "ok"];
@@ -336,7 +345,7 @@ describe("a batch", () => {
     expect((await post(hub, asked, { headers: { "X-Matrix-Secret": null } })).status).toBe(401);
   });
 
-  test("a key that is bound to a node acts for it alone", async () => {
+  once.test("a key that is bound to a node acts for it alone", async () => {
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     const taskId = await addTask(hub);
     const answers = await batch(hub, [claim(taskId, "n2"), claim(taskId), CREATE], as(secret));

@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { FILES_OF_TASK_MAX } from "../../src/domain/limits.ts";
-import { type Answer, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { type Answer, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   NO_ID,
@@ -22,6 +22,8 @@ import {
   refused,
   taskOf,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const MIB = 1024 * 1024;
 
@@ -100,7 +102,7 @@ describe("upload", () => {
     expect(await byUrl.text()).toBe("Größe");
   });
 
-  test("without metadata has an empty object and no owner", async () => {
+  once.test("without metadata has an empty object and no owner", async () => {
     await using hub = await startHub();
     expect(await ok(upload(hub))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
   });
@@ -113,7 +115,7 @@ describe("upload", () => {
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
-  test("of many megabytes comes back unchanged", async () => {
+  once.test("of many megabytes comes back unchanged", async () => {
     await using hub = await startHub();
     const content = new Uint8Array(24 * MIB);
     for (let at = 0; at < content.length; at += 4_096) content[at] = at / 4_096;
@@ -123,7 +125,7 @@ describe("upload", () => {
     expect(Bun.SHA256.hash(bytes, "hex")).toBe(String(body["sha256"]));
   });
 
-  test("keeps only the base name of a path", async () => {
+  once.test("keeps only the base name of a path", async () => {
     await using hub = await startHub();
     const names = [
       ["../../etc/passwd", "passwd"],
@@ -136,7 +138,7 @@ describe("upload", () => {
     expect(existsSync(join(hub.dataDir, "..", "passwd"))).toBe(false);
   });
 
-  test("with metadata that is not a JSON object is refused and leaves nothing", async () => {
+  once.test("with metadata that is not a JSON object is refused and leaves nothing", async () => {
     await using hub = await startHub();
     for (const metadata of ["x", "{", "[]", "[1]", "5", '"x"', "true", "{'a':1}", '{"a":1}}']) {
       await badFields(upload(hub, { metadata }), ["metadata"]);
@@ -145,7 +147,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test.each(VARIANTS)(
+  once.test.each(VARIANTS)(
     "on %s with metadata that names what does not exist attaches nothing",
     async (variant) => {
       await using hub = await startHub();
@@ -172,12 +174,12 @@ describe("upload", () => {
     },
   );
 
-  test.each(["null", " null\n", "", " "])("with metadata %j has none", async (metadata) => {
+  once.test.each(["null", " null\n", "", " "])("with metadata %j has none", async (metadata) => {
     await using hub = await startHub({ variants: ["A"] });
     expect(await ok(upload(hub, { metadata }))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
   });
 
-  test("is answered with the metadata as it was sent, digit for digit and key by key", async () => {
+  once.test("is answered with the metadata as it was sent, digit for digit and key by key", async () => {
     await using hub = await startHub();
     const rows = [
       ['{"n":12345678901234567890,"m":-0.10e2}'],
@@ -214,7 +216,7 @@ describe("upload", () => {
     }
   });
 
-  test("without a part named file, or with two, is refused and leaves nothing", async () => {
+  once.test("without a part named file, or with two, is refused and leaves nothing", async () => {
     await using hub = await startHub();
     const none = new FormData();
     none.set("data", new File(["x"], "x"));
@@ -234,7 +236,7 @@ describe("upload", () => {
     expect(await ok(upload(hub, { content: "x".repeat(100_000) }))).toMatchObject({ size: 100_000 });
   });
 
-  test("far over the limit is the hub's own 413, with or without Content-Length", async () => {
+  once.test("far over the limit is the hub's own 413, with or without Content-Length", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: new Uint8Array(8 * MIB) }), 413, "body_too_large");
     const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
@@ -314,7 +316,7 @@ describe("a task's files", () => {
 });
 
 describe("download", () => {
-  test("is safe to open: attachment, nosniff, an ETag", async () => {
+  once.test("is safe to open: attachment, nosniff, an ETag", async () => {
     await using hub = await startHub();
     const id = await fileId(hub, { content: "<script>", name: 'a"b.html', type: "text/html" });
     const response = await download(hub, id);
@@ -343,7 +345,7 @@ describe("download", () => {
     expect(response.headers.get("content-range")).toBe(contentRange);
   });
 
-  test("of an unsatisfiable range is the hub's 416", async () => {
+  once.test("of an unsatisfiable range is the hub's 416", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const response = await download(hub, await fileId(hub, { content: "0123456789" }), {
       Range: "bytes=10-",
@@ -354,7 +356,7 @@ describe("download", () => {
     expect(await response.json()).toMatchObject({ success: false, error: "range_not_satisfiable" });
   });
 
-  test("of an unchanged file is 304", async () => {
+  once.test("of an unchanged file is 304", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const etag = (await download(hub, id)).headers.get("etag") ?? "";
@@ -365,7 +367,7 @@ describe("download", () => {
     expect([part.status, await part.text()]).toEqual([200, "content"]);
   });
 
-  test("since it was last modified is 304", async () => {
+  once.test("since it was last modified is 304", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const modified = (await download(hub, id)).headers.get("last-modified") ?? "";
@@ -375,7 +377,7 @@ describe("download", () => {
     expect((await download(hub, id, { "If-Modified-Since": before })).status).toBe(200);
   });
 
-  test("by HEAD has the size and no body", async () => {
+  once.test("by HEAD has the size and no body", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const response = await download(hub, id, {}, "HEAD");
@@ -384,7 +386,7 @@ describe("download", () => {
     expect((await download(hub, NO_ID, {}, "HEAD")).status).toBe(404);
   });
 
-  test("of an unknown file is 404; B checks the secret first", async () => {
+  once.test("of an unknown file is 404; B checks the secret first", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };
@@ -428,7 +430,7 @@ describe("delete", () => {
     expect((await eventKinds(hub)).at(-1)).toBe("file.deleted");
   });
 
-  test("requires the secret and a file_id", async () => {
+  once.test("requires the secret and a file_id", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };

@@ -15,6 +15,7 @@ import {
   TestClock,
   type TestHub,
   newDataDir,
+  onlyOnce,
   startHub,
 } from "../support/hub.ts";
 import {
@@ -36,6 +37,8 @@ import {
   refused,
   send,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const DRAFT = { title: "t", description: "d" };
 const HOUR_MS = 3_600_000;
@@ -74,14 +77,14 @@ describe("a repeat", () => {
     expect([isReplay(other), await tasksIn(hub)]).toEqual([false, 2]);
   });
 
-  test("without a key is another request", async () => {
+  once.test("without a key is another request", async () => {
     await using hub = await startHub();
     await ok(hub.post("/task/create", DRAFT));
     expect(isReplay(await hub.post("/task/create", DRAFT))).toBe(false);
     expect(await tasksIn(hub)).toBe(2);
   });
 
-  test("has a request id of its own", async () => {
+  once.test("has a request id of its own", async () => {
     await using hub = await startHub();
     const own = (id: string) => keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Request-Id": id } });
     await hub.post("/task/create", DRAFT, own("first"));
@@ -122,7 +125,7 @@ describe("a repeat", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("may use any key of visible ASCII", async () => {
+  once.test("may use any key of visible ASCII", async () => {
     await using hub = await startHub();
     for (const key of ["x", "0", "a/b?c=d&e", '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "x".repeat(255)]) {
       const first = await hub.post("/task/create", DRAFT, keyed(key));
@@ -164,7 +167,7 @@ describe("what is stored", () => {
     }
   });
 
-  test("not a 400 or any earlier refusal: the key stays free", async () => {
+  once.test("not a 400 or any earlier refusal: the key stays free", async () => {
     await using hub = await startHub();
     const path = "/task/delete";
     const task_id = await addTask(hub);
@@ -182,7 +185,7 @@ describe("what is stored", () => {
     await expectReplay(first, call({ task_id }));
   });
 
-  test("is not replayed to a caller that the secret or the body would refuse", async () => {
+  once.test("is not replayed to a caller that the secret or the body would refuse", async () => {
     await using hub = await startHub();
     await ok(hub.post("/task/create", DRAFT, keyed("k1")));
     const stranger = keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Matrix-Secret": "wrong" } });
@@ -269,7 +272,7 @@ describe("what is stored", () => {
     ];
   }
 
-  test("is read for POST only", async () => {
+  once.test("is read for POST only", async () => {
     await using hub = await startHub();
     await addTask(hub);
     expect(await ok(hub.get("/task/list", keyed("k1")))).toMatchObject({ total: 1 });
@@ -279,7 +282,7 @@ describe("what is stored", () => {
   });
 });
 
-describe("the body", () => {
+once.describe("the body", () => {
   async function sameAs(first: string, second: string): Promise<number> {
     await using hub = await startHub({ variants: ["A"] });
     await ok(hub.post("/task/create", first, keyed("k1")));
@@ -413,7 +416,7 @@ describe("an upload", () => {
     expect((await hub.get(`/file/download/${first.body["file_id"]}`)).status).toBe(200);
   });
 
-  test("compares the metadata by what it says", async () => {
+  once.test("compares the metadata by what it says", async () => {
     await using hub = await startHub();
     const first = await attempt(hub, { metadata: '{"a":"é","b":{"n":9007199254740993,"m":[1,2]}}' });
     await ok(first);
@@ -428,7 +431,7 @@ describe("an upload", () => {
     }
   });
 
-  test.each(VARIANTS)("on %s that an ordinary client tries again is stored once", async (variant) => {
+  once.test.each(VARIANTS)("on %s that an ordinary client tries again is stored once", async (variant) => {
     await using hub = await startHub();
     const ordinary = (): Promise<Answer> => {
       const form = new FormData(); // fetch draws a boundary for each
@@ -451,7 +454,7 @@ describe("an upload", () => {
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  test("that named a node before it was registered gets its first answer again", async () => {
+  once.test("that named a node before it was registered gets its first answer again", async () => {
     await using hub = await startHub();
     const sent = { metadata: '{"node":"late"}' };
     const first = await attempt(hub, sent);

@@ -1,6 +1,6 @@
 /** LUX: the daily sign-in, and a ledger whose entries add up to the balances. */
 import { describe, expect, test } from "bun:test";
-import { TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { TestClock, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   addNode,
@@ -15,6 +15,8 @@ import {
   pick,
   refused,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const DAY_MS = 86_400_000;
 
@@ -95,7 +97,7 @@ describe("signin", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10 });
   });
 
-  test("requires a registered node", async () => {
+  once.test("requires a registered node", async () => {
     await using hub = await startHub();
     await refused(hub.post("/signin", { node_id: "ghost" }), 404, "node_not_found");
     await badFields(hub.post("/signin", {}), ["node_id"]);
@@ -153,7 +155,7 @@ describe("the ledger", () => {
     await badFields(hub.get("/lux/ledger?node_id=n1&page=0&per_page=0"), ["page", "per_page"]);
   });
 
-  test("requires a registered node", async () => {
+  once.test("requires a registered node", async () => {
     await using hub = await startHub();
     await refused(hub.get("/lux/ledger?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/lux/ledger"), ["node_id"]);

@@ -1,5 +1,6 @@
 /**
- * Runs every API test of messages again, against hubs that are connected to Redis.
+ * Runs the API tests of messages again, against hubs that are connected to Redis. test/postgres/api.ts runs those of
+ * concurrency on Redis, over two hubs.
  */
 import { afterAll, beforeAll, describe } from "bun:test";
 import { carryMessagesBy } from "../support/hub.ts";
@@ -17,5 +18,5 @@ describe.skipIf(withoutRedis())("on Redis", async () => {
     await redis?.close();
   });
   // The query makes it a module of its own: without --isolate the same file is loaded for itself in this process too.
-  for (const name of ["messages", "concurrency"]) await import(`./${name}.test.ts?carrier=redis`);
+  for (const name of ["messages"]) await import(`./${name}.test.ts?carrier=redis`);
 });

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   NO_ID,
@@ -21,6 +21,8 @@ import {
   send,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const ACK_MS = 30_000;
 const DAY_MS = 86_400_000;
@@ -49,7 +51,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     expect(sent_at).toMatch(ISO);
   });
 
-  test("defaults to type text and no ACK", async () => {
+  once.test("defaults to type text and no ACK", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await ok(hub.post(path, { from_node: "op", to_node: "n1", content: "x" }));
@@ -66,7 +68,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     await badFields(hub.post(path, { ...message, from_node: "a b" }), ["from_node"]);
   });
 
-  test("names every bad field", async () => {
+  once.test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const good = { from_node: "op", to_node: "n1", content: "x" };
@@ -114,7 +116,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     expect(await receive(hub, "late")).toEqual([]);
   });
 
-  test("names every bad field", async () => {
+  once.test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const good = { from_node: "op", content: "x" };
     await badFields(hub.post(path, {}), ["from_node", "content"]);
@@ -150,7 +152,7 @@ describe("receive", () => {
     expect(await receive(hub, "n1")).toHaveLength(1);
   });
 
-  test.each(VARIANTS)("refuses values out of range on %s", async (variant) => {
+  once.test.each(VARIANTS)("refuses values out of range on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (fields: object) =>
       hub.post("/message/receive", { node_id: "n1", ...fields }, { variant });
@@ -379,7 +381,7 @@ describe("history", () => {
     expect(await contentsOf(hub, "/message/history?node_id=n1&count=1000")).toHaveLength(55);
   });
 
-  test("requires a registered node and a count from 1 to 1000", async () => {
+  once.test("requires a registered node and a count from 1 to 1000", async () => {
     await using hub = await startHub();
     await refused(hub.get("/message/history?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/message/history"), ["node_id"]);
@@ -419,7 +421,7 @@ describe("agent/messages", () => {
     expect(await contentsOf(hub, "/agent/messages?node_id=n1&limit=2")).toEqual(["m4", "m3"]);
   });
 
-  test("requires a registered node and a limit above 0", async () => {
+  once.test("requires a registered node and a limit above 0", async () => {
     await using hub = await startHub();
     await refused(hub.get("/agent/messages?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/agent/messages?limit=0&since=%00"), ["node_id", "limit", "since"]);

@@ -3,8 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { monitoringEndpoints } from "../../src/api/monitoring.ts";
 import { Readiness } from "../../src/service/readiness.ts";
-import { SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { SECRET, TestClock, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import { VARIANTS, addNodes, addTask, addTaskOf, complete, ok, receive, send, until } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const SHOWN = { "X-Matrix-Secret": SECRET };
 
@@ -29,7 +31,7 @@ describe("the metrics", () => {
   });
   afterAll(() => hub.close());
 
-  test("ask for the secret on both variants, in either header", async () => {
+  once.test("ask for the secret on both variants, in either header", async () => {
     for (const variant of VARIANTS) {
       const url = `${hub.base(variant)}/metrics`;
       for (const headers of [
@@ -57,7 +59,7 @@ describe("the metrics", () => {
     }
   });
 
-  test("a bearer token opens nothing under /api/v1", async () => {
+  once.test("a bearer token opens nothing under /api/v1", async () => {
     const headers = { "X-Matrix-Secret": null, Authorization: `Bearer ${SECRET}` };
     expect((await hub.get("/task/pull?node_id=n1", { headers })).status).toBe(401);
   });
@@ -145,7 +147,7 @@ describe("the metrics", () => {
     });
   });
 
-  test("label nothing with what a caller wrote", async () => {
+  once.test("label nothing with what a caller wrote", async () => {
     await hub.get("/node/label-me");
     await hub.get("/label-me/too");
     await fetch(`${hub.base()}/label-me?x="}`);
@@ -162,7 +164,7 @@ describe("the metrics", () => {
     expect(names).toContain(`luxhub_http_requests_total{method="other",endpoint="other",status="405"}`);
   });
 
-  test("are those of docs/monitoring.md", async () => {
+  once.test("are those of docs/monitoring.md", async () => {
     const page = await Bun.file(`${import.meta.dir}/../../docs/monitoring.md`).text();
     const rows = [...page.matchAll(/^\| `(\w+)` +\| (\w+) +\|/gm)].map(([, name, type]) => `${name} ${type}`);
     const text = await (await fetch(`${hub.base()}/metrics`, { headers: SHOWN })).text();

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
-import { type TestHub, startHub } from "../support/hub.ts";
+import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   VARIANTS,
@@ -25,6 +25,8 @@ import {
   startsOf,
   taskOf,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 /** No node may be called so: GET node/<id> would not reach it. */
 const RESERVED = ["list", "register", "heartbeat", "leave", "drain", "delete", ".", ".."];
@@ -66,7 +68,7 @@ describe("register", () => {
     expect(await eventKinds(hub)).toEqual([...startsOf(hub), "node.registered", "node.online"]);
   });
 
-  test("requires only a node_id and a name", async () => {
+  once.test("requires only a node_id and a name", async () => {
     await using hub = await startHub();
     const body = await ok(hub.post("/node/register", { node_id: "n1", name: "n" }));
     expect(body["node"]).toMatchObject({ host: null, port: null, capabilities: "", max_tasks: null });
@@ -94,7 +96,7 @@ describe("register", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "node.registered")).toHaveLength(1);
   });
 
-  test("accepts any valid node_id and any name of up to 200 characters", async () => {
+  once.test("accepts any valid node_id and any name of up to 200 characters", async () => {
     await using hub = await startHub();
     const ids = ["a", "0", "A-z_0.9:x", "x".repeat(128), "...", "List", "__proto__", "null"];
     const name = "🦊".repeat(100);
@@ -104,7 +106,7 @@ describe("register", () => {
     expect(new Set(nodes.map((node) => node["name"]))).toEqual(new Set([name]));
   });
 
-  test.each(VARIANTS)("on %s names every bad field", async (variant) => {
+  once.test.each(VARIANTS)("on %s names every bad field", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (body: unknown) => hub.post("/node/register", body, { variant });
     const good = { node_id: "n1", name: "n" };
@@ -126,12 +128,12 @@ describe("register", () => {
     expect(await ok(hub.get("/node/list", { variant }))).toMatchObject({ nodes: [] });
   });
 
-  test("every path under node/ is a word that no node may be called", () => {
+  once.test("every path under node/ is a word that no node may be called", () => {
     const words = ENDPOINTS.map(({ path }) => /^\/api\/v1\/node\/([^:/]+)$/.exec(path)?.[1] ?? "list");
     expect(RESERVED).toEqual(expect.arrayContaining(words));
   });
 
-  test("takes a port from 0 to 65535", async () => {
+  once.test("takes a port from 0 to 65535", async () => {
     await using hub = await startHub();
     for (const port of [0, 65_535]) {
       expect(record((await addNode(hub, "n1", { port }))["node"])["port"]).toBe(port);
@@ -187,14 +189,14 @@ describe("heartbeat", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "node.online")).toHaveLength(1);
   });
 
-  test("of an unknown node is 404, with the advice to register", async () => {
+  once.test("of an unknown node is 404, with the advice to register", async () => {
     await using hub = await startHub();
     const { body } = await refused(hub.post("/node/heartbeat", { node_id: "ghost" }), 404, "node_not_found");
     expect(body["detail"]).toMatch(/register/i);
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 0 });
   });
 
-  test("requires a node_id", async () => {
+  once.test("requires a node_id", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const body of [{}, { node_id: 5 }, { node_id: "a b" }, { node_id: "" }]) {
       await badFields(hub.post("/node/heartbeat", body), ["node_id"]);
@@ -224,12 +226,12 @@ describe("list and get", () => {
     expect(await ok(hub.get("/node/list"))).toEqual({ success: true, nodes: [] });
   });
 
-  test.each(VARIANTS)("an unknown node is 404 on %s", async (variant) => {
+  once.test.each(VARIANTS)("an unknown node is 404 on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     await refused(hub.get("/node/ghost", { variant }), 404, "node_not_found");
   });
 
-  test("lists hundreds of nodes completely", async () => {
+  once.test("lists hundreds of nodes completely", async () => {
     await using hub = await startHub();
     const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
     await Promise.all(ids.map((nodeId) => addNode(hub, nodeId)));
@@ -420,7 +422,7 @@ describe("delete", () => {
     expect(pick(await ok(hub.get("/lux/ledger?node_id=n1")), "entries", "amount")).toEqual([10, 2]);
   });
 
-  test("gives the tasks that came through B to others, however many", async () => {
+  once.test("gives the tasks that came through B to others, however many", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await Promise.all(Array.from({ length: 600 }, () => addTask(hub, {}, "B")));
@@ -443,7 +445,7 @@ describe("delete", () => {
     expect((await hub.post("/node/register", { node_id: "n1", name: "n1" })).status).toBe(full.status);
   });
 
-  test("wants the administrator key", async () => {
+  once.test("wants the administrator key", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await refused(hub.post("/node/delete", { node_id: "n1" }), 403, "admin_key_required");

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { TestClock, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import {
   RESULT,
   type VariantName,
@@ -24,6 +24,8 @@ import {
   taskOf,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
 /** The hub's clock keeps running, and on a busy machine a test is slow. */
@@ -53,45 +55,51 @@ async function silence(hub: TestHub, nodeId: string, others: readonly string[] =
 }
 
 describe.concurrent("a node goes offline", () => {
-  test.each(["A", "B"] as const)("after its lease in %s has expired, and not before", async (variant) => {
-    await using hub = await startHub();
-    const offlineAfterMs = OFFLINE_AFTER_MS[variant];
-    await addNode(hub, "silent", {}, variant);
-    hub.clock.pass(MARGIN_MS);
-    await addNode(hub, "younger", {}, variant);
-    await send(hub, "op", "younger", { require_ack: true });
-    await receive(hub, "younger");
-    const lastHeartbeat = (await nodeOf(hub, "silent"))["last_heartbeat"];
-    hub.clock.pass(offlineAfterMs - 2 * MARGIN_MS); // the silent one stays that much below the limit
-    // The message that was not confirmed comes back: a sweep has looked at the nodes, too.
-    await until("a sweep", async () => (await beat(hub, "younger"))["messages_waiting"] === 1);
-    expect(await statusOf(hub, "silent")).toBe("online");
-    hub.clock.pass(MARGIN_MS);
-    await until("the silent one is offline", async () => (await statusOf(hub, "silent")) === "offline");
-    expect(await nodeOf(hub, "silent")).toMatchObject({ status: "offline", last_heartbeat: lastHeartbeat });
-    expect(await statusOf(hub, "younger")).toBe("online");
-    const [event, ...more] = list(await ok(hub.get("/events?kind=node.offline")), "events");
-    expect([event?.["node_id"], more]).toEqual(["silent", []]);
-    const nodes = list(await ok(hub.get("/node/list")), "nodes");
-    expect(Object.fromEntries(nodes.map((node) => [node["node_id"], node["status"]]))).toEqual({
-      silent: "offline",
-      younger: "online",
-    });
-  });
+  once.test.each(["A", "B"] as const)(
+    "after its lease in %s has expired, and not before",
+    async (variant) => {
+      await using hub = await startHub();
+      const offlineAfterMs = OFFLINE_AFTER_MS[variant];
+      await addNode(hub, "silent", {}, variant);
+      hub.clock.pass(MARGIN_MS);
+      await addNode(hub, "younger", {}, variant);
+      await send(hub, "op", "younger", { require_ack: true });
+      await receive(hub, "younger");
+      const lastHeartbeat = (await nodeOf(hub, "silent"))["last_heartbeat"];
+      hub.clock.pass(offlineAfterMs - 2 * MARGIN_MS); // the silent one stays that much below the limit
+      // The message that was not confirmed comes back: a sweep has looked at the nodes, too.
+      await until("a sweep", async () => (await beat(hub, "younger"))["messages_waiting"] === 1);
+      expect(await statusOf(hub, "silent")).toBe("online");
+      hub.clock.pass(MARGIN_MS);
+      await until("the silent one is offline", async () => (await statusOf(hub, "silent")) === "offline");
+      expect(await nodeOf(hub, "silent")).toMatchObject({ status: "offline", last_heartbeat: lastHeartbeat });
+      expect(await statusOf(hub, "younger")).toBe("online");
+      const [event, ...more] = list(await ok(hub.get("/events?kind=node.offline")), "events");
+      expect([event?.["node_id"], more]).toEqual(["silent", []]);
+      const nodes = list(await ok(hub.get("/node/list")), "nodes");
+      expect(Object.fromEntries(nodes.map((node) => [node["node_id"], node["status"]]))).toEqual({
+        silent: "offline",
+        younger: "online",
+      });
+    },
+  );
 
-  test("after the silence of the variant it registered in, whichever variant it uses later", async () => {
-    await using hub = await startHub();
-    for (const variant of ["A", "B"] as const) await addNode(hub, `of-${variant}`, {}, variant);
-    const heartbeat = (nodeId: string, variant: VariantName) =>
-      ok(hub.post("/node/heartbeat", { node_id: nodeId }, { variant }));
-    await heartbeat("of-A", "B");
-    await heartbeat("of-B", "A");
-    hub.clock.pass(OFFLINE_AFTER_MS.B + MARGIN_MS);
-    await isOffline(hub, "of-B");
-    expect(await statusOf(hub, "of-A")).toBe("online");
-  });
+  once.test(
+    "after the silence of the variant it registered in, whichever variant it uses later",
+    async () => {
+      await using hub = await startHub();
+      for (const variant of ["A", "B"] as const) await addNode(hub, `of-${variant}`, {}, variant);
+      const heartbeat = (nodeId: string, variant: VariantName) =>
+        ok(hub.post("/node/heartbeat", { node_id: nodeId }, { variant }));
+      await heartbeat("of-A", "B");
+      await heartbeat("of-B", "A");
+      hub.clock.pass(OFFLINE_AFTER_MS.B + MARGIN_MS);
+      await isOffline(hub, "of-B");
+      expect(await statusOf(hub, "of-A")).toBe("online");
+    },
+  );
 
-  test("not while it sends its heartbeats", async () => {
+  once.test("not while it sends its heartbeats", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["beats", "silent"]);
     await silence(hub, "silent", ["beats"]);
@@ -148,7 +156,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, second)).toMatchObject({ attempts: 2 });
   });
 
-  test("created through B are assigned again, those of A are not", async () => {
+  once.test("created through B are assigned again, those of A are not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [onB, onB2] = [await addTask(hub, {}, "B"), await addTask(hub, {}, "B")];
@@ -164,7 +172,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, onA)).toMatchObject({ status: "open", attempts: 1 });
   });
 
-  test("of B stay open when no node is left, and go to the first that returns", async () => {
+  once.test("of B stay open when no node is left, and go to the first that returns", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, {}, "B");
@@ -174,7 +182,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ assigned_node: "n1", attempts: 1 });
   });
 
-  test("stay assigned when the hub is configured to keep them", async () => {
+  once.test("stay assigned when the hub is configured to keep them", async () => {
     await using hub = await startHub({ offlineTasks: "keep" });
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -189,7 +197,7 @@ describe.concurrent("its unfinished tasks", () => {
 });
 
 describe.concurrent("an offline node", () => {
-  test("gets no task, but keeps its mailbox and may complete its tasks", async () => {
+  once.test("gets no task, but keeps its mailbox and may complete its tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const held = await addTaskOf(hub, "n2");
@@ -211,7 +219,7 @@ describe.concurrent("an offline node", () => {
     expect(await receive(hub, "n1")).toMatchObject([{ content: "for later" }]);
   });
 
-  test("is online again with its first heartbeat", async () => {
+  once.test("is online again with its first heartbeat", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await silence(hub, "n1");
@@ -224,7 +232,7 @@ describe.concurrent("an offline node", () => {
     await silence(hub, "n1");
   });
 
-  test("is online again when it registers", async () => {
+  once.test("is online again when it registers", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await silence(hub, "n1");

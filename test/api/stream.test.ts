@@ -6,10 +6,11 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
 import { HOUR_MS } from "../../src/lib/clock.ts";
+import { LOG_STREAM_GATHER_MS } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { dice } from "../support/dice.ts";
 import { HANG_MS } from "../support/hang.ts";
-import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
 import {
   ISO,
@@ -26,6 +27,8 @@ import {
   send,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 /** One event as a client's parser gives it out; `lines` are those of its frame. */
 type Frame = {
@@ -309,7 +312,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
 });
 
 describe("a stream", () => {
-  test("starts now, without earlier messages", async () => {
+  once.test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -322,7 +325,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(1);
   });
 
-  test("leaves the message in the mailbox", async () => {
+  once.test("leaves the message in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -409,7 +412,7 @@ describe("a stream", () => {
     "",
     ": no comment",
   ];
-  test.each(contents)("content %j stays one line of JSON", async (content) => {
+  once.test.each(contents)("content %j stays one line of JSON", async (content) => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -422,7 +425,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(2);
   });
 
-  test("carries the largest message many times", async () => {
+  once.test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -435,7 +438,7 @@ describe("a stream", () => {
   });
 });
 
-describe("a stream is refused for", () => {
+once.describe("a stream is refused for", () => {
   test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
@@ -453,7 +456,7 @@ describe("a stream is refused for", () => {
   });
 });
 
-describe("HEAD", () => {
+once.describe("HEAD", () => {
   test("is answered at once with the head alone", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
@@ -578,15 +581,18 @@ describe("the stream of the whole log", () => {
     const client = await clients.open(hub, ofLog("?kind=task.created"));
     const reads = spyOn(Feed.prototype, "eventsById");
     try {
+      const startedMs = performance.now();
       for (let i = 0; i < 60; i++) await addTask(hub);
       await client.take(60);
-      expect(reads.mock.calls.length).toBeLessThan(30); // 60 commits
+      // 60 commits, which a slow machine spreads over many rounds.
+      const rounds = (performance.now() - startedMs) / LOG_STREAM_GATHER_MS;
+      expect(reads.mock.calls.length).toBeLessThan(rounds + 3);
     } finally {
       reads.mockRestore();
     }
   });
 
-  test("refuses an invalid filter and, on B, a caller without the secret", async () => {
+  once.test("refuses an invalid filter and, on B, a caller without the secret", async () => {
     await using hub = await startHub();
     for (const [query, wrong] of [
       ["since=-1", "since"],
@@ -703,7 +709,7 @@ describe("reconnecting with Last-Event-ID", () => {
     }
   });
 
-  test("at the end, or beyond it: only new events", async () => {
+  once.test("at the end, or beyond it: only new events", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -721,7 +727,7 @@ describe("reconnecting with Last-Event-ID", () => {
     }
   });
 
-  test.each(["", "abc", "-1", "1.5", "1e3", "0x1", "9".repeat(40)])(
+  once.test.each(["", "abc", "-1", "1.5", "1e3", "0x1", "9".repeat(40)])(
     "with %j, which is no id of the hub: from now on",
     async (lastEventId) => {
       await using hub = await startHub();
@@ -735,7 +741,7 @@ describe("reconnecting with Last-Event-ID", () => {
     },
   );
 
-  test("from far back, over many events of other nodes", async () => {
+  once.test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -801,7 +807,7 @@ describe("reconnecting with Last-Event-ID", () => {
   });
 });
 
-describe("a slow client", () => {
+once.describe("a slow client", () => {
   test("gets every event once it reads again, however many were committed meanwhile", async () => {
     await using hub = await startHub();
     using clients = new Clients();

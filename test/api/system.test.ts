@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { MINUTES_SAVE_EVERY_MS } from "../../src/domain/limits.ts";
-import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   RESULT,
@@ -24,6 +24,8 @@ import {
   startsOf,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 async function cursorOf(hub: TestHub): Promise<number> {
   return Number((await ok(hub.get("/events?since=0&limit=1000")))["cursor"]);
@@ -236,7 +238,7 @@ describe("events", () => {
     expect(none).toMatchObject({ events: [], cursor: 0 });
   });
 
-  test.each(VARIANTS)("refuse values out of range on %s", async (variant) => {
+  once.test.each(VARIANTS)("refuse values out of range on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (query: string) => hub.get(`/events?${query}`, { variant });
     for (const since of ["-1", "x", "1.5"]) await badFields(attempt(`since=${since}`), ["since"]);
@@ -334,7 +336,7 @@ describe("poll", () => {
     expect(seen).toEqual(ofTasks.map((event) => event["id"]));
   });
 
-  test("refuses what is out of range", async () => {
+  once.test("refuses what is out of range", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const timeout of ["301", "-1", "x", "300.5"]) {
       await badFields(hub.get(`/poll?since=-1&timeout=${timeout}`), ["since", "timeout"]);

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_SCANNED_MAX, SEARCH_MAX_CHARS } from "../../src/domain/limits.ts";
-import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
+import { type Answer, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   NO_ID,
@@ -25,6 +25,8 @@ import {
   refused,
   taskOf,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 const DRAFT = { title: "Title", description: "Description" };
 
@@ -62,7 +64,7 @@ describe("create", () => {
     expect(await taskOf(hub, String(taskId))).toEqual(record(task));
   });
 
-  test("fills in defaults", async () => {
+  once.test("fills in defaults", async () => {
     await using hub = await startHub();
     const { task } = await ok(hub.post("/task/create", DRAFT));
     expect(task).toMatchObject({ priority: 1, lux_reward: 0, task_type: null, creator_node: null });
@@ -110,7 +112,7 @@ describe("create", () => {
       ["title", "description", "task_type", "priority", "creator_node", "lux_reward"],
     ],
   ] as const;
-  test("refuses missing, blank, too long and wrongly typed fields, all at once", async () => {
+  once.test("refuses missing, blank, too long and wrongly typed fields, all at once", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const [body, paths] of BAD) await badFields(hub.post("/task/create", body), paths);
     expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0 });
@@ -130,7 +132,7 @@ describe("create", () => {
   });
 });
 
-describe("each command in each state", () => {
+once.describe("each command in each state", () => {
   /** Puts a task into a state; its id. Nodes n1, n2 are registered. */
   const STATES = {
     unknown: async () => NO_ID,
@@ -277,7 +279,7 @@ describe("assign and claim", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
   });
 
-  test.each(["assign", "claim"])("%s names every bad field", async (verb) => {
+  once.test.each(["assign", "claim"])("%s names every bad field", async (verb) => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.post(`/task/${verb}`, {}), ["task_id", "node_id"]);
     await badFields(hub.post(`/task/${verb}`, { task_id: 1, node_id: 2 }), ["task_id", "node_id"]);
@@ -286,7 +288,7 @@ describe("assign and claim", () => {
     await badFields(hub.post(`/task/${verb}`, { task_id: NO_ID, node_id: "x".repeat(129) }), ["node_id"]);
   });
 
-  test("any string is a valid task_id to ask for", async () => {
+  once.test("any string is a valid task_id to ask for", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (const task_id of ["x", "' OR 1=1 --", "ä 🦊"]) {
@@ -389,7 +391,7 @@ describe("complete", () => {
     [{ ...IDS, result: { ...RESULT, improvement: "\udfff" } }, ["result.improvement"]],
     [{ node_id: "", result: {} }, ["task_id", "node_id", ...PARTS]],
   ] as const;
-  test("refuses an incomplete result and names every bad field", async () => {
+  once.test("refuses an incomplete result and names every bad field", async () => {
     await using hub = await startHub();
     for (const [body, paths] of BAD) {
       await badFields(hub.post("/task/complete", body), paths);
@@ -423,7 +425,7 @@ describe("complete", () => {
       expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
     });
 
-  test("accepts further keys of a result of 64 KiB together, and no more", async () => {
+  once.test("accepts further keys of a result of 64 KiB together, and no more", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -481,7 +483,7 @@ describe("revoke", () => {
     await ok(complete(hub, taskId, "n2"));
   });
 
-  test("names every bad field", async () => {
+  once.test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.admin("/task/revoke", {}), ["task_id"]);
     const bad = { task_id: 5, node_id: "a b", reason: 7 };
@@ -510,7 +512,7 @@ describe("delete", () => {
     expect(pick(ledger, "entries", "task_id")).toEqual([done]);
   });
 
-  test("requires a task_id", async () => {
+  once.test("requires a task_id", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.admin("/task/delete", {}), ["task_id"]);
     await badFields(hub.admin("/task/delete", { task_id: null }), ["task_id"]);
@@ -683,7 +685,7 @@ describe("list", () => {
       expect(await listed("task_type=coding&creator_node=boss")).toEqual([ids[0]]);
     });
 
-    test("names what is wrong", async () => {
+    once.test("names what is wrong", async () => {
       const bad = async (query: string, path: string) => badFields(hub.get(`/task/list?${query}`), [path]);
       await bad("q=%2B%2B", "q");
       await bad(`q=${"a".repeat(SEARCH_MAX_CHARS + 1)}`, "q");
@@ -696,7 +698,14 @@ describe("list", () => {
     });
   });
 
-  for (const query of ["", "&creator_node=boss", "&task_type=coding", "&q=title", "&status=pending"])
+  for (const query of [
+    "",
+    "&creator_node=boss",
+    "&task_type=coding",
+    "&q=title",
+    "&status=pending",
+    "&status=pending&q=title",
+  ])
     test(`goes on by cursor while tasks come, change and go${query === "" ? "" : `: ${query}`}`, async () => {
       await using hub = await startHub();
       await addNode(hub, "n1");
@@ -758,7 +767,7 @@ describe("pull", () => {
     expect(await pulled("any", "&limit=2")).toEqual([medium, medium2]);
   });
 
-  test("answers 20 by default", async () => {
+  once.test("answers 20 by default", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await Promise.all(Array.from({ length: 25 }, () => addTask(hub)));
@@ -768,7 +777,7 @@ describe("pull", () => {
     expect(await count("&limit=25")).toBe(25);
   });
 
-  test("requires a registered node and a limit above 0", async () => {
+  once.test("requires a registered node and a limit above 0", async () => {
     await using hub = await startHub();
     await refused(hub.get("/task/pull?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/task/pull"), ["node_id"]);
@@ -776,7 +785,7 @@ describe("pull", () => {
     await badFields(hub.get("/task/pull?node_id=n1&limit=x"), ["limit"]);
   });
 
-  test.each(["A", "B"] as const)("a POST is 405 on %s", async (variant) => {
+  once.test.each(["A", "B"] as const)("a POST is 405 on %s", async (variant) => {
     await using hub = await startHub();
     const answer = await refused(hub.post("/task/pull", {}, { variant }), 405, "method_not_allowed");
     expect(answer.headers.get("allow")).toBe("GET, HEAD");

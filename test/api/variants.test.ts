@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
-import { ADMIN_KEY, type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, type Answer, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   RESULT,
   VARIANTS,
@@ -23,6 +23,8 @@ import {
   refused,
   taskOf,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 describe("every endpoint on both variants", () => {
   /** Calls everything once with success. The answers, by method and path. */
@@ -146,9 +148,12 @@ describe("every endpoint on both variants", () => {
     return Object.entries(value).flatMap(([name, inner]) => namesIn(inner, `${path}.${name}`));
   }
 
-  test("answers the same fields, except batch-assign and the encoding of a variant", async () => {
+  test("is in the tour, and answers the same fields, except batch-assign and the encoding of a variant", async () => {
     const [a, b] = [await tour("A"), await tour("B")];
-    expect([...a.keys()].toSorted()).toEqual([...b.keys()].toSorted());
+    const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
+      ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
+    );
+    for (const seen of [a, b]) expect([...seen.keys()].toSorted()).toEqual(declared.toSorted());
     for (const [endpoint, body] of a) {
       const other = b.get(endpoint) ?? {};
       if (endpoint === "POST /task/batch-assign") {
@@ -168,17 +173,9 @@ describe("every endpoint on both variants", () => {
       }
     }
   });
-
-  test("the tour covers every endpoint", async () => {
-    const seen = await tour("A");
-    const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
-      ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
-    );
-    expect([...seen.keys()].toSorted()).toEqual(declared.toSorted());
-  });
 });
 
-describe("one store", () => {
+once.describe("one store", () => {
   test("a task is the same on both, except the words of status and priority", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
@@ -231,7 +228,7 @@ describe("one store", () => {
   });
 });
 
-describe("status", () => {
+once.describe("status", () => {
   test.each([
     ["A", "1.5"],
     ["B", "1.0"],
@@ -250,7 +247,7 @@ describe("status", () => {
 describe("task status", () => {
   const WORDS = { A: ["open", "assigned", "completed"], B: ["pending", "pending", "completed"] } as const;
 
-  test.each(VARIANTS)("%s encodes the three stored states", async (variant) => {
+  once.test.each(VARIANTS)("%s encodes the three stored states", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [open, assigned, completed] = WORDS[variant];
@@ -297,7 +294,7 @@ describe("task status", () => {
   });
 });
 
-describe("priority", () => {
+once.describe("priority", () => {
   const FORMS = [
     [0, 0, "high"],
     [1, 1, "medium"],
@@ -341,7 +338,7 @@ describe("priority", () => {
   });
 });
 
-describe("capabilities", () => {
+once.describe("capabilities", () => {
   const FORMS = [
     ["x,y", "x,y", ["x", "y"]],
     [" x , y ", "x,y", ["x", "y"]],
@@ -380,7 +377,7 @@ describe("capabilities", () => {
   });
 });
 
-describe("what the hub answers can be sent back to it", () => {
+once.describe("what the hub answers can be sent back to it", () => {
   for (const variant of VARIANTS)
     for (const shown of VARIANTS)
       test(`to ${variant}, as ${shown} shows it`, async () => {
@@ -440,7 +437,7 @@ describe("paging", () => {
     }
   }
 
-  test("A has 20 items a page by default, and up to 50", async () => {
+  once.test("A has 20 items a page by default, and up to 50", async () => {
     await using hub = await startHub();
     await fill(hub, 55);
     const page = async (query: string) => {
@@ -458,7 +455,7 @@ describe("paging", () => {
     expect(await page("?per_page=50&page=2")).toMatchObject({ tasks: 5, page: 2 });
   });
 
-  test("B has one page of 500 without paging fields, and pages like A with them", async () => {
+  once.test("B has one page of 500 without paging fields, and pages like A with them", async () => {
     await using hub = await startHub();
     await fill(hub, 502);
     const page = async (query: string) => {
@@ -495,7 +492,7 @@ describe("paging", () => {
     expect((await idsOf("", "A")).slice(0, 3)).toEqual([open, ...newest]);
   });
 
-  test.each(VARIANTS)("%s refuses a page out of range", async (variant) => {
+  once.test.each(VARIANTS)("%s refuses a page out of range", async (variant) => {
     await using hub = await startHub();
     for (const value of ["0", "-1", "1.5", "x", "1e3"]) {
       await badFields(hub.get(`/task/list?page=${value}`, { variant }), ["page"]);
@@ -506,7 +503,7 @@ describe("paging", () => {
   });
 });
 
-describe("create", () => {
+once.describe("create", () => {
   test("B assigns a task to an available node at once, A leaves it open", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
@@ -527,7 +524,7 @@ describe("create", () => {
   });
 });
 
-describe("batch-assign", () => {
+once.describe("batch-assign", () => {
   test("A requires assignments, B ignores them", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
@@ -552,7 +549,7 @@ describe("batch-assign", () => {
   });
 });
 
-describe("complete of an open task", () => {
+once.describe("complete of an open task", () => {
   test("A requires a claim first", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
@@ -587,7 +584,7 @@ describe("complete of an open task", () => {
   });
 });
 
-describe("heartbeat", () => {
+once.describe("heartbeat", () => {
   const TIMES = { A: [60, 180], B: [30, 90] } as const;
 
   test.each(VARIANTS)("the interval of %s", async (variant) => {
@@ -612,7 +609,7 @@ describe("heartbeat", () => {
   });
 });
 
-describe("auth", () => {
+once.describe("auth", () => {
   test("A needs no secret where the specification says Public; B always does", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import { type TestHub, startHub } from "../support/hub.ts";
+import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   NO_ID,
   RESULT,
@@ -23,6 +23,8 @@ import {
   record,
   refused,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -172,7 +174,7 @@ describe("fail", () => {
     ["cancel", { node_id: "a b", reason: "x".repeat(501) }, ["node_id", "reason"]],
     ["retry", { task_id: "" }, ["task_id"]],
   ];
-  test.each(BAD)("%s refuses %j", async (step, fields, paths) => {
+  once.test.each(BAD)("%s refuses %j", async (step, fields, paths) => {
     await using hub = await startHub();
     await badFields(say(hub, step, NO_ID, fields), paths);
   });
@@ -354,7 +356,7 @@ describe("delay and expiry", () => {
     [{ depends_on: [1, ""] }, ["depends_on.0", "depends_on.1"]],
     [{ depends_on: Array.from({ length: 101 }, () => NO_ID) }, ["depends_on"]],
   ];
-  test.each(BAD)("create refuses %j", async (fields, paths) => {
+  once.test.each(BAD)("create refuses %j", async (fields, paths) => {
     await using hub = await startHub();
     await badFields(hub.post("/task/create", { title: "t", description: "d", ...fields }), paths);
   });

@@ -138,14 +138,14 @@ test("a lease is extended while the handler works, and its loss aborts the handl
   await using worker = new TestWorker("leases", async ({ title }, { signal, extend }) => {
     if (title === "long") {
       await extend("begun");
-      await Bun.sleep(2_500); // longer than the timeout and the hub's look at timeouts
+      await Bun.sleep(3_500); // longer than the timeout and the hub's look at timeouts
       return RESULT;
     }
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     lost = signal.reason;
     return RESULT;
   });
-  const { task_id: long } = await create("leases", { title: "long", timeout_s: 1 });
+  const { task_id: long } = await create("leases", { title: "long", timeout_s: 2 });
   await worker.heard("completed");
   expect((await hub.tasks.get({ task_id: long })).task).toMatchObject({ attempts: 0, progress: "begun" });
 

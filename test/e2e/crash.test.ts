@@ -11,7 +11,7 @@ import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 import { crash } from "../torture/crash.ts";
 import { Hub, TempDir, listOf } from "./program.ts";
 
-const CYCLES = 6;
+const CYCLES = 4; // the last also kills a start
 /** A writer that never gets to work proves nothing. */
 const WORK_EACH_CYCLE = 100;
 

@@ -21,7 +21,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
         transports,
         ...rest
       } = await cutOneHub(cut, {
-        aroundMs: 400,
+        aroundMs: 100,
         cutMs: 1_200,
       });
       expect(rest).toEqual({

@@ -2,6 +2,8 @@
  * A raw HTTP/1.1 client: one keep-alive connection, one request at a time. It can send requests that no client library
  * sends, and shows answers unchanged. It reconnects when the hub has closed the connection.
  */
+import { HANG_MS } from "../support/hang.ts";
+
 export type WireAnswer = {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;
@@ -9,7 +11,6 @@ export type WireAnswer = {
 };
 
 const HEAD_END = "\r\n\r\n";
-const LONGEST_MS = 20_000;
 
 export class Wire {
   readonly #port: number;
@@ -55,7 +56,7 @@ export class Wire {
     this.#waiting = waiting;
     this.#isHead = isHead;
     this.#unsent = bytes;
-    const timer = setTimeout(() => waiting.reject(new Error("no answer in time")), LONGEST_MS);
+    const timer = setTimeout(() => waiting.reject(new Error("no answer in time")), HANG_MS);
     this.flush();
     try {
       return await waiting.promise;

@@ -2,6 +2,7 @@
  * Runs the API tests of test/api on PostgreSQL, in parts of about the same length, a file each. The parts in FLEETS go
  * through an nginx in front of two hubs, the others call a single hub. A test that needs a single hub in a fleet part
  * says why: ALONE in support/hub.ts. Without nginx (or Redis, where a part wants it) every part calls a single hub.
+ * Tests that no store can change are defined by onlyOnce() of support/hub.ts, and not run again here.
  */
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
@@ -29,25 +30,28 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
+  mcp: "its tools ask the endpoints that run here, and decide nothing",
   openapi: "tests the documents of the endpoints, whatever the store",
-  "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
+  messages:
+    "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",
+  "messages-on-redis": "tests a single hub on Redis; concurrency runs on Redis here",
 };
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
-  messages: ["messages", "broadcasts", "concurrency"],
+  concurrency: ["concurrency", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["mcp", "offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
+  periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
  * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,
  * the form of answers and periodic work; fleet.test.ts has what two hubs without Redis do at once, and their streams.
  */
-const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
+const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["concurrency"]);
 
 /** Parts whose hubs pass messages over Redis; in the others PostgreSQL does it. */
-const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
+const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["concurrency"]);
 
 /** Whether two hubs behind nginx can run here: they need loopback addresses of their own, as Linux has. */
 const canRunFleets = process.platform === "linux" && NGINX_MISSING === null && REDIS_MISSING === null;

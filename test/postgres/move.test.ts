@@ -43,8 +43,15 @@ let dir: TempDir;
 let schema: Awaited<ReturnType<typeof newSchema>>;
 let sql: SQL;
 
-const move = (direction: "to" | "from", data: string, url = schema.url): Promise<Ended> =>
-  run(["move", `--${direction}`, "postgres", "--data", data], { env: { LUXHUB_DATABASE: url } });
+/** What a move that takes longer than some seconds says meanwhile. */
+const PROGRESS = /^(?:checking|copying|comparing) .*\n/gm;
+
+/** Its standard error is without the progress. */
+async function move(direction: "to" | "from", data: string, url = schema.url): Promise<Ended> {
+  const env = { LUXHUB_DATABASE: url };
+  const ended = await run(["move", `--${direction}`, "postgres", "--data", data], { env });
+  return { ...ended, stderr: ended.stderr.replace(PROGRESS, "") };
+}
 
 /** The one line that a refused move says. */
 async function refusal(ending: Promise<Ended>): Promise<string> {

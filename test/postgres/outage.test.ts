@@ -11,6 +11,9 @@ import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgre
 import { addNodes, list, ok, pick, receive, refused, until } from "../api/scene.ts";
 import { HANG_MS } from "../support/hang.ts";
 
+/** Of a caller under load, between two calls: enough callers are on their way at any moment. */
+const PAUSE_MS = 20;
+
 const isHere = POSTGRES_PROGRAMS !== null;
 const suite = isHere ? describe : describe.skip;
 const reason = isHere ? "" : " (skipped: no PostgreSQL of our own can be started here)";
@@ -103,30 +106,6 @@ suite(`a database that goes away${reason}`, () => {
     return { answers: await Promise.all(asking), tookMs };
   }
 
-  test.each(["ACCESS EXCLUSIVE", "SHARE"])(
-    "a table that is locked in %s mode is 503 within the time said",
-    async (mode) => {
-      await using hub = await start();
-      await addNodes(hub, ["n1"]);
-      await ok(hub.post("/task/create", { title: "before", description: "d" }));
-      const sql = new SQL(hub.database ?? "", { max: 1 });
-      await sql.unsafe(`BEGIN; LOCK TABLE tasks IN ${mode} MODE`);
-      const { answers, tookMs } = await asked(hub, 2);
-      const creates = answers.filter((_, i) => i % 3 === 0);
-      const reads = answers.filter((_, i) => i % 3 === 2);
-      for (const answer of creates) await refused(answer, 503, "database_unavailable");
-      for (const answer of reads) {
-        if (mode === "SHARE") await ok(answer);
-        else await refused(answer, 503, "database_unavailable");
-      }
-      expect(tookMs).toBeLessThan(HANG_MS);
-      await sql.unsafe("ROLLBACK");
-      await sql.close();
-      await ok(hub.post("/task/create", { title: "after", description: "d" }));
-      expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after", "before"]);
-    },
-  );
-
   test("a server that is frozen is 503 within the time said, and nothing that was given up is done later", async () => {
     await using hub = await start();
     await addNodes(hub, ["n1"]);
@@ -144,57 +123,100 @@ suite(`a database that goes away${reason}`, () => {
     expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
   });
 
-  test("a connection lost during a commit: the answer is what happened, or that the outcome is unknown", async () => {
-    const { url } = await newSchema(server.url);
-    using cable = new Cable(url);
-    await using hub = await startHub({ database: cable.urlOf(url) });
-    const create = (title: string): Promise<Answer> =>
-      hub.post("/task/create", { title, description: "d" }, { headers: { "Idempotency-Key": title } });
-    await ok(create("first"));
-    // The title is in the bytes of its own transaction only: the hub's periodic work commits beside it.
-    cable.cutAtCommit("after", "committed");
-    await ok(create("committed"));
-    cable.cutAtCommit("before", "aborted");
-    await refused(create("aborted"), 503, "database_unavailable");
-    cable.cutAtCommit("after, dead", "unknown");
-    await refused(create("unknown"), 500, "outcome_unknown");
-    cable.mend();
-    await until("the hub is back", async () => (await hub.get("/status")).status === 200);
-    // With its key it can simply be repeated: it is done once, and this is its answer.
-    const again = await create("unknown");
-    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
-    const titles = pick(await ok(hub.get("/task/list")), "tasks", "title");
-    expect(titles).toEqual(["unknown", "committed", "first"]);
-  });
+  // These wait, each with a hub and a schema of its own.
+  test.concurrent.each(["ACCESS EXCLUSIVE", "SHARE"])(
+    "a table that is locked in %s mode is 503 within the time said",
+    async (mode) => {
+      await using hub = await start();
+      await addNodes(hub, ["n1"]);
+      await ok(hub.post("/task/create", { title: "before", description: "d" }));
+      const sql = new SQL(hub.database ?? "", { max: 1 });
+      await sql.unsafe(`BEGIN; LOCK TABLE tasks IN ${mode} MODE`);
+      // The message alone could be sent: it is not, because the task beside it cannot be read.
+      const requests = [
+        { path: "message/send", body: { from_node: "x", to_node: "n1", content: mode } },
+        { path: "task/release", body: { task_id: "none", node_id: "n1" } },
+      ];
+      const batch = mode === "SHARE" ? null : hub.post("/batch", { requests });
+      const { answers, tookMs } = await asked(hub, 2);
+      if (batch !== null) await refused(batch, 503, "database_unavailable");
+      const creates = answers.filter((_, i) => i % 3 === 0);
+      const reads = answers.filter((_, i) => i % 3 === 2);
+      for (const answer of creates) await refused(answer, 503, "database_unavailable");
+      for (const answer of reads) {
+        if (mode === "SHARE") await ok(answer);
+        else await refused(answer, 503, "database_unavailable");
+      }
+      expect(tookMs).toBeLessThan(HANG_MS);
+      await sql.unsafe("ROLLBACK");
+      await sql.close();
+      await ok(hub.post("/task/create", { title: "after", description: "d" }));
+      expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after", "before"]);
+      expect(await receive(hub, "n1")).toEqual([]);
+    },
+  );
 
-  test("an upload with an unknown outcome keeps its bytes: if it has a record, it is complete", async () => {
-    const { url } = await newSchema(server.url);
-    using cable = new Cable(url);
-    await using hub = await startHub({ database: cable.urlOf(url) });
-    const form = new FormData();
-    form.set("file", new Blob(["the bytes"]), "a.txt");
-    cable.cutAtCommit("after, dead", "INSERT INTO files");
-    await refused(hub.post("/file/upload", form), 500, "outcome_unknown");
-    cable.mend();
-    await until("the hub is back", async () => (await hub.get("/status")).status === 200);
-    const [fileId] = pick(await ok(hub.get("/file/list")), "files", "file_id");
-    const response = await fetch(`${hub.base()}/api/v1/file/download/${String(fileId)}`);
-    expect([response.status, await response.text()]).toEqual([200, "the bytes"]);
-  });
+  test.concurrent(
+    "a connection lost during a commit: the answer is what happened, or that the outcome is unknown",
+    async () => {
+      const { url } = await newSchema(server.url);
+      using cable = new Cable(url);
+      await using hub = await startHub({ database: cable.urlOf(url) });
+      const create = (title: string): Promise<Answer> =>
+        hub.post("/task/create", { title, description: "d" }, { headers: { "Idempotency-Key": title } });
+      await ok(create("first"));
+      // The title is in the bytes of its own transaction only: the hub's periodic work commits beside it.
+      cable.cutAtCommit("after", "committed");
+      await ok(create("committed"));
+      cable.cutAtCommit("before", "aborted");
+      await refused(create("aborted"), 503, "database_unavailable");
+      cable.cutAtCommit("after, dead", "unknown");
+      await refused(create("unknown"), 500, "outcome_unknown");
+      cable.mend();
+      await until("the hub is back", async () => (await hub.get("/status")).status === 200);
+      // With its key it can simply be repeated: it is done once, and this is its answer.
+      const again = await create("unknown");
+      expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
+      const titles = pick(await ok(hub.get("/task/list")), "tasks", "title");
+      expect(titles).toEqual(["unknown", "committed", "first"]);
+    },
+  );
 
-  test("a database whose default isolation level is REPEATABLE READ: the loads after the write lock see the last commit", async () => {
-    const sql = new SQL(server.url, { max: 1 });
-    await sql.unsafe("CREATE DATABASE steady");
-    await sql.unsafe("ALTER DATABASE steady SET default_transaction_isolation = 'repeatable read'");
-    await sql.close();
-    const { url } = await newSchema(server.url.replace(/postgres$/, "steady"));
-    const hubs = await Promise.all([1, 2, 3].map(() => startHub({ database: url })));
-    const [a] = hubs;
-    if (!a) throw new Error("no hub");
-    await addNodes(a, ["n1"]);
-    for (const hub of hubs) expect(pick(await ok(hub.get("/node/list")), "nodes", "node_id")).toEqual(["n1"]);
-    for (const hub of hubs) await hub.close();
-  });
+  test.concurrent(
+    "an upload with an unknown outcome keeps its bytes: if it has a record, it is complete",
+    async () => {
+      const { url } = await newSchema(server.url);
+      using cable = new Cable(url);
+      await using hub = await startHub({ database: cable.urlOf(url) });
+      const form = new FormData();
+      form.set("file", new Blob(["the bytes"]), "a.txt");
+      cable.cutAtCommit("after, dead", "INSERT INTO files");
+      await refused(hub.post("/file/upload", form), 500, "outcome_unknown");
+      cable.mend();
+      await until("the hub is back", async () => (await hub.get("/status")).status === 200);
+      const [fileId] = pick(await ok(hub.get("/file/list")), "files", "file_id");
+      const response = await fetch(`${hub.base()}/api/v1/file/download/${String(fileId)}`);
+      expect([response.status, await response.text()]).toEqual([200, "the bytes"]);
+    },
+  );
+
+  test.concurrent(
+    "a database whose default isolation level is REPEATABLE READ: the loads after the write lock see the last commit",
+    async () => {
+      const sql = new SQL(server.url, { max: 1 });
+      await sql.unsafe("CREATE DATABASE steady");
+      await sql.unsafe("ALTER DATABASE steady SET default_transaction_isolation = 'repeatable read'");
+      await sql.close();
+      const { url } = await newSchema(server.url.replace(/postgres$/, "steady"));
+      const hubs = await Promise.all([1, 2, 3].map(() => startHub({ database: url })));
+      const [a] = hubs;
+      if (!a) throw new Error("no hub");
+      await addNodes(a, ["n1"]);
+      for (const hub of hubs)
+        expect(pick(await ok(hub.get("/node/list")), "nodes", "node_id")).toEqual(["n1"]);
+      for (const hub of hubs) await hub.close();
+    },
+  );
 
   test("under load, through a stop, a crash and lost connections, every answer is true", async () => {
     await using a = await start();
@@ -207,7 +229,7 @@ suite(`a database that goes away${reason}`, () => {
         const content = `${i} ${n}`;
         const body = { from_node: `s${i}`, to_node: "n1", content };
         answers.set(content, await (i % 2 ? a : b).post("/message/send", body));
-        await Bun.sleep(answers.get(content)?.status === 200 ? 0 : 20);
+        await Bun.sleep(PAUSE_MS);
       }
     });
     // Each holds a connection of its own for two reads: none may be lost with it.
@@ -217,7 +239,7 @@ suite(`a database that goes away${reason}`, () => {
         const { status } = await (i % 2 ? a : b).get("/task/list?node_id=n1");
         if (status !== 200 && status !== 503) throw new Error(`task/list answered ${status}`);
         listed[status]++;
-        await Bun.sleep(status === 200 ? 0 : 20);
+        await Bun.sleep(PAUSE_MS);
       }
     });
     for (const how of ["connections", "fast", "connections", "immediate", "connections"] as const) {

@@ -49,7 +49,10 @@ describe.skipIf(missing !== null)(`the transport of two hubs${reason}`, () => {
       await using a = await startHub({ database, redis: redis.url });
       await using b = await startHub({ database, redis: redis.url });
       await addNodes(a, ["n1", "n2", "n3"]);
-      expect(await transportsOf([a, b], 5)).toEqual(new Set(["redis"]));
+      // A hub on a machine that is too slow for a while goes on without Redis, and says so.
+      const only = async (transport: string): Promise<boolean> =>
+        [...(await transportsOf([a, b], 3))].join() === transport;
+      await until("every answer names Redis", () => only("redis"));
 
       await redis.kill();
       const lost = async (hub: TestHub): Promise<boolean> =>
@@ -60,7 +63,7 @@ describe.skipIf(missing !== null)(`the transport of two hubs${reason}`, () => {
       await redis.run();
       await until("both hubs return", async () => !(await lost(a)) && !(await lost(b)));
       await send(a, "n1", "n2");
-      expect(await transportsOf([a, b], 2)).toEqual(new Set(["redis"]));
+      await until("every answer names Redis again", () => only("redis"));
     } finally {
       await remove();
     }

@@ -2,7 +2,7 @@
  * Runs a hub in the test process over real listeners: temporary data directory, system-chosen ports, a clock that the
  * test can move. Checks every answer in JSON against what its endpoint declares.
  */
-import { expect } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -217,6 +217,20 @@ let inFleets = false;
 export function useEngine(name: EngineName, { fleets = false } = {}): void {
   engine = name;
   inFleets = fleets;
+}
+
+/** Takes whatever `test` and `describe` take, and defines nothing. */
+const nowhere: unknown = new Proxy(() => nowhere, { get: () => nowhere });
+
+type Once = { readonly test: typeof test; readonly describe: typeof describe };
+
+/**
+ * `test` and `describe` for what no store and no Redis can change: the refusal of a bad request, the form of an answer,
+ * rules of the domain. A file of test/api that is imported again with a query, to run on those, defines nothing by them.
+ */
+export function onlyOnce(moduleUrl: string): Once {
+  // `nowhere` can be called in every way that they can.
+  return moduleUrl.includes("?") ? ({ test: nowhere, describe: nowhere } as Once) : { test, describe };
 }
 
 /** Why a test needs a single hub where other tests have two behind a proxy. */

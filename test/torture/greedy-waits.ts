@@ -89,16 +89,22 @@ async function askAll(
   request: (i: number) => string,
 ): Promise<readonly RawConnection[]> {
   const all: RawConnection[] = [];
-  await forEach(count, async (i) => {
+  let isAsking = true;
+  const ask = async (i: number): Promise<void> => {
     const connection = await RawConnection.open(hub.port);
-    all.push(connection);
+    all[i] = connection;
     connection.send(request(i));
-    // A refused one makes room: a machine has fewer sockets than this asks for.
-    const leave = (): void => connection.cut();
-    connection.got(/^HTTP/).then(leave, leave);
-  });
+    // A refused one makes room: a machine has fewer sockets than this asks for. One that ends with no answer asks again:
+    // where everything is slow, a connection may be idle for too long before its request arrives.
+    connection.got(/^HTTP/).then(
+      () => connection.cut(),
+      () => (isAsking ? ask(i) : undefined),
+    );
+  };
+  await forEach(count, ask);
   await hub.get("/status");
   await until(() => all.filter(({ received }) => received === "").length <= most);
+  isAsking = false;
   return all;
 }
 

@@ -6,7 +6,6 @@ import { listOf, until } from "../e2e/program.ts";
 
 const SENDERS = 8;
 const MAILBOXES = 6;
-const STRAGGLERS_MS = 10_000;
 
 export type CutReport = {
   sent: number;
@@ -77,7 +76,7 @@ export class Traffic {
     return async () => {
       this.#sending = false;
       await Promise.all(senders);
-      await until(() => [...this.sent.keys()].every((id) => this.got.has(id)), STRAGGLERS_MS).catch(() => {});
+      await until(() => [...this.sent.keys()].every((id) => this.got.has(id))).catch(() => {});
       this.#receiving = false;
       await Promise.all(receivers);
       this.report.sent = this.sent.size;

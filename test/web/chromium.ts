@@ -15,25 +15,63 @@ export const NARROW: Size = { width: 390, height: 844 };
 export const WIDEST: Size = { width: 2_560, height: 1_440 };
 export const NARROWEST: Size = { width: 360, height: 780 };
 
-export class Page {
-  readonly #view: Bun.WebView;
-  /** What the page wrote to its console as a warning or an error: refusals of its policy too. */
-  readonly complaints: string[] = [];
+/** A window of the browser. One after the other, pages share it: to open one takes longer than most tests of a page. */
+class Window {
+  static readonly #idle: Window[] = [];
+  readonly view: Bun.WebView;
+  #complaints: string[] = [];
+  #cleared: Promise<unknown> = Promise.resolve();
 
-  constructor({ width, height }: Size) {
-    this.#view = new Bun.WebView({
+  private constructor({ width, height }: Size) {
+    this.view = new Bun.WebView({
       width,
       height,
       // Its sandbox needs what containers and root do not have; the page that it shows is ours.
       backend: { type: "chrome", path: PROGRAM ?? "", argv: ["--no-sandbox", "--disable-dev-shm-usage"] },
       console: (type: string, ...args: unknown[]) => {
-        if (type === "error" || type === "warning" || type === "warn") this.complaints.push(args.join(" "));
+        if (type === "error" || type === "warning" || type === "warn") this.#complaints.push(args.join(" "));
       },
     });
   }
 
+  static take(size: Size): Window {
+    const used = Window.#idle.pop();
+    if (!used) return new Window(size);
+    used.#clear(size);
+    return used;
+  }
+
+  /** Shows a page as a new window would. Its complaints go to `complaints`. */
+  async open(url: string, complaints: string[]): Promise<void> {
+    await this.#cleared;
+    this.#complaints = complaints;
+    await this.view.navigate(url);
+  }
+
+  giveBack(): void {
+    Window.#idle.push(this);
+  }
+
+  /** Forgets the page and what it has stored. */
+  #clear({ width, height }: Size): void {
+    const forget = `void (sessionStorage.clear(), localStorage.clear())`;
+    this.#cleared = this.view.evaluate(forget).then(() => this.view.resize(width, height));
+  }
+}
+
+export class Page {
+  readonly #window: Window;
+  readonly #view: Bun.WebView;
+  /** What the page wrote to its console as a warning or an error: refusals of its policy too. */
+  readonly complaints: string[] = [];
+
+  constructor(size: Size) {
+    this.#window = Window.take(size);
+    this.#view = this.#window.view;
+  }
+
   open(url: string): Promise<void> {
-    return this.#view.navigate(url);
+    return this.#window.open(url, this.complaints);
   }
 
   /** Evaluates an expression in the page. */
@@ -130,6 +168,6 @@ export class Page {
   }
 
   [Symbol.dispose](): void {
-    this.#view.close();
+    this.#window.giveBack();
   }
 }

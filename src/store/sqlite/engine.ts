@@ -6,6 +6,10 @@
  * writes nothing, and if a member of a group throws, the group is rolled back, that member is refused, and the others run
  * again as a group. When the commit itself fails, the group is rolled back and refused.
  *
+ * Tasks and nodes that were used lately are read from memory (row-cache.ts). Some writes of a group wait until a member
+ * reads them, or for the commit (gathered-writes.ts). If one of those fails, the group runs again with each change in
+ * its place, which shows whose it was.
+ *
  * Must not: hold a transaction open across an await, or decide anything.
  */
 import { Database, type Statement } from "bun:sqlite";
@@ -341,6 +345,7 @@ export class SqliteStore implements Store {
     }
   }
 
+  /** `gathers`: writes may wait. @throws {GatherFault} when one of those fails */
   #runOnce(group: readonly Job[], isRoomy: boolean, gathers: boolean): Done {
     const refused: Job[] = [];
     const outcomes: Outcome[] = [];

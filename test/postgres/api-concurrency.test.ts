@@ -1,4 +1,4 @@
 /** One part of the API tests on PostgreSQL: see api.ts. */
 import { runOnPostgres } from "./api.ts";
 
-await runOnPostgres("messages");
+await runOnPostgres("concurrency");
