@@ -476,6 +476,13 @@ describe("the specification's examples", () => {
     expect(await content.bytes()).toEqual(bytes);
     expect(task).not.toHaveProperty("artifacts"); // what the client sent is no result
 
+    const deep = "[".repeat(49_000) + "]".repeat(49_000);
+    const tooDeep = `{"message":{"messageId":"deep","role":"ROLE_USER","parts":[{"data":${deep}}]}}`;
+    expect(await httpError(hub, "/message:send", tooDeep)).toEqual([
+      400,
+      "INVALID_PARAMS",
+      ["message.parts.0.data"],
+    ]);
     const digits = `{"message":{"messageId":"digits","role":"ROLE_USER","parts":[{"data":{"n":12345678901234567890}}]},"configuration":{"returnImmediately":true},"metadata":{"luxhub":{"lux_reward":0.1000000000000000000001}}}`;
     const numbers = record((await http(hub, "/message:send", digits))["task"]);
     expect(record((await ok(hub.get(`/task/${numbers["id"]}`)))["task"])).toMatchObject({

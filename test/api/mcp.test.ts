@@ -151,6 +151,8 @@ describe("who may call", () => {
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const listen = await modern(hub, "subscriptions/listen", { notifications: {} });
     expect(await listen.json()).toMatchObject({ error: { code: -32_601 } });
+    const deep = `{"id":${"[".repeat(49_000)}${"]".repeat(49_000)},"method":"subscriptions/listen"}`;
+    expect(await (await post(hub, deep, WITH_SECRET)).json()).toMatchObject({ id: null });
   });
 
   test("--mcp off", async () => {
@@ -308,6 +310,10 @@ for (const era of ERAS)
           `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`,
           { ...WITH_SECRET, "X-Node-Id": "a1" },
         ).then((answer) => answer.text());
+      const deep = `${"[".repeat(49_000)}1e400${"]".repeat(49_000)}`;
+      expect(await call("task_complete", `${texts.slice(0, -1)},"output":${deep}}`)).toContain(
+        "output: must not be nested deeper than 64",
+      );
       expect(await call("task_complete", `${texts.slice(0, -1)},"output":${output}}`)).toContain(
         "Completed.",
       );
