@@ -175,9 +175,9 @@ export const LOG_STREAM_GATHER_MS = 100;
 export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
-/** Events that are kept in memory for the streams, and the characters that these with their messages take, about. */
+/** Events that are kept in memory for the streams, and roughly the bytes of these and their messages. */
 export const RECENT_EVENTS_MAX = 1_000;
-export const RECENT_EVENTS_MAX_WEIGHT = 4 * MIB;
+export const RECENT_EVENTS_MAX_WEIGHT = 1 * MIB;
 
 // MCP.
 /** An agent that waits longer runs into the time limit of its own client, often 60 s. */

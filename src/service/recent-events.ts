@@ -28,7 +28,7 @@ type Unannounced = { readonly message: Message; readonly receivers: Set<string> 
 
 /** A hub writes one broadcast at a time in steps. Others that are left were never finished. */
 const UNANNOUNCED_MAX = 2;
-/** What an event and a recipient weigh, in characters. */
+/** What an event and a recipient weigh, in bytes. A message weighs its content twice: as it is, and as it is sent. */
 const EVENT_WEIGHT = 200;
 const RECEIVER_WEIGHT = 50;
 
@@ -74,7 +74,7 @@ export class RecentEvents {
   #add(event: NewEvent, id: number | undefined): void {
     if (id === undefined) return;
     const sent = event.kind === "message.sent" ? this.#announce(event) : null;
-    const messageWeight = sent ? sent.message.content.length + RECEIVER_WEIGHT * sent.receivers.size : 0;
+    const messageWeight = sent ? 2 * sent.message.content.length + RECEIVER_WEIGHT * sent.receivers.size : 0;
     const weight = EVENT_WEIGHT + messageWeight;
     this.#byId.set(id, {
       item: { kind: "event", event: { ...event, id, verified: event.verified === true } },
