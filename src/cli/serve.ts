@@ -163,7 +163,12 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     if (isEverywhere(listener.host))
       lines.push(...urlsElsewhere(listener).map((url) => `  ${url}  the same, for other machines`));
   }
-  lines.push("", `  data       ${dir.path}`);
+  const [first] = listeners;
+  lines.push(
+    "",
+    ...(config.ui && first ? [`  dashboard  ${urlOf(first)}/`] : []),
+    `  data       ${dir.path}`,
+  );
   if (secrets.secretIsNew)
     lines.push(`  secret     ${secrets.secret}   (kept in ${dir.secretFile}, not shown again)`);
   if (secrets.adminKeyIsNew) {

@@ -142,6 +142,7 @@ test("a failed first start keeps no secrets and logs no start", async () => {
   await using hub = await Hub.start({ data, ownSecrets: false });
   expect((await hub.get("/events?kind=hub.started")).body["events"]).toHaveLength(1);
   expect(hub.program.stdout).toContain(`secret     ${hub.secret} `);
+  expect(hub.program.stdout).toContain(`dashboard  http://127.0.0.1:${hub.port}/\n`);
   expect(hub.program.stdout).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
   await pasteAll(hub.program.stdout);
   // Beside a hub that runs, a start that fails takes nothing from it.

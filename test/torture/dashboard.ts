@@ -2,7 +2,7 @@
 import { VARIANTS } from "../api/scene.ts";
 import { startHub } from "../support/hub.ts";
 import { ACTIONS, furnish, inspect } from "../web/actions.ts";
-import { CHROMIUM_MISSING, NARROW, NARROWEST, WIDE, WIDEST } from "../web/chromium.ts";
+import { CHROMIUM_MISSING, NARROW, NARROWEST, WIDE, WIDEST, closeBrowser } from "../web/chromium.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
 export const dashboardSection: Section = {
@@ -43,7 +43,7 @@ export const dashboardSection: Section = {
         figures.push(figureOf(what, views.length, faults));
       }
     }
-    Bun.WebView.closeAll();
+    closeBrowser();
     return figures;
   },
 };

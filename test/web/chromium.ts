@@ -1,4 +1,7 @@
 /** A page in a real Chromium (Bun.WebView), for the tests of the dashboard. Without a Chromium they are skipped. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { HANG_MS } from "../support/hang.ts";
 
 const PROGRAM = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]
@@ -15,6 +18,34 @@ export const NARROW: Size = { width: 390, height: 844 };
 export const WIDEST: Size = { width: 2_560, height: 1_440 };
 export const NARROWEST: Size = { width: 360, height: 780 };
 
+/** Where the browser puts its profile and temporary files: it leaves them behind when it is killed, as by closeAll(). */
+let scratch = "";
+/** What Bun started the browser with: a directory that Bun made for its profile, and does not remove, is named there. */
+const ARGUMENTS = "arguments";
+
+/** The program that runs Chromium with the scratch directory. */
+function launcher(): string {
+  if (scratch === "") {
+    scratch = mkdtempSync(join(tmpdir(), "luxhub-test-"));
+    const script = `#!/bin/sh\nprintf '%s\\n' "$@" >'${scratch}/${ARGUMENTS}'\nTMPDIR='${scratch}' exec '${PROGRAM}' "$@" --user-data-dir='${scratch}'\n`;
+    writeFileSync(join(scratch, "chromium"), script, { mode: 0o700 });
+  }
+  return join(scratch, "chromium");
+}
+
+/** Ends the browser, and removes what it left. */
+export function closeBrowser(): void {
+  Window.closeAll();
+  if (scratch === "") return;
+  const started = join(scratch, ARGUMENTS);
+  const [, profile] = existsSync(started)
+    ? (/^--user-data-dir=(.+\.bun-chrome)$/m.exec(readFileSync(started, "utf8")) ?? [])
+    : [];
+  for (const left of [profile, scratch])
+    if (left !== undefined) rmSync(left, { recursive: true, force: true, maxRetries: 3 });
+  scratch = "";
+}
+
 /** A window of the browser. One after the other, pages share it: to open one takes longer than most tests of a page. */
 class Window {
   static readonly #idle: Window[] = [];
@@ -27,7 +58,7 @@ class Window {
       width,
       height,
       // Its sandbox needs what containers and root do not have; the page that it shows is ours.
-      backend: { type: "chrome", path: PROGRAM ?? "", argv: ["--no-sandbox", "--disable-dev-shm-usage"] },
+      backend: { type: "chrome", path: launcher(), argv: ["--no-sandbox", "--disable-dev-shm-usage"] },
       console: (type: string, ...args: unknown[]) => {
         if (type === "error" || type === "warning" || type === "warn") this.#complaints.push(args.join(" "));
       },
@@ -39,6 +70,11 @@ class Window {
     if (!used) return new Window(size);
     used.#clear(size);
     return used;
+  }
+
+  static closeAll(): void {
+    Bun.WebView.closeAll();
+    Window.#idle.length = 0;
   }
 
   /** Shows a page as a new window would. Its complaints go to `complaints`. */

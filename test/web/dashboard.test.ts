@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { VARIANTS } from "../api/scene.ts";
 import { ACTIONS, furnish, inspect } from "./actions.ts";
-import { CHROMIUM_MISSING, NARROWEST, WIDE } from "./chromium.ts";
+import { CHROMIUM_MISSING, NARROWEST, WIDE, closeBrowser } from "./chromium.ts";
 
 let hub: TestHub;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await hub.close();
-  if (CHROMIUM_MISSING === null) Bun.WebView.closeAll();
+  closeBrowser();
 });
 
 /** The addresses of the scripts and styles that the page names. */

@@ -45,7 +45,7 @@ export function patchNode(node: Node | null, change: Change): Node | undefined {
   };
 }
 
-/** A node that was deleted: what stays of it are its totals. */
+/** A deleted node: its totals stay. */
 export function deletedNode(nodeId: string): Query<Node | null> {
   return one(DELETED_NODE, [nodeId], toNode, [keyOf.node(nodeId)]);
 }
@@ -87,7 +87,7 @@ export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   return many(sql, ids, toNode, NODES_READ);
 }
 
-/** A node among others: its place in the order, and what a filter looks at. Of two the one with the higher rank comes first. */
+/** The sort key of a node (the highest rank first), and the columns that filters read. */
 export type RankedNode = {
   readonly seq: number;
   readonly nodeId: string;
@@ -98,7 +98,7 @@ export type RankedNode = {
   readonly rank: bigint;
 };
 
-/** `online`: those that drain too; `draining`: only these. */
+/** `online` includes those that drain. */
 export type NodeState = "online" | "draining" | "offline";
 
 const NODE_STATES: Readonly<Record<NodeState, string>> = {
@@ -107,7 +107,7 @@ const NODE_STATES: Readonly<Record<NodeState, string>> = {
   offline: "online = 0",
 };
 
-/** `busy`: by unfinished tasks, and what is offline last; `lux`: by balance. Of equals the lower node_id comes first. */
+/** `busy`: by unfinished tasks, offline nodes last; `lux`: by balance. Ties are ordered by node_id. */
 const RANKS = {
   busy: "CASE WHEN online = 1 THEN tasks_assigned ELSE -1 END",
   lux: "balance_micro",
@@ -129,16 +129,16 @@ function toRankedNode(row: Row): RankedNode {
   };
 }
 
-/** Nodes ordered by id, after one id; deleted ones too, so that it looks at `limit` rows. All have the rank 0. */
+/** Nodes ordered by id, after one id. Deleted ones too, so that the scan is bounded by `limit`. All have the rank 0. */
 export function nodesByIdAfter(after: string, limit: number): Query<readonly RankedNode[]> {
   const sql = `SELECT ${RANK_COLUMNS}, 0 AS rank FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toRankedNode, ["nodes"]);
 }
 
-/** A part of the nodes in order of registration: after the number `after`, up to `last`. */
+/** A range of nodes by registration number: after `after`, up to `last`. */
 export type NodeRange = { readonly after: number; readonly last: number };
 
-/** The next `limit` nodes; null after the last one. */
+/** The range of the next `limit` nodes; null after the last node. */
 export function nodeRangeAfter(after: number, limit: number): Query<NodeRange | null> {
   const sql = `SELECT max(seq) AS last FROM (SELECT seq FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
   const shape = ([row]: readonly Row[]): NodeRange | null =>
@@ -146,7 +146,7 @@ export function nodeRangeAfter(after: number, limit: number): Query<NodeRange | 
   return query(sql, [after, limit], shape, ["nodes"]);
 }
 
-/** The first `limit` nodes of a range that come after a place in an order. */
+/** The top `limit` nodes of a range after a position in the order (keyset pagination). */
 export function rankedNodes(
   order: NodeRank,
   state: NodeState | null,
@@ -164,7 +164,7 @@ export function rankedNodes(
   return many(sql, params, toRankedNode, ["nodes"]);
 }
 
-/** Nodes by their numbers, in no order; without those that were deleted. */
+/** Nodes by registration number, unordered; without deleted ones. */
 export function nodesBySeq(seqs: readonly number[]): Query<readonly Node[]> {
   const filled = filledUp(seqs);
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${places(filled)})`;

@@ -16,7 +16,7 @@ const KEPT = 500;
 export function Events(): JSX.Element {
   const given = route.value.query["kind"];
   const kind = EVENT_KINDS.find((one) => one === given);
-  const before = Number(route.value.query["before"] ?? 0);
+  const before = Number(route.value.query["before"]) || 0;
   const loaded = useLoad(`${kind} ${before}`, async (from, signal) => {
     const since = before === 0 ? undefined : Math.max(0, before - PAGE - 1);
     return (await from.call("events", { kind, since, limit: PAGE }, { signal })).events;

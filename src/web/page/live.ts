@@ -1,5 +1,5 @@
 /**
- * What the page knows without asking again: one follower of the event log for all views. A hidden tab follows nothing. Must not: know a view.
+ * One event stream for all views, and the wall clock. A hidden tab closes the stream. Must not: know a view.
  */
 import { effect, signal } from "@preact/signals";
 import type { Event } from "../../client/luxhub.ts";
@@ -26,17 +26,17 @@ effect(() => {
 type Listener = (event: Event | null) => void;
 const listeners = new Set<Listener>();
 
-/** Hears of each event from now on; of null when some may have been missed. Returns the way to stop. */
+/** Calls the listener with each new event, or with null when events may have been missed. Returns its unsubscribe. */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-function tell(event: Event | null): void {
+function notify(event: Event | null): void {
   for (const listener of listeners) listener(event);
 }
 
-/** Why the page no longer follows the hub; empty while it does. */
+/** Why the event stream ended for good; empty while it is open. */
 export const liveFault = signal("");
 const follows = signal(0);
 
@@ -55,9 +55,9 @@ effect(() => {
 });
 
 async function follow(from: Hub, signal: AbortSignal): Promise<void> {
-  tell(null);
+  notify(null);
   try {
-    for await (const event of from.events({ signal })) tell(event);
+    for await (const event of from.events({ signal })) notify(event);
   } catch (error) {
     if (!signal.aborted) liveFault.value = describe(error);
   }

@@ -10,7 +10,7 @@ import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { Field, Form, Modal, Notices, Questions, say } from "./parts.tsx";
+import { Field, Form, Modal, Notices, Questions, clearNotice, say } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { describe, isAdmin, isOnline, mayAct, session, signIn, signOut, signedOut } from "./session.ts";
 import { NewTask, TaskPage } from "./task.tsx";
@@ -58,7 +58,8 @@ const isHelpOpen = signal(false);
 function Frame(): JSX.Element {
   const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
-  const title = views.find(({ name }) => name === view)?.title ?? "New task";
+  const title =
+    views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Nothing here");
   useEffect(() => {
     document.title = `${title} · luxhub`;
   }, [title]);
@@ -184,6 +185,7 @@ function SignIn(): JSX.Element {
   const enter = async (secret: string, adminKey: string): Promise<void> => {
     try {
       await signIn(secret, adminKey);
+      clearNotice();
     } catch (error) {
       say(describe(error), true);
     }

@@ -1,4 +1,4 @@
-/** A field for a node: it suggests those whose id or name begins as what was typed, at first the busiest. */
+/** A field for a node, with suggestions: nodes whose id or name begins with the input; the busiest while it is empty. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Field, useLoad, useTyped } from "./parts.tsx";
@@ -14,7 +14,7 @@ export function NodeField(props: {
 }): JSX.Element {
   const [typed, setTyped] = useState<string | null>(null);
   const found = useLoad(`nodes ${typed}`, async (from, signal) => {
-    if (typed === null) return []; // nobody has come to the field
+    if (typed === null) return []; // the field has not had the focus yet
     const order = typed === "" ? "busy" : "id";
     return (await from.nodes.list({ q: typed, order, per_page: SUGGESTED }, { signal })).nodes;
   });

@@ -135,14 +135,15 @@ export function Nodes(): JSX.Element {
   );
 }
 
-/** Rows change their places only when others come: what is read does not move. */
+/** What is read does not move: a node that comes to the page takes the place of one that left it. */
 function useSteady(key: string, nodes: readonly AnyNode[]): readonly AnyNode[] {
   const shown = useRef<{ key: string; ids: readonly string[] }>({ key, ids: [] });
   const byId = new Map(nodes.map((node) => [node.node_id, node]));
-  const { ids } = shown.current;
-  const isSame =
-    shown.current.key === key && ids.length === nodes.length && ids.every((nodeId) => byId.has(nodeId));
-  if (!isSame) shown.current = { key, ids: nodes.map(({ node_id }) => node_id) };
+  const before = shown.current.key === key ? shown.current.ids : [];
+  const known = new Set(before);
+  const come = nodes.map(({ node_id }) => node_id).filter((nodeId) => !known.has(nodeId));
+  const kept = before.flatMap((nodeId) => (byId.has(nodeId) ? nodeId : come.splice(0, 1)));
+  shown.current = { key, ids: [...kept, ...come] };
   return shown.current.ids.flatMap((nodeId) => byId.get(nodeId) ?? []);
 }
 

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, now, onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
-import { type Hub, describe, hub } from "./session.ts";
+import { type Hub, describe, hub, isOnline } from "./session.ts";
 
 // ---- Loading
 
@@ -18,10 +18,10 @@ export type Loaded<T> = {
   readonly tookMs: number;
 };
 
-/** Loads by `load` at first, when `key` changes, and at each reload. The value of before is shown meanwhile. */
+/** Loads at first, when `key` changes, and at each reload. Until a reload has ended, the old value stays. */
 export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState({ key, value: null as T | null, error: "", startedAt: 0, tookMs: 0 });
-  const [turn, setTurn] = useState(0);
+  const [reloadCount, setReloadCount] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
     const startedAt = clock.timers();
@@ -34,14 +34,18 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
       },
     );
     return () => abort.abort();
-  }, [key, turn, hub.value]);
+  }, [key, reloadCount, hub.value]);
+  // The hub is back: what could not be loaded while it was away is loaded now.
+  useEffect(() => {
+    if (isOnline.value && state.error !== "") setReloadCount((old) => old + 1);
+  }, [isOnline.value]);
   const isOld = state.key !== key;
   return {
     value: isOld ? null : state.value,
     error: isOld ? "" : state.error,
     startedAt: state.startedAt,
     tookMs: state.tookMs,
-    reload: () => setTurn((old) => old + 1),
+    reload: () => setReloadCount((old) => old + 1),
   };
 }
 
@@ -50,7 +54,7 @@ const SOON_MS = 250;
 /** From one load to the next, however much happens. */
 const RELOAD_MS = 3_000;
 const RELOAD_MAX_MS = 10_000;
-/** An open page may keep the hub busy for one part in so many. */
+/** An open page keeps the hub busy for at most 1/100 of the time. */
 const SHARE = 100;
 
 function waitMs({ startedAt, tookMs }: Loaded<unknown>): number {
@@ -58,7 +62,7 @@ function waitMs({ startedAt, tookMs }: Loaded<unknown>): number {
   return Math.max(SOON_MS, startedAt + gapMs - clock.timers());
 }
 
-/** Loads again after an event that concerns the view: at once if little happens, else every few seconds. */
+/** Throttled reloads, after events that concern the view: at once if little happens, else every few seconds. */
 export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>): void {
   const latest = useRef({ concerns, loaded });
   latest.current = { concerns, loaded };
@@ -83,7 +87,7 @@ export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<un
 
 const TYPING_MS = 250;
 
-/** Hears of a field by its name when the typing has ended, of all fields that changed meanwhile together. */
+/** Debounced input: calls `change` once the typing has ended, with all fields that changed, by name. */
 export function useTyped(
   change: (changed: Readonly<Record<string, string>>) => void,
 ): (name: string) => (value: string) => void {
@@ -124,10 +128,10 @@ export function say(text: string, isFault = false): void {
   noticeTimer = setTimeout(() => (notice.value = null), isFault ? 10_000 : 4_000);
 }
 
-/** Of the views that follow events. */
+/** The reloads of the views that follow events. */
 const reloads = new Set<() => void>();
 
-/** Does something, says what became of it, and shows it at once. */
+/** Runs an action of the user, shows whether it succeeded, and reloads the views. */
 export async function attempt(done: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -138,6 +142,11 @@ export async function attempt(done: string, work: () => Promise<unknown>): Promi
     say(describe(error), true);
     return false;
   }
+}
+
+/** Removes the notice. */
+export function clearNotice(): void {
+  notice.value = null;
 }
 
 export function Notices(): JSX.Element {
@@ -152,7 +161,7 @@ export function Notices(): JSX.Element {
 type Question = { readonly text: string; readonly yes: string; readonly answer: (yes: boolean) => void };
 const question = signal<Question | null>(null);
 
-/** Asks before what cannot be undone. */
+/** A confirmation dialog, before what cannot be undone. */
 export function ask(text: string, yes: string): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {

@@ -1,5 +1,5 @@
 /**
- * Who looks: the secret, what it may do, and the client that shows it. Everything stays in the tab (sessionStorage) and
+ * The session: the secret, its role, and the client that sends it. Everything stays in the tab (sessionStorage) and
  * ends with it. Must not: put a secret into a URL, a log or another store.
  */
 import { computed, signal } from "@preact/signals";
@@ -17,9 +17,6 @@ export type Session = {
   readonly role: Role;
 };
 
-const STORED = "luxhub.session";
-
-export const session = signal<Session | null>(stored());
 /** Why the user has to sign in again. */
 export const signedOut = signal("");
 /** False while the hub cannot be reached. */
@@ -27,6 +24,11 @@ export const isOnline = signal(true);
 
 /** The page stands at the root of the hub, or of a prefix of a proxy. */
 const BASE = new URL(".", location.href).href;
+
+/** By the hub: a proxy may serve several under prefixes of one origin, and the secret is for one of them. */
+const STORED = `luxhub.session ${BASE}`;
+
+export const session = signal<Session | null>(stored());
 
 const RETRY_MS = 4_000;
 
@@ -52,10 +54,11 @@ async function observed(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Finds out what the secret may do. @throws {LuxHubError} 401 when the hub does not know it */
+/** Finds out what the secret may do. @throws {LuxHubError} when the hub does not know the secret or the administrator key */
 export async function signIn(secret: string, adminKey: string): Promise<void> {
   const given = { secret: secret || undefined, adminKey: adminKey || undefined };
   const role = given.secret === undefined ? await anonymous(given) : await roleOf(given);
+  if (role === "full" && given.adminKey !== undefined) await hubOf(given).keys.list({});
   session.value = { ...given, role };
   sessionStorage.setItem(STORED, JSON.stringify(session.value));
   signedOut.value = "";
@@ -72,7 +75,7 @@ async function anonymous(given: Pick<Session, "secret" | "adminKey">): Promise<R
   return "none";
 }
 
-/** Viewers may not read parked messages; the others are told that there is no such node. Nothing is changed. */
+/** Probes with a read that viewers may not do: others get "no such node". */
 async function roleOf(given: Pick<Session, "secret" | "adminKey">): Promise<Role> {
   try {
     await hubOf(given).messages.parked({ node_id: "luxhub.dashboard" });
@@ -97,6 +100,5 @@ export function describe(error: unknown): string {
   if (error.code === "unauthorized" && session.value !== null) {
     signOut(session.value.secret === undefined ? "This needs the secret." : "The secret is no longer valid.");
   }
-  const fields = error.errors.map(({ path, message }) => `${path}: ${message}`);
-  return [error.detail, ...fields].join(" ");
+  return error.detail; // names the invalid fields too
 }

@@ -42,7 +42,8 @@ const STATES = [
 export function Tasks(): JSX.Element {
   const { query } = route.value;
   const filter = filterOf(query);
-  const key = JSON.stringify([filter, query["cursor"]]);
+  const [changes, setChanges] = useState(0);
+  const key = JSON.stringify([filter, query["cursor"], changes]);
   const loaded = useLoad(key, (from, signal) =>
     from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal }),
   );
@@ -55,6 +56,13 @@ export function Tasks(): JSX.Element {
     <>
       <header class="head">
         <h1>Tasks {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
+        {rows.unseen > 0 && (
+          // In the head: it comes while somebody reads, and must not push the rows down.
+          <button type="button" class="news" onClick={rows.showAll}>
+            {rows.unseen}
+            {rows.unseen === PAGE && "+"} new: show
+          </button>
+        )}
         {mayAct.value && (
           <a class="button primary" href={to("new")}>
             New task
@@ -80,13 +88,6 @@ export function Tasks(): JSX.Element {
         )}
       </form>
       <Fault text={error} />
-      {rows.unseen > 0 && (
-        <p class="news">
-          <button type="button" onClick={rows.showAll}>
-            {rows.unseen === PAGE ? `${PAGE} or more` : rows.unseen} new: show
-          </button>
-        </p>
-      )}
       {rows.shown.length > 0 ? (
         <TaskTable tasks={rows.shown} gone={rows.gone} />
       ) : (
@@ -108,7 +109,9 @@ export function Tasks(): JSX.Element {
           </a>
         )}
       </nav>
-      {mayAct.value && rows.shown.length > 0 && <Together filter={filter} onDone={loaded.reload} />}
+      {mayAct.value && rows.shown.length > 0 && (
+        <BulkActions filter={filter} onDone={loaded.reload} onClose={() => setChanges(changes + 1)} />
+      )}
     </>
   );
 }
@@ -190,17 +193,17 @@ export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet
   );
 }
 
-// ---- Changes of all that match
+// ---- Bulk actions: on all tasks that match
 
-type Work = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
+type BulkAction = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
 
-const WORKS: readonly Work[] = [
+const BULK_ACTIONS: readonly BulkAction[] = [
   { path: "task/retry", verb: "Retry", done: "retried" },
   { path: "task/cancel", verb: "Cancel", done: "cancelled" },
   { path: "task/delete", verb: "Delete", done: "deleted" },
 ];
 
-/** Which work suits a filter: only failed tasks can be retried, and only unfinished ones cancelled. */
+/** Whether an action suits a filter: only failed tasks can be retried, and only unfinished ones cancelled. */
 function suits(path: string, status: Filter["status"]): boolean {
   if (path === "task/retry") return status === "failed";
   if (path === "task/cancel") return status === "open" || status === "assigned";
@@ -208,40 +211,53 @@ function suits(path: string, status: Filter["status"]): boolean {
 }
 
 type Progress = {
-  readonly work: Work;
+  readonly action: BulkAction;
   readonly done: number;
   readonly refused: number;
+  /** Those that matched at first; null if the hub has not counted them. */
+  readonly total: number | null;
   readonly end: string;
 };
 
-function Together({ filter, onDone }: { filter: Filter; onDone: () => void }): JSX.Element | null {
+/** @param onClose the user has seen what was done: the rows may change their places */
+function BulkActions(props: { filter: Filter; onDone: () => void; onClose: () => void }): JSX.Element | null {
+  const { filter, onDone, onClose } = props;
   const [progress, setProgress] = useState<Progress | null>(null);
   const abort = useRef<AbortController | null>(null);
-  const works = WORKS.filter(({ path }) => suits(path, filter.status));
+  const actions = BULK_ACTIONS.filter(({ path }) => suits(path, filter.status));
   useEffect(() => () => abort.current?.abort(), []);
-  const start = async (work: Work): Promise<void> => {
-    const isYes = await ask(`${work.verb} every task that matches, also on other pages?`, `${work.verb} all`);
+  const start = async (action: BulkAction): Promise<void> => {
+    const isYes = await ask(
+      `${action.verb} every task that matches, also on other pages?`,
+      `${action.verb} all`,
+    );
     if (!isYes) return;
     const ended = new AbortController();
     abort.current = ended;
-    const tell = (done: number, refused: number, end: string): void =>
-      setProgress({ work, done, refused, end });
-    await changeAll(work, filter, ended.signal, tell);
+    const report = (state: Omit<Progress, "action">): void => setProgress({ action, ...state });
+    await changeAll(action, filter, ended.signal, report);
     onDone();
   };
   const close = (): void => {
     abort.current?.abort();
     setProgress(null);
+    onClose();
   };
   if (progress !== null) {
-    const { work, done, refused, end } = progress;
+    const { action, done, refused, total, end } = progress;
     return (
-      <Modal title={`${work.verb} all that match`} onClose={close}>
+      <Modal title={`${action.verb} all that match`} onClose={close}>
         <p role="status">
-          {countOf(done)} {work.done}
+          {countOf(done)} {action.done}
           {refused > 0 && `, ${countOf(refused)} refused`}
           {end && `. ${end}`}
         </p>
+        {end === "" && total !== null && (
+          <p>
+            <progress aria-label="Done so far" max={Math.max(1, total)} value={done + refused} /> of{" "}
+            {countOf(total)}
+          </p>
+        )}
         <p class="buttons">
           <button type="button" data-do="close" onClick={close}>
             {end === "" ? "Stop" : "Close"}
@@ -250,45 +266,51 @@ function Together({ filter, onDone }: { filter: Filter; onDone: () => void }): J
       </Modal>
     );
   }
-  if (works.length === 0) return null;
+  if (actions.length === 0) return null;
   return (
     <p class="buttons together">
       <span>All that match:</span>
-      {works.map((work) => (
-        <button key={work.path} type="button" data-do={`${work.path}-all`} onClick={() => void start(work)}>
-          {work.verb} all
+      {actions.map((action) => (
+        <button
+          key={action.path}
+          type="button"
+          data-do={`${action.path}-all`}
+          onClick={() => void start(action)}
+        >
+          {action.verb} all
         </button>
       ))}
     </p>
   );
 }
 
-/** A page at a time, each in one batch: it can be stopped after each, and the hub does other work between. */
+/** A page at a time, each in one batch: it can be stopped after each, and the hub serves others in between. */
 async function changeAll(
-  { path }: Work,
+  { path }: BulkAction,
   filter: Filter,
   signal: AbortSignal,
-  tell: (done: number, refused: number, end: string) => void,
+  report: (state: Omit<Progress, "action">) => void,
 ): Promise<void> {
-  let done = 0;
-  let refused = 0;
+  let state = { done: 0, refused: 0, total: null as number | null, end: "" };
   let cursor: string | undefined;
-  tell(0, 0, "");
+  report(state);
   try {
-    for (;;) {
+    while (state.end === "") {
       const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
       const requests = page.tasks.map(({ task_id }) => ({ path, body: { task_id } }));
-      if (requests.length > 0) {
-        const { answers } = await hub.value.call("batch", { requests }, { signal });
-        const accepted = answers.filter(({ status }) => status < 400).length;
-        done += accepted;
-        refused += answers.length - accepted;
-      }
-      if (page.next_cursor === null) return tell(done, refused, "Done.");
-      tell(done, refused, "");
-      cursor = page.next_cursor;
+      const { answers } =
+        requests.length === 0 ? { answers: [] } : await hub.value.call("batch", { requests }, { signal });
+      const accepted = answers.filter(({ status }) => status < 400).length;
+      state = {
+        done: state.done + accepted,
+        refused: state.refused + answers.length - accepted,
+        total: cursor === undefined ? page.total : state.total,
+        end: page.next_cursor === null ? "Done." : "",
+      };
+      report(state);
+      cursor = page.next_cursor ?? undefined;
     }
   } catch (error) {
-    if (!signal.aborted) tell(done, refused, describe(error));
+    if (!signal.aborted) report({ ...state, end: describe(error) });
   }
 }
