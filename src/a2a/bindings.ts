@@ -7,6 +7,7 @@ import { keyLost } from "../api/error-table.ts";
 import { NO_SNIFF, pathParameter, queryOf } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
+import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import { PROTOCOL_VERSION, answerCard } from "./card.ts";
 import type { OperationName, Session } from "./session.ts";
 import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
@@ -28,7 +29,7 @@ const METHOD_NOT_FOUND = -32_601;
 const JSON_TYPE = "application/json";
 const A2A_TYPE = "application/a2a+json";
 
-/** Patches do not count; no version is 0.3 (3.6.2). @throws {Fault} */
+/** Ignores the patch version. A client that names no version speaks 0.3 (3.6.2). @throws {Fault} */
 function checkVersion(request: Request): void {
   const asked = request.headers.get("a2a-version") || queryOf(request)["A2A-Version"] || "0.3";
   if (/^\d+\.\d+/.exec(asked.trim())?.[0] === PROTOCOL_VERSION) return;
@@ -139,14 +140,15 @@ class NotJson extends Error {
   override readonly name = "NotJson";
 }
 
+/** The body; only the numbers within its fields are exact (parseExact), such as those of a message. */
 async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonObject> {
   const { request } = call.exchange;
   try {
-    const body = await readJsonObject(request, BODY_LIMITS, emptyAs);
+    const body = withRoundedNumbers(await readJsonObject(request, BODY_LIMITS, emptyAs, parseExact));
     if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
     return body;
   } catch (error) {
-    if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
+    if (!(error instanceof Problem) || error.status !== 400) throw error;
     throw new NotJson(error.message);
   }
 }

@@ -56,14 +56,14 @@ export function encodeTask(
   return {
     id: task.taskId,
     contextId: origin.contextId,
-    status: status(ids, state, saidOf(task), task.updatedAt),
+    status: status(ids, state, statusTextOf(task), task.updatedAt),
     artifacts,
     history: historyLength === 0 ? [] : [messageOf({ task, origin }, files ?? [], publicUrl)],
     metadata: undefined,
   };
 }
 
-function saidOf({ status: word, progress, failure }: HubTask): string | null {
+function statusTextOf({ status: word, progress, failure }: HubTask): string | null {
   if (word === "failed") return failure && failureText(failure);
   return word === "assigned" ? progress : null;
 }
@@ -152,7 +152,7 @@ function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Ar
 
 export type Update = { readonly responses: readonly StreamResponse[]; readonly isLast: boolean };
 
-/** What an update needs to know beside the event: null when the task, or the file, is gone. */
+/** Reads what an event does not say: null when the task, or the file, is gone. */
 export type Lookup = {
   readonly task: () => Promise<HubTask | null>;
   readonly file: (fileId: string) => Promise<FileRecord | null>;

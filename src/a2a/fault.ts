@@ -1,7 +1,6 @@
-/** The errors of A2A (its specification, 5.4): a fault that a client is told in the words of its binding. */
+/** The errors of A2A (its specification, 5.4), and how each binding encodes them. */
 import {
   type A2AError,
-  ContentTypeNotSupportedError,
   PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
@@ -16,7 +15,6 @@ import { problemOf } from "../api/error-table.ts";
 import type { FieldError, Problem } from "../http/problem.ts";
 
 const KINDS = {
-  ContentTypeNotSupportedError,
   PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
@@ -41,7 +39,7 @@ export function malformed(path: string, message: string): Fault {
   return new Fault("RequestMalformedError", `${path}: ${message}`, [{ path, message }]);
 }
 
-/** What the hub's refusals are in A2A. The others are answered as HTTP has them: they concern the caller, or the hub. */
+/** The error for each refusal of the hub. The other refusals are answered as problems: they concern the caller, or the hub. */
 const BY_CODE: Readonly<Record<string, keyof typeof KINDS>> = {
   invalid_request: "RequestMalformedError",
   idempotency_key_reused: "RequestMalformedError",

@@ -15,6 +15,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
 import { SECOND_MS } from "../lib/clock.ts";
+import { withRoundedNumbers } from "../lib/exact-json.ts";
 import { newId } from "../lib/ids.ts";
 import type { StreamItem } from "../service/recent-events.ts";
 import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
@@ -92,7 +93,7 @@ async function create(
   if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
   if (message.taskId) await refuseFollowUp(session, message.taskId, message.contextId || null);
   const description = descriptionOf(message);
-  const fields = { ...metadata?.luxhub, title: titleOf(description), description };
+  const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
   await call.checkActsFor([draft.creator_node], "bound");
   // Who sends a task to a node does not act for it, but on a strict hub must be known, as for task/assign.
@@ -102,8 +103,11 @@ async function create(
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
   const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
   const key = Bun.SHA256.hash(messageId, "hex");
+  // By the caller, which may have several keys. The name of a key has no colon.
+  const who = call.key?.nodeId ? `node:${call.key.nodeId}` : (call.key?.keyId ?? "");
+  const scope = [who, pathOf(nodeId), key].join(" ");
   // Without the variant: the answer is the same at every listener.
-  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), asked };
+  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), scope, asked };
   // `answer` is what transact returns: the new task.
   const encode = (answer: unknown): string => JSON.stringify({ task_id: (answer as HubTask).taskId });
   const answer = await call.idempotency.run(attempt, encode, async (transact) => {

@@ -3,7 +3,7 @@ import { TaskState, taskStateFromJSON } from "@a2a-js/sdk";
 import * as z from "zod/mini";
 import { inputParser, withoutAbsent } from "../api/input.ts";
 import * as limit from "../domain/limits.ts";
-import type { JsonObject } from "../http/json-body.ts";
+import { type JsonObject, isNestedDeeper } from "../http/json-body.ts";
 import type { Place } from "../service/a2a-tasks.ts";
 import { malformed } from "./fault.ts";
 
@@ -31,7 +31,16 @@ const part = () =>
       text: z.optional(z.string()),
       raw: z.optional(z.string().check(z.refine(isBase64, "must be base64"))),
       url: z.optional(z.string().check(z.refine((value) => URL.canParse(value), "must be a URL"))),
-      data: z.optional(z.unknown()),
+      data: z.optional(
+        z
+          .unknown()
+          .check(
+            z.refine(
+              (value) => !isNestedDeeper(value, limit.JSON_DEPTH_MAX),
+              `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`,
+            ),
+          ),
+      ),
       filename: z.nullish(z.string()),
       mediaType: z.nullish(z.string()),
     })

@@ -1,4 +1,4 @@
-/** One call of A2A: who it goes to, and what it may reach. */
+/** The types of one call of A2A, and the addresses that it goes to. */
 import type { Call } from "../api/endpoint.ts";
 import type { EventStreams } from "../api/stream.ts";
 

@@ -27,7 +27,7 @@ import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed
 export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
 
 /**
- * What a hub with --strict asks of a call that acts for a node (docs/security.md), which any key may make elsewhere:
+ * What a hub with --strict requires of a call that acts for a node (docs/security.md). Other hubs take it with any key.
  * `bound`: a key that is bound to the node, because the call speaks for it; `administrator`: the same, or the
  * administrator key too, because an operator also does this with a node.
  */

@@ -52,9 +52,9 @@ export type Attempt = {
 
 /**
  * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
- * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each variant encodes its
- * answers differently, so the variant is part of the fingerprint: the same body in the other variant is refused,
- * neither run again nor replayed.
+ * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each dialect (A,
+ * B, MCP) encodes its answers differently, so it is part of the fingerprint: the same body in the other variant is
+ * refused, neither run again nor replayed. MCP is one dialect at the listeners of both variants.
  * @param bodyHash hex
  */
 export function attemptBy(
@@ -70,7 +70,7 @@ export function attemptBy(
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  return { scope, asked: `${variant.name} ${bodyHash}`, exchange, hold, transact };
+  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact };
 }
 
 /** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */

@@ -154,6 +154,7 @@ export function createSent(
     changes.push(...attached.changes);
   }
   if (nodeId === null) return accept(created.answer, changes);
+  if (rows.node && !isReady(created.answer, at.now)) return notReadyForNode();
   const taken = take(created.answer, rows.node, { taskId, nodeId, by: "assign" }, at);
   if (taken.kind === "rejected") return taken;
   // The row is written once, as it is after the assignment.
@@ -787,6 +788,12 @@ function notReady(task: Task): Rejected {
     "task_not_ready",
     `Task ${task.taskId} waits for its time or for other tasks. Choose another with GET /api/v1/task/pull.`,
   );
+}
+
+function notReadyForNode(): Rejected {
+  const detail =
+    "A task for a node must be ready: leave delay_s and not_before out and name only completed tasks in depends_on, or send it to the hub.";
+  return reject("task_not_ready", detail);
 }
 
 function notAssigned(task: Task, whatToDo: string): Rejected {

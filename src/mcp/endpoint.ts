@@ -80,5 +80,6 @@ async function readMessage(request: Request, session: Session): Promise<JsonObje
 
 function rpcError(status: number, code: number, message: string, id: unknown): Response {
   const headers = { "Cache-Control": "no-store", ...NO_SNIFF };
-  return Response.json({ jsonrpc: "2.0", id: id ?? null, error: { code, message } }, { status, headers });
+  const known = typeof id === "string" || typeof id === "number" ? id : null; // anything else is no id
+  return Response.json({ jsonrpc: "2.0", id: known, error: { code, message } }, { status, headers });
 }

@@ -8,7 +8,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Session } from "./session.ts";
-import { type Told, compact, recordOf } from "./texts.ts";
+import { type ToolAnswer, compact, recordOf } from "./texts.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -36,7 +36,7 @@ export async function readFile({ call }: Session, fileId: string): Promise<Inlin
   }
 }
 
-export async function getFile(session: Session, args: JsonObject): Promise<Told> {
+export async function getFile(session: Session, args: JsonObject): Promise<ToolAnswer> {
   const { file, bytes, text } = await readFile(session, String(args["file_id"]));
   const url = downloadUrl(session, file);
   const head = `${file.name}, ${file.sizeBytes} bytes, ${file.contentType}`;
@@ -60,7 +60,7 @@ export function downloadUrl({ shared }: Session, { fileId }: Pick<FileRecord, "f
 
 const CONTROL = /[\0-\x1f\x7f/\\]/;
 
-export async function putFile(session: Session, args: JsonObject): Promise<Told> {
+export async function putFile(session: Session, args: JsonObject): Promise<ToolAnswer> {
   const { call, self } = session;
   const name = String(args["name"]);
   if (name === "" || name.length > limit.FILE_NAME_MAX_CHARS || CONTROL.test(name)) {
@@ -68,8 +68,8 @@ export async function putFile(session: Session, args: JsonObject): Promise<Told>
     throw invalidRequest([{ path: "name", message }]);
   }
   const taskId = typeof args["task_id"] === "string" ? args["task_id"] : null;
-  if (typeof args["content"] !== "string") return howToUpload(session, name, taskId);
   if (taskId !== null) await session.ask("GET", "task/:task_id", { task_id: taskId }); // else it would attach to nothing
+  if (typeof args["content"] !== "string") return howToUpload(session, name, taskId);
   const bytes = bytesOf(args["content"], args["encoding"] === "base64");
   const contentType = Bun.file(name).type;
   const draft = { name, contentType, metadata: "{}", nodeId: self, taskId };
@@ -108,7 +108,8 @@ function bytesOf(content: string, isBase64: boolean): Uint8Array {
   throw invalidRequest([{ path: "content", message }]);
 }
 
-function howToUpload({ shared, self }: Session, name: string, taskId: string | null): Told {
+/** @param taskId of a task that exists: the agent may paste it into a shell */
+function howToUpload({ shared, self }: Session, name: string, taskId: string | null): ToolAnswer {
   const url = `${shared.publicUrl()}/api/v1/file/upload`;
   const metadata = JSON.stringify({ node: self, ...(taskId === null ? {} : { task_id: taskId }) });
   const text =

@@ -1,4 +1,4 @@
-/** What an agent is told: the instructions of the server, and the prompt that makes it a worker. */
+/** The instructions of the server, and the prompt that makes an agent a worker. */
 
 export const INSTRUCTIONS =
   "luxhub gives tasks to a fleet of workers and carries their messages and files. You are one node of the fleet. " +

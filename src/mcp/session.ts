@@ -6,6 +6,7 @@
  * by the endpoints of HTTP, whose limits and refusals hold here too.
  */
 import type { Call, Invocation } from "../api/endpoint.ts";
+import { JSON_DEPTH_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -62,10 +63,19 @@ export class Session {
     throw new Refused(invalidRequest([{ path: "X-Node-Id", message }]).toJSON());
   }
 
-  /** An argument of the tool as it was sent: the protocol's package gets numbers that JSON.parse has rounded. */
+  /**
+   * An argument of the tool as it was sent: the protocol's package gets numbers that JSON.parse has rounded.
+   * @throws {Problem} 400 when the call is nested too deep
+   */
   exactArgument(name: string): unknown {
-    const { params } = recordOf(parseExact(this.text));
-    return recordOf(recordOf(params)["arguments"])[name];
+    try {
+      const { params } = recordOf(parseExact(this.text));
+      return recordOf(recordOf(params)["arguments"])[name];
+    } catch (error) {
+      // JSON.parse has read this text already: only its depth can exhaust the stack here.
+      if (!(error instanceof RangeError)) throw error;
+      throw invalidRequest([{ path: name, message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
+    }
   }
 
   /** The fields of a success; numbers as in parseExact(). @throws {Refused} */

@@ -1,9 +1,9 @@
-/** What the tools answer as text: short, for a model to read. The structured content beside it has the fields of HTTP. */
+/** What the tools answer as text: short, for a model to read. The structured content has the fields of HTTP. */
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../http/json-body.ts";
 
 /** The answer of a tool: for the model, for programs, and what is neither (a file). */
-export type Told = {
+export type ToolAnswer = {
   readonly text: string;
   readonly data: JsonObject;
   readonly more?: CallToolResult["content"];
@@ -97,11 +97,16 @@ const ADVICE: Readonly<Record<string, string>> = {
   file_not_found: "Check the file_id: task_get shows the files of a task.",
   key_bound_to_other_node: "Your key may not do this for another node: ask the operator of the hub.",
   key_not_bound: "Ask the operator of the hub for a key of your node.",
+  task_files_limit: "Put several files into one archive.",
   outcome_unknown: "Look with task_get or task_list what became of it before you call again.",
 };
 
-/** A refusal: what is wrong, and what to do next. */
+/** A refusal: what is wrong, and what to do next, which is a tool and no endpoint of HTTP. */
 export function refusalText(problem: JsonObject): string {
   const code = String(problem["error"]);
-  return [`${code}: ${problem["detail"]}`, ADVICE[code] ?? ""].join(" ").trim();
+  const detail = String(problem["detail"]);
+  const advice = ADVICE[code];
+  if (advice === undefined) return `${code}: ${detail}`;
+  const sentences = detail.split(/(?<=\.) /).filter((sentence) => !sentence.includes("/api/v1/"));
+  return [`${code}:`, ...sentences, advice].join(" ");
 }

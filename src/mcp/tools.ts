@@ -17,7 +17,7 @@ import { causeOf } from "../lib/log.ts";
 import { getFile, putFile } from "./files.ts";
 import { Refused, type Session } from "./session.ts";
 import {
-  type Told,
+  type ToolAnswer,
   compact,
   isRecord,
   messageText,
@@ -44,7 +44,7 @@ type Declared = {
   readonly required?: readonly string[];
   /** It changes nothing but the lease of its node. */
   readonly readOnly?: true;
-  readonly run: (session: Session, args: Args, beat: JsonObject | null) => Promise<Told>;
+  readonly run: (session: Session, args: Args, beat: JsonObject | null) => Promise<ToolAnswer>;
 };
 
 const STRING = { type: "string" } as const;
@@ -336,7 +336,7 @@ function said(answer: JsonObject, text: string): string {
   return answer["repeated"] === true ? REPEATED + text : text;
 }
 
-async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Promise<Told> {
+async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Promise<ToolAnswer> {
   const hub = await session.ask("GET", "status", {});
   const { by_status: byStatus } = await session.ask("GET", "task/stats", {});
   const tasks = Object.entries(recordOf(byStatus)).map(([word, count]) => `${count} ${word}`);
@@ -354,7 +354,7 @@ async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Pr
   return { text, data: compact({ software, status, nodes_count, tasks: byStatus, you }) };
 }
 
-async function nodeList({ call, nodeId }: Session, args: Args): Promise<Told> {
+async function nodeList({ call, nodeId }: Session, args: Args): Promise<ToolAnswer> {
   const query = { state: args["online"] === true ? "online" : null, prefix: "", order: "id" } as const;
   const page = await call.services.nodes.lists.page(query, { page: 1, perPage: countOf(args) });
   const nodes = page.nodes.map((node) => recordOf(encodeNode(node, call.variant)));
@@ -370,7 +370,7 @@ function countOf(args: Args, fallback: number = limit.PER_PAGE_DEFAULT): number 
 }
 
 /** A registration is the whole profile: what is left out stays as it is. */
-async function nodeUpdate(session: Session, args: Args): Promise<Told> {
+async function nodeUpdate(session: Session, args: Args): Promise<ToolAnswer> {
   const { self } = session;
   const { drain, ...changes } = given(args);
   const before = recordOf((await session.ask("GET", "node/:node_id", { node_id: self }))["node"]);
@@ -382,7 +382,7 @@ async function nodeUpdate(session: Session, args: Args): Promise<Told> {
   return { text: nodeLine(node, self), data: { node: compact(node) } };
 }
 
-async function taskNext(session: Session, args: Args): Promise<Told> {
+async function taskNext(session: Session, args: Args): Promise<ToolAnswer> {
   const { call, self } = session;
   const held = await call.services.next.unacknowledged(self);
   if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), AGAIN);
@@ -399,31 +399,31 @@ async function taskNext(session: Session, args: Args): Promise<Told> {
 const AGAIN =
   "You hold this task, and have said nothing of it yet. For another one besides, call task_progress for it first.\n";
 
-function handedOut({ self }: Session, task: JsonObject, before: string): Told {
+function handedOut({ self }: Session, task: JsonObject, before: string): ToolAnswer {
   const text = `${before}${taskText(task, self)}\nIt is yours. End it with task_complete, task_fail or task_release.`;
   return { text, data: { task: compact(task) } };
 }
 
-function taskTold({ nodeId }: Session, answer: JsonObject, text: string): Told {
+function taskAnswer({ nodeId }: Session, answer: JsonObject, text: string): ToolAnswer {
   const task = recordOf(answer["task"]);
   const { description: _, ...shown } = compact(task);
   const repeated = answer["repeated"] === true ? { repeated: true } : {};
   return { text: said(answer, `${text}\n${taskLine(task, nodeId)}`), data: { task: shown, ...repeated } };
 }
 
-async function taskClaim(session: Session, args: Args): Promise<Told> {
+async function taskClaim(session: Session, args: Args): Promise<ToolAnswer> {
   const { self } = session;
   const taskId = String(args["task_id"]);
   const answer = await session.ask("POST", "task/claim", { task_id: taskId, node_id: self });
   return handedOut(session, recordOf(answer["task"]), "");
 }
 
-async function taskProgress(session: Session, args: Args): Promise<Told> {
+async function taskProgress(session: Session, args: Args): Promise<ToolAnswer> {
   const answer = await session.ask("POST", "task/extend", { ...given(args), node_id: session.self });
-  return taskTold(session, answer, "Noted; the task stays yours.");
+  return taskAnswer(session, answer, "Noted; the task stays yours.");
 }
 
-async function taskComplete(session: Session, args: Args): Promise<Told> {
+async function taskComplete(session: Session, args: Args): Promise<ToolAnswer> {
   const { task_id, problem, improvement, lesson } = args;
   const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
   const result = { problem, improvement, lesson, ...output };
@@ -436,7 +436,11 @@ async function taskComplete(session: Session, args: Args): Promise<Told> {
  * A repeat must not fail or release a later hand-out of the task to the same node: the epoch tells them apart. That of a
  * hand-out which was given back is one less than the task's, or the same when the task has failed with it.
  */
-async function giveBack(session: Session, path: "task/fail" | "task/release", args: Args): Promise<Told> {
+async function giveBack(
+  session: Session,
+  path: "task/fail" | "task/release",
+  args: Args,
+): Promise<ToolAnswer> {
   const { call, self } = session;
   const {
     taskId,
@@ -449,20 +453,20 @@ async function giveBack(session: Session, path: "task/fail" | "task/release", ar
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
   const answer = await session.ask("POST", path, { ...given(args), node_id: self, epoch }, repeats);
   const what = path === "task/fail" ? "Your attempt is recorded as failed." : "The task is free again.";
-  return taskTold(session, { ...answer, repeated: false }, `${what} Call task_next for another task.`);
+  return taskAnswer(session, { ...answer, repeated: false }, `${what} Call task_next for another task.`);
 }
 
-async function taskCreate(session: Session, args: Args): Promise<Told> {
+async function taskCreate(session: Session, args: Args): Promise<ToolAnswer> {
   const draft = { ...given(args), ...(session.nodeId === null ? {} : { creator_node: session.nodeId }) };
   const answer = await session.ask("POST", "task/create", draft, once(session, args));
-  return taskTold(
+  return taskAnswer(
     session,
     answer,
     `Created. task_get {task_id: "${answer["task_id"]}", wait_s: 25} waits for it.`,
   );
 }
 
-async function taskList(session: Session, args: Args): Promise<Told> {
+async function taskList(session: Session, args: Args): Promise<ToolAnswer> {
   const { limit: _, ...filter } = given(args);
   const query = { ...filter, per_page: String(countOf(args)) };
   const answer = await session.ask("GET", "task/list", query);
@@ -477,7 +481,7 @@ async function taskList(session: Session, args: Args): Promise<Told> {
   };
 }
 
-async function taskGet(session: Session, args: Args): Promise<Told> {
+async function taskGet(session: Session, args: Args): Promise<ToolAnswer> {
   const query = { task_id: args["task_id"], wait: String(waitOf(args)) };
   const task = recordOf((await session.ask("GET", "task/:task_id", query))["task"]);
   const isOver = task["status"] === "completed" || task["status"] === "failed";
@@ -489,20 +493,20 @@ async function taskGet(session: Session, args: Args): Promise<Told> {
 }
 
 /** Without a node in the request: an unbound key may cancel any task, and a bound one its own. */
-async function taskCancel(session: Session, args: Args): Promise<Told> {
+async function taskCancel(session: Session, args: Args): Promise<ToolAnswer> {
   const taskId = String(args["task_id"]);
   const asked = { ...given(args), ...(session.nodeId === null ? {} : { node_id: session.nodeId }) };
   try {
-    return taskTold(session, await session.ask("POST", "task/cancel", asked), "Cancelled.");
+    return taskAnswer(session, await session.ask("POST", "task/cancel", asked), "Cancelled.");
   } catch (error) {
     if (!(error instanceof Refused) || error.body["error"] !== "task_failed") throw error;
     const answer = await session.ask("GET", "task/:task_id", { task_id: taskId });
     if (recordOf(recordOf(answer["task"])["failure"])["kind"] !== "cancelled") throw error;
-    return taskTold(session, answer, "It is cancelled already.");
+    return taskAnswer(session, answer, "It is cancelled already.");
   }
 }
 
-async function mailSend(session: Session, args: Args): Promise<Told> {
+async function mailSend(session: Session, args: Args): Promise<ToolAnswer> {
   const draft = { ...given(args), from_node: session.self };
   const answer = await session.ask("POST", "message/send", draft, once(session, args));
   return { text: said(answer, `Sent to ${args["to_node"]} as ${answer["message_id"]}.`), data: answer };
@@ -510,7 +514,7 @@ async function mailSend(session: Session, args: Args): Promise<Told> {
 
 const MOST_MAIL = { count: limit.MCP_MAIL_MAX, maxBytes: limit.MCP_MAIL_MAX_BYTES };
 
-async function mailCheck({ call, self }: Session, args: Args): Promise<Told> {
+async function mailCheck({ call, self }: Session, args: Args): Promise<ToolAnswer> {
   const waitMs = waitOf(args) * SECOND_MS;
   const peek = (signal: AbortSignal) => call.services.messages.peek(self, MOST_MAIL, { waitMs, signal });
   const waiting = await (waitMs > 0 ? call.hold(peek) : peek(call.exchange.request.signal));
@@ -520,7 +524,7 @@ async function mailCheck({ call, self }: Session, args: Args): Promise<Told> {
   return { text: [...messages.map(messageText), end].join("\n\n"), data: { messages } };
 }
 
-async function mailAck(session: Session, args: Args): Promise<Told> {
+async function mailAck(session: Session, args: Args): Promise<ToolAnswer> {
   const { self } = session;
   const ids = [...new Set(Array.isArray(args["message_ids"]) ? args["message_ids"].map(String) : [])];
   if (ids.length === 0 || ids.length > limit.MCP_ACKS_MAX) {

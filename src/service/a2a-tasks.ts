@@ -5,7 +5,7 @@
  * The list of a caller is ordered by the last change. A page looks at a bounded number of entries and holds a bounded
  * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
  */
-import { Rejection, taskNotFound } from "../domain/decision.ts";
+import { Rejection, reject } from "../domain/decision.ts";
 import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import {
@@ -33,6 +33,11 @@ export type SentPage = {
 /** Before every task. */
 const START: Place = { updatedAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
+function notFound(taskId: string): Rejection {
+  const detail = `There is no task ${taskId} of yours at this address. Ask for it at the address that you sent it to, with the same key, or list your tasks.`;
+  return new Rejection(reject("task_not_found", detail));
+}
+
 export class A2aTasks {
   readonly #store: Store;
 
@@ -43,7 +48,7 @@ export class A2aTasks {
   /** @throws {Rejection} task_not_found, also for a task of another caller */
   async get(taskId: string, caller: string): Promise<SentTask> {
     const found = await this.#store.read(sentTask(taskId, caller));
-    if (!found) throw new Rejection(taskNotFound(taskId));
+    if (!found) throw notFound(taskId);
     return found;
   }
 
@@ -54,7 +59,7 @@ export class A2aTasks {
   ): Promise<SentTask & { files: readonly FileRecord[]; lastId: number }> {
     return this.#store.readTogether(async (read) => {
       const found = await read(sentTask(taskId, caller));
-      if (!found) throw new Rejection(taskNotFound(taskId));
+      if (!found) throw notFound(taskId);
       const files = found.task.files.length === 0 ? [] : await read(filesOfTask(taskId));
       return { ...found, files, lastId: await read(lastEventId()) };
     });

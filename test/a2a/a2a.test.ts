@@ -476,6 +476,20 @@ describe("the specification's examples", () => {
     expect(await content.bytes()).toEqual(bytes);
     expect(task).not.toHaveProperty("artifacts"); // what the client sent is no result
 
+    const deep = "[".repeat(49_000) + "]".repeat(49_000);
+    const tooDeep = `{"message":{"messageId":"deep","role":"ROLE_USER","parts":[{"data":${deep}}]}}`;
+    expect(await httpError(hub, "/message:send", tooDeep)).toEqual([
+      400,
+      "INVALID_PARAMS",
+      ["message.parts.0.data"],
+    ]);
+    const digits = `{"message":{"messageId":"digits","role":"ROLE_USER","parts":[{"data":{"n":12345678901234567890}}]},"configuration":{"returnImmediately":true},"metadata":{"luxhub":{"lux_reward":0.1000000000000000000001}}}`;
+    const numbers = record((await http(hub, "/message:send", digits))["task"]);
+    expect(record((await ok(hub.get(`/task/${numbers["id"]}`)))["task"])).toMatchObject({
+      description: '{"n":12345678901234567890}',
+      lux_reward: 0.1,
+    });
+
     await claim(hub, task["id"]);
     const result = { ...RESULT, tickets: [{ ticketNumber: "REQ12312" }] };
     await ok(hub.post("/task/complete", { task_id: task["id"], node_id: "w1", result }));
@@ -528,8 +542,15 @@ describe("the specification's examples", () => {
       message: { messageId: "x", role: "ROLE_USER", parts: [] },
     });
     expect(fieldsOf(list(record(error), "data"))).toEqual([["message.parts"]]);
-    const broken = await send(hub, "", "{");
-    expect([broken.status, await broken.json()]).toMatchObject([400, { id: null, error: { code: -32_700 } }]);
+    for (const text of ["{", ""]) {
+      const broken = await send(hub, "", text);
+      expect([broken.status, await broken.json()]).toMatchObject([
+        400,
+        { id: null, error: { code: -32_700 } },
+      ]);
+    }
+    const unknown = record((await rpc(hub, "GetTask", { id: "nonexistent-task-id" }))["error"]);
+    expect(unknown["message"]).not.toContain("/api/v1/"); // which shows the tasks of others
     const noCall = await send(hub, "", { jsonrpc: "1.0", id: 1, method: "GetTask" });
     expect(await noCall.json()).toMatchObject({ error: { code: -32_600 } });
   });
@@ -649,6 +670,11 @@ describe("who calls", () => {
       id: task["id"],
     });
     await http(hub, `/tasks/${task["id"]}:cancel`, {}, { secret: second });
+    const message = said("sent again", {}, AT_ONCE);
+    const sent = await Promise.all(
+      [first, second].map((secret) => http(hub, "/message:send", message, { secret })),
+    );
+    expect(new Set(sent.map((answer) => record(answer["task"])["id"])).size).toBe(1);
     const forged = { ...said("as another"), metadata: { luxhub: { creator_node: "n2" } } };
     expect((await send(hub, "/message:send", forged, { secret: first })).status).toBe(403);
   });
@@ -742,6 +768,15 @@ describe("a message that is sent again", () => {
     expect(await httpError(hub, "/message:send", message, { to })).toEqual([400, "UNSUPPORTED_OPERATION"]);
     expect((await ok(hub.get("/file/list")))["total"]).toBe(0);
     await addNode(hub, "n1");
+    const failed = (await create(hub, "fails"))["id"];
+    await http(hub, `/tasks/${failed}:cancel`, {});
+    for (const luxhub of [{ delay_s: 9 }, { depends_on: [failed] }]) {
+      const answer = await rpc(hub, "SendMessage", said("waits", {}, { metadata: { luxhub } }), { to });
+      expect(answer["error"]).toMatchObject({
+        code: -32_004,
+        message: expect.stringContaining("to the hub"),
+      });
+    }
     const { task } = await http(hub, "/message:send", message, { to });
     expect(stateOf(record(task))).toBe(WORKING);
     expect((await ok(hub.get("/file/list")))["total"]).toBe(1);

@@ -151,6 +151,8 @@ describe("who may call", () => {
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const listen = await modern(hub, "subscriptions/listen", { notifications: {} });
     expect(await listen.json()).toMatchObject({ error: { code: -32_601 } });
+    const deep = `{"id":${"[".repeat(49_000)}${"]".repeat(49_000)},"method":"subscriptions/listen"}`;
+    expect(await (await post(hub, deep, WITH_SECRET)).json()).toMatchObject({ id: null });
   });
 
   test("--mcp off", async () => {
@@ -251,6 +253,10 @@ describe("the list of tools", () => {
     const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
     expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
     await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
+    const unknown = await agent.call("task_get", { task_id: "x" });
+    expect(unknown.text).toBe(
+      "task_not_found: There is no task x. Check the task_id: task_list shows what there is.",
+    );
   });
 });
 
@@ -304,6 +310,10 @@ for (const era of ERAS)
           `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`,
           { ...WITH_SECRET, "X-Node-Id": "a1" },
         ).then((answer) => answer.text());
+      const deep = `${"[".repeat(49_000)}1e400${"]".repeat(49_000)}`;
+      expect(await call("task_complete", `${texts.slice(0, -1)},"output":${deep}}`)).toContain(
+        "output: must not be nested deeper than 64",
+      );
       expect(await call("task_complete", `${texts.slice(0, -1)},"output":${output}}`)).toContain(
         "Completed.",
       );
@@ -429,6 +439,8 @@ for (const era of ERAS)
       expect((await agent.call("file_put", { name: "large.txt" })).text).toContain(
         `${hub.base()}/api/v1/file/upload`,
       );
+      const pasted = { name: "large.txt", task_id: "'; rm -rf x; '" };
+      expect(await agent.refused("file_put", pasted)).toBe("task_not_found");
       const tooLarge = { name: "large.txt", content: "x".repeat(64 * 1024 + 1) };
       expect((await agent.call("file_put", tooLarge)).text).toContain("leave it out");
       expect(await agent.refused("file_put", { name: "a/b", content: "" })).toBe("invalid_request");
@@ -564,7 +576,8 @@ describe("a call that is repeated", () => {
     ] as const;
     for (const [name, args, field] of calls) {
       const [first, again] = await Promise.all([agent.ok(name, args), agent.ok(name, args)]);
-      const third = await agent.ok(name, args);
+      await using atB = await Agent.connect(hub.base("B"), "a1");
+      const third = await atB.ok(name, args);
       expect([name, again[field], third[field]]).toEqual([name, first[field], first[field]]);
       expect([first, again, third].filter((one) => one["repeated"] === true)).toHaveLength(2);
       const other = await agent.ok(name, { ...args, key: "2" });

@@ -72,6 +72,11 @@ class Window {
     return used;
   }
 
+  static closeAll(): void {
+    Bun.WebView.closeAll();
+    Window.#idle.length = 0;
+  }
+
   /** Shows a page as a new window would. Its complaints go to `complaints`. */
   async open(url: string, complaints: string[]): Promise<void> {
     await this.#cleared;
