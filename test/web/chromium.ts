@@ -84,11 +84,6 @@ class Window {
     await this.view.navigate(url);
   }
 
-  static closeAll(): void {
-    Window.#idle.length = 0;
-    Bun.WebView.closeAll();
-  }
-
   giveBack(): void {
     Window.#idle.push(this);
   }
