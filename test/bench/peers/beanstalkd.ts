@@ -12,7 +12,7 @@ export function beanstalkdPeer(program: Program): Peer {
     name: `beanstalkd ${program.version}, \`-b DIR -f 0\``,
     cycle: "put, reserve, delete",
     load: "a connection each",
-    goal: 1.5,
+    goal: 2,
     async start(connections, dataRoot) {
       const server = await startServer(dataRoot, ({ port, data }) => ({
         command: [program.path, "-l", "127.0.0.1", "-p", String(port), "-b", data, "-f", "0"],

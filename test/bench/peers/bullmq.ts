@@ -14,7 +14,7 @@ export function bullmqPeer(folder: string, version: string, redis: Program, ownC
     name: `BullMQ ${version} on Redis ${redis.version}, \`appendfsync always\``,
     cycle: "add, getNextJob, moveToCompleted",
     load: ownConnections ? "a connection each" : "shared, pipelined",
-    goal: ownConnections ? null : 2,
+    goal: ownConnections ? 2 : 0.9,
     async start(connections, dataRoot) {
       const program = await buildLoad(folder);
       const server = await startServer(dataRoot, ({ port, data }) => ({

@@ -29,7 +29,7 @@ export function bunqueuePeer(folder: string, version: string): Peer {
     name: `bunqueue ${version}, \`durable: true\``,
     cycle: "push, pull, ack",
     load: LOAD,
-    goal: 10,
+    goal: 6,
     async start(connections, dataRoot) {
       const server = await startServer(dataRoot, ({ port, secondPort, data }) => ({
         command: [
