@@ -8,10 +8,11 @@
  * would find that out later, by waiting in the middle or by failing.
  *
  * A group is two or three round trips, whatever its size, because the driver pipelines what is prepared: the lock, in
- * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit. Its members are the transactions that wait when the lock is granted: under load most of them come while
- * another hub holds it. They are decided in order, and the changes of each are applied in memory to the rows that later ones have loaded: a node or a
- * task that many of them change is loaded once. A read that cannot be patched (`Query.patch`) is reloaded, which costs one
- * more round trip.
+ * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit.
+ * Its members are the transactions that wait when the lock is granted: under load most of them come while another hub
+ * holds it. They are decided in order, and the changes of each are applied in memory to the rows that later ones have
+ * loaded: a node or a task that many of them change is loaded once. A read that cannot be patched (`Query.patch`) is
+ * reloaded, which costs one more round trip.
  *
  * The ids of the log: under the lock the newest id is what the last group left, and this group's events get the ids that
  * follow. PostgreSQL releases the lock after the commit is visible. So ids become visible in order and without gaps, and
