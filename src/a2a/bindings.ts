@@ -1,9 +1,9 @@
 /**
- * The two bindings of A2A: JSON-RPC (its specification, 9) and HTTP+JSON (11). Both read a call, run the same operation, and
- * answer in their own form. Loaded at the first call.
+ * The two bindings of A2A: JSON-RPC (section 9 of its specification) and HTTP+JSON (section 11). Both read a call, run the
+ * same operation, and answer in their own form. Loaded at the first call.
  */
-import * as limit from "../domain/limits.ts";
 import { keyLost } from "../api/error-table.ts";
+import { JSON_BODY_LIMITS } from "../api/input.ts";
 import { NO_SNIFF, pathParameter, queryOf } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
@@ -14,12 +14,6 @@ import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
 import { OPERATIONS } from "./operations.ts";
 
 export { answerCard };
-
-const BODY_LIMITS = {
-  maxBytes: limit.JSON_BODY_MAX_BYTES,
-  maxValues: limit.JSON_VALUES_MAX,
-  deadlineMs: limit.JSON_BODY_DEADLINE_MS,
-};
 
 /** Of JSON-RPC 2.0. */
 const PARSE_ERROR = -32_700;
@@ -144,7 +138,7 @@ class NotJson extends Error {
 async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonObject> {
   const { request } = call.exchange;
   try {
-    const body = withRoundedNumbers(await readJsonObject(request, BODY_LIMITS, emptyAs, parseExact));
+    const body = withRoundedNumbers(await readJsonObject(request, JSON_BODY_LIMITS, emptyAs, parseExact));
     if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
     return body;
   } catch (error) {

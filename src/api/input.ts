@@ -4,9 +4,22 @@
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
-import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
+import {
+  COMPILE_INPUT_AFTER,
+  ERRORS_MAX,
+  JSON_BODY_DEADLINE_MS,
+  JSON_BODY_MAX_BYTES,
+  JSON_VALUES_MAX,
+} from "../domain/limits.ts";
 
 z.config({ customError: (issue) => messageOf(issue) });
+
+/** The bounds of every JSON body, as readJsonObject() of http/json-body.ts takes them. */
+export const JSON_BODY_LIMITS = {
+  maxBytes: JSON_BODY_MAX_BYTES,
+  maxValues: JSON_VALUES_MAX,
+  deadlineMs: JSON_BODY_DEADLINE_MS,
+};
 
 /**
  * Parses `raw` by the schema.

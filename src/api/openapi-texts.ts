@@ -160,7 +160,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "stats_nodes.by_status": "How many nodes there are in each state.",
   "stats_nodes.online": "Those that drain too.",
   offline: "Those that left, or whose heartbeats stopped.",
-  "stats_nodes.draining": "How many of those that are online drain.",
+  "stats_nodes.draining": "Online nodes that take no new tasks.",
   "stats_nodes.lux_balance": "The sum of their balances.",
 
   // Tasks

@@ -3,7 +3,6 @@
  * repeated request (idempotency), runs the endpoint, and encodes the answer. If several of these steps would fail, the
  * client gets the error of the first (docs/errors-and-limits.md).
  */
-import * as limit from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
@@ -28,16 +27,10 @@ import type {
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { withoutAbsent } from "./input.ts";
+import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
-
-const BODY_LIMITS = {
-  maxBytes: limit.JSON_BODY_MAX_BYTES,
-  maxValues: limit.JSON_VALUES_MAX,
-  deadlineMs: limit.JSON_BODY_DEADLINE_MS,
-};
 
 export type PipelineParts = AccessPolicy & {
   readonly services: Services;
@@ -289,7 +282,7 @@ function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchang
   const { emptyBody, exactNumbers } = endpoint;
   return readJsonObject(
     request,
-    BODY_LIMITS,
+    JSON_BODY_LIMITS,
     emptyBody ? {} : undefined,
     exactNumbers ? parseExact : undefined,
   );

@@ -2027,7 +2027,7 @@ class StatsNodesAnswer(TypedDict):
     total: int
     #: How many nodes there are in each state.
     by_status: StatsNodesAnswerByStatus
-    #: How many of those that are online drain.
+    #: Online nodes that take no new tasks.
     draining: int
     #: The sum of their balances.
     lux_balance: float

@@ -1405,7 +1405,7 @@ export interface Operations<V extends Variant = "A"> {
         /** Those that left, or whose heartbeats stopped. */
         offline: number;
       };
-      /** How many of those that are online drain. */
+      /** Online nodes that take no new tasks. */
       draining: number;
       /** The sum of their balances. */
       lux_balance: number;

@@ -5,7 +5,7 @@
  */
 import { type Call, type Endpoint, rawEndpoint } from "../api/endpoint.ts";
 import { keyLost } from "../api/error-table.ts";
-import * as limit from "../domain/limits.ts";
+import { JSON_BODY_LIMITS } from "../api/input.ts";
 import type { CrossOrigin } from "../http/cross-origin.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
@@ -19,12 +19,6 @@ export type LoadServer = () => Promise<{ readonly serve: Serve }>;
 export type McpParts = Pick<Shared, "publicUrl"> & {
   readonly crossOrigin: CrossOrigin;
   readonly loadServer?: LoadServer | undefined;
-};
-
-const BODY_LIMITS = {
-  maxBytes: limit.JSON_BODY_MAX_BYTES,
-  maxValues: limit.JSON_VALUES_MAX,
-  deadlineMs: limit.JSON_BODY_DEADLINE_MS,
 };
 
 /** As JSON-RPC 2.0 has them. */
@@ -71,7 +65,7 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
 async function readMessage(request: Request, session: Session): Promise<JsonObject | Response> {
   const parse = (text: string): unknown => JSON.parse((session.text = text));
   try {
-    return await readJsonObject(request, BODY_LIMITS, undefined, parse);
+    return await readJsonObject(request, JSON_BODY_LIMITS, undefined, parse);
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
     return rpcError(400, PARSE_ERROR, error.message, null);
