@@ -12,13 +12,14 @@ import { crash } from "../torture/crash.ts";
 import { Hub, TempDir, listOf } from "./program.ts";
 
 const CYCLES = 4; // the last also kills a start
+const WRITERS = 8;
 /** A writer that never gets to work proves nothing. */
-const WORK_EACH_CYCLE = 100;
+const WORK_EACH_CYCLE = 50;
 
 test("every acknowledged write survives kill -9", async () => {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed ${seed}`);
-  const { ledger, findings, recoveriesMs } = await crash(CYCLES, seed, console.log);
+  const { ledger, findings, recoveriesMs } = await crash(CYCLES, seed, console.log, WRITERS);
   expect(findings.words).toEqual([]);
   expect(ledger.faults).toEqual([]);
   expect(recoveriesMs).toHaveLength(CYCLES);

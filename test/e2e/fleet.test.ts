@@ -13,7 +13,7 @@ test.skipIf(reason !== null)(
   async () => {
     const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`seed ${seed}`);
-    const report = await runFleet({ cycles: 1, aroundMs: 500, awayMs: 500 }, seed, console.log);
+    const report = await runFleet({ cycles: 1, aroundMs: 200, awayMs: 300 }, seed, console.log);
     expect(verdictOf(report)).toEqual(NOTHING_WRONG);
     const { traffic, reader, way, goneOnMs, redisBackMs, postgresBackMs } = report;
     expect(traffic.received).toBe(traffic.sent);

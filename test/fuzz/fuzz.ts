@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { faultOf } from "./oracle.ts";
 import { IdPool } from "./id-pool.ts";
-import { type FuzzRequest, MAX_FILE_BYTES, anyRequest } from "./requests.ts";
+import { type FuzzRequest, MAX_FILE_BYTES, TARGETS, anyRequest } from "./requests.ts";
 import { addKeys, furnish } from "./scene.ts";
 import { type Sent, objectOf, resolve, withBody } from "./sent.ts";
 import { Wire, type WireAnswer } from "./wire.ts";
@@ -19,6 +19,9 @@ const RUN_MAX = 100;
 
 /** Each smaller run starts a hub: without a bound the test's own deadline would come before its report. */
 const SHRINK_MAX_MS = 60_000;
+
+/** The statuses of a success. */
+export const SUCCESS = [200, 206, 304];
 
 export const runOfRequests = fc.array(anyRequest, { minLength: 1, maxLength: RUN_MAX, size: "max" });
 
@@ -40,6 +43,15 @@ export class Tally {
       return statuses.includes(Number(status)) && `${variant} ${method} ${path}`.includes(endpoint);
     });
     return counted.reduce((sum, [, count]) => sum + count, 0);
+  }
+
+  /** The endpoints of which no request succeeded, in either variant. */
+  neverServed(): readonly string[] {
+    return TARGETS.map(({ method, path }) => `${method} ${path}`).filter(
+      (endpoint) =>
+        !endpoint.endsWith("/message/redrive") && // a message is parked only after three minutes of silence
+        ["A", "B"].every((variant) => this.of(SUCCESS, `${variant} ${endpoint}`) === 0),
+    );
   }
 }
 

@@ -24,7 +24,7 @@ for (let seed = 1; seed <= SEEDS; seed++)
     const folder = newDataDir();
     const path = join(folder, "db");
     const store = openSqlite(path, fault);
-    await new Lists([store], seed).play(60);
+    await new Lists([store], seed).play(35);
     await store.close();
     const db = new Database(path);
     for (const { name, sql } of FACTS) expect([name, db.query(sql).values()]).toEqual([name, []]);
@@ -38,7 +38,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`on postgresql${reason}`, () => {
       const schema = await newSchema();
       const open = () => openPostgres(schema.url, systemClock(), fault);
       const stores = await Promise.all([open(), open()]);
-      await new Lists(stores, seed).play(15);
+      await new Lists(stores, seed).play(8);
       for (const store of stores) await store.close();
       await schema.remove();
     });

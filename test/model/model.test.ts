@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { playSequences } from "./run.ts";
 
-test("40 random sequences of commands: the hub and the model agree", async () => {
-  const { sequences, commands } = await playSequences(40, 1);
-  expect(sequences).toBe(40);
-  expect(commands).toBeGreaterThan(1_000);
+test("20 random sequences of commands: the hub and the model agree", async () => {
+  const { sequences, commands } = await playSequences(20, 1);
+  expect(sequences).toBe(20);
+  expect(commands).toBeGreaterThan(500);
 });

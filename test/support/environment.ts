@@ -6,3 +6,8 @@ for (const name of Object.keys(process.env))
   if (/^(?:http|https|all)_proxy$/i.test(name)) delete process.env[name];
 
 process.env["TMPDIR"] = runFolder();
+
+// Each hub collects garbage and sets the JIT of its process as it becomes quiet or busy (src/service/memory-saver.ts). The
+// many hubs of one test process would slow each other down.
+Bun.gc = () => 0;
+Bun.unsafe.setJITPolicy = () => {};

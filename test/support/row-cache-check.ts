@@ -21,11 +21,13 @@ SqliteStore.prototype.onCommit = function (this: SqliteStore, listener: CommitLi
 
 /** @throws {Error} when the cache and the database differ */
 export async function checkRows(store: SqliteStore, changes: readonly Notified[]): Promise<void> {
-  const ids = [...new Set(changes.flatMap(idsIn))];
+  const ids = changes.flatMap(idsIn);
+  const [tasks, nodes] = [true, false].map((isTask) => [
+    ...new Set(ids.filter(([name]) => (name === "taskId") === isTask).map(([, id]) => id)),
+  ]);
   const queries: readonly Query<unknown>[] = [
-    ...ids.map(taskById),
-    ...ids.map(nodeById),
-    ...ids.map(bestGift),
+    ...(tasks ?? []).map(taskById),
+    ...(nodes ?? []).flatMap((id): Query<unknown>[] => [nodeById(id), bestGift(id)]),
     bestReady(null),
     bestReady(["x"]),
   ];
@@ -45,14 +47,18 @@ export async function checkRows(store: SqliteStore, changes: readonly Notified[]
   }
 }
 
-/** Ids of tasks and nodes. */
-function idsIn(change: Notified): readonly string[] {
-  const found: readonly unknown[] = Object.entries({
+/** Ids of tasks and nodes, by the names of their fields. */
+function idsIn(change: Notified): readonly (readonly [name: string, id: string])[] {
+  const found: readonly (readonly [string, unknown])[] = Object.entries({
     ...change,
     ...("task" in change ? change.task : null),
     ...("node" in change ? change.node : null),
     ...("event" in change ? change.event : null),
     ...("file" in change ? change.file : null),
-  }).map(([name, value]) => (/^(?:taskId|nodeId|assignedNode|creatorNode)$/.test(name) ? value : null));
-  return found.filter((id) => typeof id === "string");
+  });
+  return found.flatMap(([name, id]) =>
+    typeof id === "string" && /^(?:taskId|nodeId|assignedNode|creatorNode)$/.test(name)
+      ? [[name, id] as const]
+      : [],
+  );
 }

@@ -12,6 +12,7 @@ import { randomFrom } from "./random.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
+/** The suite has fewer, which begin at other rounds each: one of everything is among them all the same. */
 const WRITERS = 16;
 /** What each of them does before the hub is killed, however slow the machine: one of everything is among them. */
 const LEAST_ROUNDS = 2;
@@ -34,6 +35,7 @@ export async function crash(
   cycles: number,
   seed: number,
   progress: (line: string) => void,
+  writerCount = WRITERS,
 ): Promise<CrashReport> {
   const random = randomFrom(seed);
   using dir = new TempDir();
@@ -49,7 +51,7 @@ export async function crash(
   try {
     for (let cycle = 1; cycle <= cycles; cycle++) {
       const before = new Set(ledger.files.keys());
-      const { writers, nodes, killMs } = await workAndKill(hub, cycle, ledger, random);
+      const { writers, nodes, killMs } = await workAndKill(hub, cycle, ledger, random, writerCount);
       if (cycle % KILL_AT_START_EVERY === 0) await killAtStart(data, report, random);
       hub = await Hub.start({ data });
       report.recoveriesMs.push(hub.readyMs);
@@ -75,8 +77,14 @@ export async function crash(
   return report;
 }
 
-async function workAndKill(hub: Hub, cycle: number, ledger: Ledger, random: () => number) {
-  const nodes = Array.from({ length: WRITERS }, (_, i) => `node-${cycle}-${i}`);
+async function workAndKill(
+  hub: Hub,
+  cycle: number,
+  ledger: Ledger,
+  random: () => number,
+  writerCount: number,
+) {
+  const nodes = Array.from({ length: writerCount }, (_, i) => `node-${cycle}-${i}`);
   await Promise.all(
     nodes.map(async (nodeId) => {
       await hub.register(nodeId);
@@ -85,7 +93,9 @@ async function workAndKill(hub: Hub, cycle: number, ledger: Ledger, random: () =
     }),
   );
   const crowd: Crowd = { hub, ledger, random, nodes, open: [] };
-  const writers = nodes.map((nodeId, i) => new Writer(crowd, nodeId, i));
+  const writers = nodes.map(
+    (nodeId, i) => new Writer(crowd, nodeId, Math.floor((i * WRITERS) / writerCount)),
+  );
   const working = Promise.all(writers.map((writer) => writer.work()));
   const { least, most } = KILL_AFTER_MS;
   const killMs = Math.round(least + random() * (most - least));

@@ -4,7 +4,7 @@
  * memory is watched.
  */
 import { median } from "../bench/median.ts";
-import { fuzzInProcess } from "../fuzz/fuzz.ts";
+import { SUCCESS, fuzzInProcess } from "../fuzz/fuzz.ts";
 import { fireVolleys } from "../fuzz/volley.ts";
 import type { Figure, Section } from "./section.ts";
 
@@ -23,13 +23,19 @@ export const FUZZ: Section = {
     progress(`${first.total} requests one by one`);
     const { tally, fired, memoryMib, tookMs } = await fireVolleys(goal - first.total, seed, progress);
     const total = first.total + tally.total;
-    const served = first.of([200, 206, 304]) + tally.of([200, 206, 304]);
+    const served = first.of(SUCCESS) + tally.of(SUCCESS);
     return [
       {
         what: "Requests answered as declared; what was refused changed nothing, nor when it was fired once more",
         value: `${total.toLocaleString("en")}, of them ${Math.round((100 * served) / total)} % served, none 5xx`,
         goal: goal.toLocaleString("en"),
         held: total >= goal,
+      },
+      {
+        what: "Endpoints of which no request one by one succeeded",
+        value: first.neverServed().join(", ") || "none",
+        goal: scale < 1 ? "" : "none",
+        held: scale < 1 || first.neverServed().length === 0,
       },
       memoryFigure(memoryMib),
       {
