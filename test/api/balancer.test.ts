@@ -19,6 +19,7 @@ import {
   record,
   swept,
   taskOf,
+  addTasks,
 } from "./scene.ts";
 
 /** Creates a task on B; the node it went to. */
@@ -300,8 +301,7 @@ describe("batch-assign of B", () => {
 
   test("assigns more tasks than fit into one step", async () => {
     await using hub = await startHub();
-    const makeAll = Array.from({ length: 620 }, () => addTask(hub));
-    await Promise.all(makeAll);
+    await addTasks(hub, 620);
     await addNodes(hub, ["n1", "n2"]);
     const body = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
     expect(body).toMatchObject({ assigned: 620, pending: 0 });

@@ -4,7 +4,19 @@
  */
 import { describe, expect, test } from "bun:test";
 import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { NO_ID, addNode, addNodes, badFields, list, ok, pick, receive, refused, send } from "./scene.ts";
+import {
+  NO_ID,
+  addNode,
+  addNodes,
+  badFields,
+  list,
+  ok,
+  pick,
+  receive,
+  refused,
+  send,
+  doMany,
+} from "./scene.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -275,8 +287,11 @@ describe("retention", () => {
   test("tells of every recipient of a broadcast to many, in bounded steps", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     const nodeIds = Array.from({ length: 700 }, (_, i) => `n${i}`);
-    for (let i = 0; i < nodeIds.length; i += 100)
-      await Promise.all(nodeIds.slice(i, i + 100).map((nodeId) => addNode(hub, nodeId)));
+    await doMany(
+      hub,
+      "node/register",
+      nodeIds.map((node_id) => ({ node_id, name: node_id })),
+    );
     await ok(hub.post("/message/broadcast", { from_node: "n0", content: "x" }));
     hub.clock.pass(HOUR_MS + 60_000);
     await hub.sweep();

@@ -24,6 +24,8 @@ import {
   send,
   startsOf,
   taskOf,
+  addTasks,
+  doMany,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -234,7 +236,11 @@ describe("list and get", () => {
   once.test("lists hundreds of nodes completely", async () => {
     await using hub = await startHub();
     const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
-    await Promise.all(ids.map((nodeId) => addNode(hub, nodeId)));
+    await doMany(
+      hub,
+      "node/register",
+      ids.map((node_id) => ({ node_id, name: node_id })),
+    );
     const listed = pick(await ok(hub.get("/node/list")), "nodes", "node_id");
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 300 });
@@ -425,7 +431,7 @@ describe("delete", () => {
   once.test("gives the tasks that came through B to others, however many", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
-    await Promise.all(Array.from({ length: 600 }, () => addTask(hub, {}, "B")));
+    await addTasks(hub, 600, {}, "B");
     await addNode(hub, "n2");
     await ok(hub.admin("/node/delete", { node_id: "n1" }));
     expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 600 });

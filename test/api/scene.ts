@@ -3,6 +3,7 @@
  * uses the hub as a client does, and reads none of its internals.
  */
 import { expect } from "bun:test";
+import { BATCH_REQUESTS_MAX } from "../../src/domain/limits.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { type Answer, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
 
@@ -70,6 +71,34 @@ export async function addTask(
 ): Promise<string> {
   const body = await ok(hub.post("/task/create", { title: "t", description: "d", ...fields }, { variant }));
   return String(body["task_id"]);
+}
+
+/** Does many requests of one path in batches, which takes a fraction of their time; the body of each answer. */
+export async function doMany(
+  hub: TestHub,
+  path: string,
+  bodies: readonly Fields[],
+  variant: VariantName = "A",
+): Promise<readonly Record<string, unknown>[]> {
+  const done: Record<string, unknown>[] = [];
+  for (let at = 0; at < bodies.length; at += BATCH_REQUESTS_MAX) {
+    const requests = bodies.slice(at, at + BATCH_REQUESTS_MAX).map((body) => ({ path, body }));
+    const answers = list(await ok(hub.admin("/batch", { requests }, { variant })), "answers");
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    done.push(...answers.map(({ body }) => record(body)));
+  }
+  return done;
+}
+
+/** Creates so many tasks; their ids. */
+export async function addTasks(
+  hub: TestHub,
+  count: number,
+  fields: Fields = {},
+  variant: VariantName = "A",
+): Promise<readonly string[]> {
+  const bodies = Array.from({ length: count }, () => ({ title: "t", description: "d", ...fields }));
+  return (await doMany(hub, "task/create", bodies, variant)).map(({ task_id }) => String(task_id));
 }
 
 /** Creates a task on A and assigns it; its id. */

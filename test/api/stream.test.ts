@@ -26,6 +26,7 @@ import {
   refused,
   send,
   until,
+  doMany,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -746,8 +747,12 @@ describe("reconnecting with Last-Event-ID", () => {
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
     await send(hub, "op", "n1", { content: "first" });
-    for (let i = 0; i < 45; i++)
-      await Promise.all(Array.from({ length: 100 }, () => send(hub, "op", "n2", { content: `${i}` })));
+    const others = { from_node: "op", to_node: "n2", content: "x" };
+    await doMany(
+      hub,
+      "message/send",
+      Array.from({ length: 4_500 }, () => others),
+    );
     await send(hub, "op", "n1", { content: "last" });
     const client = await clients.open(hub, "n1", { lastEventId: 0 });
     await client.take(2);

@@ -23,6 +23,7 @@ import {
   send,
   startsOf,
   until,
+  addTasks,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -214,7 +215,7 @@ describe("events", () => {
 
   test("without since are the newest, ascending, 100 by default", async () => {
     await using hub = await startHub();
-    await Promise.all(Array.from({ length: 110 }, () => addTask(hub)));
+    await addTasks(hub, 110);
     const all = pick(await ok(hub.get("/events?since=0&limit=1000")), "events", "id");
     expect(all).toHaveLength(hub.size + 110);
     const newest = await ok(hub.get("/events"));

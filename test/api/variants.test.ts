@@ -22,6 +22,8 @@ import {
   record,
   refused,
   taskOf,
+  addTasks,
+  doMany,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -432,9 +434,7 @@ once.describe("what the hub answers can be sent back to it", () => {
 describe("paging", () => {
   /** As many tasks as are asked for, through the API. */
   async function fill(hub: TestHub, count: number): Promise<void> {
-    for (let made = 0; made < count; made += 100) {
-      await Promise.all(Array.from({ length: Math.min(100, count - made) }, () => addTask(hub)));
-    }
+    await addTasks(hub, count);
   }
 
   once.test("A has 20 items a page by default, and up to 50", async () => {
@@ -473,10 +473,17 @@ describe("paging", () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];
-    for (let made = 0; made < 510; made += 102) {
-      const ids = await Promise.all(Array.from({ length: 102 }, () => addTask(hub)));
-      await Promise.all(ids.map((id) => complete(hub, id, "n1", { variant: "B" })));
-    }
+    const ids = await addTasks(hub, 510);
+    await doMany(
+      hub,
+      "task/claim",
+      ids.map((task_id) => ({ task_id, node_id: "n1" })),
+    );
+    await doMany(
+      hub,
+      "task/complete",
+      ids.map((task_id) => ({ task_id, node_id: "n1", result: RESULT })),
+    );
     const open = await addTask(hub);
     const idsOf = async (query: string, variant: VariantName = "B") =>
       pick(await ok(hub.get(`/task/list${query}`, { variant })), "tasks", "task_id");

@@ -22,6 +22,7 @@ import {
   pick,
   record,
   refused,
+  addTasks,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -431,9 +432,7 @@ describe("depends_on", () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await addTask(hub);
-    const many = await Promise.all(
-      Array.from({ length: 1_100 }, () => addTask(hub, { depends_on: [first] })),
-    );
+    const many = await addTasks(hub, 1_100, { depends_on: [first] });
     await claim(hub, first, "n1");
     await ok(complete(hub, first, "n1"));
     await hub.sweep(); // the first hear of it at once, the others from periodic work
