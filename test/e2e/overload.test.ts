@@ -23,18 +23,18 @@ const STALLED_MESSAGES = 200;
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
   test("the largest broadcasts reach more streams than can buffer them at once", async () => {
-    const count = 300;
+    const count = 150;
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
     expect(reached).toBe(count);
     expect(grewMib).toBeLessThan(count); // each has one MiB to get, twice
   });
 
   test("a hub that is killed during a broadcast: all nodes have it, or none, and an answered one has all", async () => {
-    const nodes = 600;
+    const nodes = 400;
     using dir = new TempDir();
     const data = dir.join("data");
     const answered = new Map<string, boolean>();
-    for (const [round, afterMs] of [15, 40, 80, HANG_MS].entries()) {
+    for (const [round, afterMs] of [15, 40, HANG_MS].entries()) {
       await using hub = await Hub.start({ data });
       if (round === 0) await forEach(nodes, (i) => hub.register(`node-${i}`));
       answered.set(`${round}`, await killDuringBroadcast(hub, `${round}`, afterMs));
@@ -46,7 +46,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
       expect([0, nodes]).toContain(count);
       if (isAnswered) expect(count).toBe(nodes);
     }
-    expect(answered.get("3")).toBe(true);
+    expect(answered.get("2")).toBe(true);
     await until(() => {
       const db = new Database(join(data, "luxhub.db"), { readonly: true });
       const left = db.query("SELECT 1 FROM broadcasts WHERE write_until IS NOT NULL").values().length;
@@ -80,7 +80,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
 
   test("callers that ask for a large list and do not read cost little memory", async () => {
     const CALLERS = 60;
-    const TASKS = 300;
+    const TASKS = 150;
     const description = "d".repeat(60_000);
     await withHub(
       async (hub) => {
@@ -112,7 +112,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
 test.skipIf(!LINUX)(
   `callers that ask for a large history and do not read cost little memory${LINUX ? "" : " (needs /proc)"}`,
   async () => {
-    const { askedMib, grewMib } = await withHub((hub) => measureUnread(hub, "history", 192, 500, false));
+    const { askedMib, grewMib } = await withHub((hub) => measureUnread(hub, "history", 192, 300, false));
     console.log(`${grewMib.toFixed(0)} MiB for ${askedMib} MiB of history`);
     expect(askedMib).toBeGreaterThan(1.5 * UNREAD_MIB_MAX);
     expect(grewMib).toBeLessThan(UNREAD_MIB_MAX);

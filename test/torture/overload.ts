@@ -279,7 +279,7 @@ async function greedyWaits(calls: number): Promise<readonly Figure[]> {
 async function strangers(downloads: number, callers: number, polls: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const kind of Object.keys(RANGES) as RangeKind[]) {
-    const grewMib = await withHub((hub) => measureUnreadDownloads(hub, kind, downloads));
+    const grewMib = await withHub((hub) => measureUnreadDownloads(hub, [kind], downloads));
     figures.push({
       what: `Memory taken by ${downloads} downloads (range: ${kind}) without the secret that are not read, MiB`,
       value: grewMib.toFixed(0),

@@ -39,19 +39,26 @@ export async function askAndReadNothing(
   return { hangUp: () => sockets.forEach((socket) => socket.terminate()) };
 }
 
-/** How much more memory the hub holds, in MiB, while so many callers do not read the file they ask for. */
-export async function measureUnreadDownloads(hub: Hub, kind: RangeKind, callers: number): Promise<number> {
+/** How much more memory the hub holds, in MiB, while so many callers with each range do not read the file they ask for. */
+export async function measureUnreadDownloads(
+  hub: Hub,
+  kinds: readonly RangeKind[],
+  callers: number,
+): Promise<number> {
   const { fileId } = await upload(hub, FILE_MIB);
   const before = memoryMib(hub.pid, "VmRSS");
-  const range = RANGES[kind];
-  const headers = range === null ? [] : [`Range: ${range}`];
-  const crowd = await askAndReadNothing(hub.port, `/file/download/${fileId}`, callers, headers);
+  const crowds = await Promise.all(
+    kinds.map((kind) => {
+      const headers = RANGES[kind] === null ? [] : [`Range: ${RANGES[kind]}`];
+      return askAndReadNothing(hub.port, `/file/download/${fileId}`, callers, headers);
+    }),
+  );
   let most = before;
   for (let waitedMs = 0; waitedMs < WATCH_MS; waitedMs += 100) {
     await Bun.sleep(100);
     most = Math.max(most, memoryMib(hub.pid, "VmRSS"));
   }
-  crowd.hangUp();
+  for (const crowd of crowds) crowd.hangUp();
   return most - before;
 }
 
