@@ -15,7 +15,7 @@ import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Task as HubTask, TaskResult } from "../domain/model.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
-import { isOfMessage } from "./message.ts";
+import { isInputFile } from "./message.ts";
 
 /** What links begin with. */
 type PublicUrl = () => string;
@@ -105,7 +105,7 @@ function agentMessage({ taskId, contextId }: Ids, said: string, at: number): Mes
 
 const isoOf = (at: number): string => new Date(at).toISOString();
 
-const isArtifact = ({ metadata }: FileRecord): boolean => !isOfMessage(metadata);
+const isArtifact = ({ metadata }: FileRecord): boolean => !isInputFile(metadata);
 
 function part(content: NonNullable<Part["content"]>, mediaType: string, filename = ""): Part {
   return { content, mediaType, filename, metadata: undefined };

@@ -54,6 +54,6 @@ export function contentsOf(
 }
 
 /** Whether a file came with the message of its task: then it is no result of it. */
-export function isOfMessage(metadata: string): boolean {
+export function isInputFile(metadata: string): boolean {
   return Object.hasOwn(JSON.parse(metadata) as object, OF_MESSAGE); // the hub stores JSON objects only
 }

@@ -24,7 +24,7 @@ import { Fault, malformed } from "./fault.ts";
 import { contentsOf, descriptionOf, titleOf } from "./message.ts";
 import {
   type SendMessage,
-  encodePlace,
+  encodePageToken,
   parseGetTask,
   parseListTasks,
   parseSendMessage,
@@ -181,7 +181,7 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
     const task = encodeTask(sent, files, historyLength, session.shared.publicUrl);
     tasks.push(includeArtifacts ? task : { ...task, artifacts: [] });
   }
-  const nextPageToken = page.next === null ? "" : encodePlace(page.next);
+  const nextPageToken = page.next === null ? "" : encodePageToken(page.next);
   // Fields that the protocol wants also when they are empty.
   const encoded = tasks.map((task) => ({
     ...(includeArtifacts ? { artifacts: [] } : {}),

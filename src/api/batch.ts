@@ -24,7 +24,7 @@ import type { Problem } from "../http/problem.ts";
 import { JsonText } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Load, Member, Transact } from "../store/store.ts";
-import { type Call, type Endpoint, type Part, jsonEndpoint } from "./endpoint.ts";
+import { type Call, type Endpoint, type BatchCall, jsonEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf } from "./error-table.ts";
 
 type Asked = { readonly path: string; readonly body: JsonObject };
@@ -139,7 +139,7 @@ type Waiting = Member & {
 class Item {
   readonly #call: Call;
   readonly #asked: Asked;
-  #part: Part | null = null;
+  #part: BatchCall | null = null;
   #waiting: Waiting | null = null;
   #ready = Promise.withResolvers<void>();
   /** What was decided last; "skipped": the batch was full. An engine may decide several times. */

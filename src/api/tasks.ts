@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
-import type { OfHolder, TaskDraft } from "../domain/task.ts";
+import type { HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -211,7 +211,7 @@ type Holder = {
   readonly epoch?: number | undefined;
 };
 
-function holderOf({ task_id, node_id, epoch }: Holder): OfHolder {
+function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
   return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
 }
 

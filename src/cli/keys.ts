@@ -16,8 +16,8 @@ import { type Arguments, type Form, UsageError, readSubcommand } from "./argumen
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
-import { complain } from "./remote.ts";
-import { KEYS_HELP, say, sayAgain } from "./usage.ts";
+import { printError } from "./remote.ts";
+import { KEYS_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -59,7 +59,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
   const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
-  if (called === null) return sayAgain(KEYS_HELP);
+  if (called === null) return writeLineUnlessClosed(KEYS_HELP);
   const { form, args } = called;
   const { dir, database } = findPlaces(args, env);
   if (database === null && !isThere(dir.database))
@@ -69,12 +69,12 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   try {
     const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
     const { result, note } = await form.run(keys, args);
-    say(result);
+    writeLine(result);
     if (note !== undefined) console.error(note);
     return 0;
   } catch (error) {
     if (!(error instanceof Rejection || error instanceof KeyFault)) throw error;
-    complain(error.message);
+    printError(error.message);
     return error instanceof KeyFault ? error.exitCode : EXIT.CONFLICT;
   } finally {
     await store.close();

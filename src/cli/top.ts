@@ -6,7 +6,7 @@ import { EXIT } from "./exit-codes.ts";
 import { NODE_HEAD, nodeRow } from "./node.ts";
 import { type Environment, type Remote, recordOf, runRemote } from "./remote.ts";
 import { endingSignals } from "./signals.ts";
-import { bold, fit, plain, print, printJson, spanText, tableOf } from "./table.ts";
+import { bold, truncateToTerminal, plain, print, printJson, durationText, tableOf } from "./table.ts";
 import { TASK_HEAD, taskRow } from "./task.ts";
 
 export function topCommand(argv: readonly string[], env: Environment): Promise<number> {
@@ -59,7 +59,7 @@ async function picture(
   return {
     count,
     lines: [
-      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${spanText(status.uptime * SECOND_MS)}  ${status.transport}`,
+      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
       `nodes ${fleet.total}: online ${fleet.by_status.online}`,
       "",
@@ -96,7 +96,7 @@ async function live(remote: Remote, everyMs: number): Promise<void> {
     put(ENTER);
     for (let isOver = false; !isOver;) {
       const rows = (process.stdout.rows || 24) - 1;
-      const lines = last.lines.slice(0, rows).map(fit);
+      const lines = last.lines.slice(0, rows).map(truncateToTerminal);
       put(`${HOME}${lines.map((line) => `${line}${TO_LINE_END}`).join("\r\n")}${TO_SCREEN_END}`);
       isOver = (await Promise.race([Bun.sleep(everyMs), ended.promise])) === "ended";
       if (isOver) break;

@@ -110,24 +110,24 @@ A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`;
  * would be lost unnoticed.
  * @throws {Error} one line, when standard output cannot be written
  */
-export function say(text: string): number {
+export function writeLine(text: string): number {
   const bytes = new TextEncoder().encode(`${text}\n`);
   for (let done = 0; done < bytes.length;) done += writeSome(bytes.subarray(done));
   return 0;
 }
 
 /** Prints a text that can be printed again. Returns exit code 0 even when nobody reads it any more (`| head -1`). */
-export function sayAgain(text: string): number {
+export function writeLineUnlessClosed(text: string): number {
   try {
-    return say(text);
+    return writeLine(text);
   } catch (error) {
-    if (isReaderGone(error)) return 0;
+    if (isBrokenPipe(error)) return 0;
     throw error;
   }
 }
 
-/** Whether say() failed because nobody reads standard output any more. */
-export function isReaderGone(error: unknown): boolean {
+/** Whether writeLine() failed because nobody reads standard output any more. */
+export function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === "EPIPE";
 }
 

@@ -11,8 +11,8 @@ import { type Log, openLog } from "../lib/log.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type Environment, type Remote, complain, reportFault, runRemote } from "./remote.ts";
-import { endingSignals, whenNpxEnds } from "./signals.ts";
+import { type Environment, type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { endingSignals, onNpxExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { takeWorkerLock } from "./worker-lock.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
@@ -54,7 +54,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   const lock = takeWorkerLock(url, nodeId, env);
   if (typeof lock === "string") {
     const by = lock === "" ? "" : ` (process ${lock})`;
-    complain(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
+    printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
     return EXIT.CONFLICT;
   }
   try {
@@ -158,7 +158,7 @@ class Signals {
 
   constructor() {
     for (const signal of endingSignals()) process.on(signal, this.#onSignal);
-    whenNpxEnds(this.#onSignal);
+    onNpxExit(this.#onSignal);
   }
 
   /** Removes the handlers, so that a signal ends the process again. */

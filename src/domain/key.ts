@@ -45,7 +45,7 @@ export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number)
 }
 
 /** The changes of a request whose key is bound to a node: what this node says in them is verified. */
-export function verifiedBy(nodeId: string, changes: readonly Change[]): readonly Change[] {
+export function markVerified(nodeId: string, changes: readonly Change[]): readonly Change[] {
   return changes.map((change): Change => {
     if (change.kind === "event.logged" && actorOf(change.event) === nodeId)
       return { ...change, event: { ...change.event, verified: true } };

@@ -226,14 +226,14 @@ export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
 /** Calls of MCP within this time that ask for the same are one call and its repeats. */
-export const SAME_CALL_MS = 10 * MINUTE_MS;
+export const MCP_REPEAT_WINDOW_MS = 10 * MINUTE_MS;
 /** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 /** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
-export const KEYS_EVERY_MS = SECOND_MS / 2;
+export const KEYS_RELOAD_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
@@ -325,9 +325,9 @@ export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
 /** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */
 export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
 /** Reads that the hub has given up and the server has not answered yet; beyond it a read is refused at once. */
-export const READS_GIVEN_UP_MAX = 256;
+export const ABANDONED_READS_MAX = 256;
 /** How long the hub tries to find out whether a commit succeeded, after it lost the database during the commit. */
-export const FATE_WAIT_MS = 5 * SECOND_MS;
+export const COMMIT_OUTCOME_WAIT_MS = 5 * SECOND_MS;
 /** Connections to the database for reads and for files; one more writes and one more listens. */
 export const READ_CONNECTIONS = 4;
 export const FILE_CONNECTIONS = 3;

@@ -32,7 +32,7 @@ export type NodeProfile = Pick<
 >;
 
 /** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
-export type Beat = Moment & { readonly leaseMs: number };
+export type HeartbeatTime = Moment & { readonly leaseMs: number };
 
 /** The profile by the names of a node record, as values to be compared. */
 const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
@@ -54,7 +54,7 @@ export function register(
   profile: NodeProfile,
   existing: Node | null,
   waiting: readonly Task[],
-  beat: Beat,
+  beat: HeartbeatTime,
   former: Node | null = null,
 ): Accepted<{ node: Node; created: boolean }> {
   const totals = existing ?? former;
@@ -91,20 +91,24 @@ export function tooManyNodes(most: number): Rejected {
 
 /**
  * Renews the lease of an online node. Undecided for an offline node: the caller then loads the waiting tasks and calls
- * comeBack. So the common heartbeat reads one row.
+ * goOnline. So the common heartbeat reads one row.
  */
-export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Decision<Pulse> | Undecided {
+export function heartbeat(
+  pulse: Pulse | null,
+  nodeId: string,
+  beat: HeartbeatTime,
+): Decision<Pulse> | Undecided {
   if (!pulse) return nodeNotFound(nodeId);
   if (!pulse.online) return UNDECIDED;
-  return accept(pulse, [beaten(nodeId, beat)]);
+  return accept(pulse, [heartbeatChange(nodeId, beat)]);
 }
 
 /** The first heartbeat of an offline node: puts it online and assigns it open tasks. */
-export function comeBack(
+export function goOnline(
   node: Node | null,
   nodeId: string,
   waiting: readonly Task[],
-  beat: Beat,
+  beat: HeartbeatTime,
 ): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   const back = backOnline(node, waiting, beat);
@@ -112,21 +116,21 @@ export function comeBack(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by comeBack.
+ * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by goOnline.
  * @param isBeaten the heartbeat of this call is written: one without a task needs no other
  */
 export function nextTask(
   node: Node | null,
   nodeId: string,
   { waiting, ...found }: NextTasks & { readonly waiting: readonly Task[] },
-  beat: Beat,
+  beat: HeartbeatTime,
   isBeaten: boolean,
 ): Decision<Next> {
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
     if (isBeaten && decision.answer.task === null) return decision;
-    return { ...decision, changes: [beaten(nodeId, beat), ...decision.changes] };
+    return { ...decision, changes: [heartbeatChange(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);
   const gifts = bestOf(found.gifts, back.given);
@@ -141,10 +145,10 @@ function bestOf(gift: Task | null, [given]: readonly Task[]): Task | null {
   return isFirst ? gift : given;
 }
 
-function backOnline(node: Node, waiting: readonly Task[], beat: Beat): Given {
+function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): Given {
   const leaseUntil = beat.steady + beat.leaseMs;
   const after: Node = { ...node, online: true, lastHeartbeatAt: beat.now, leaseUntil };
-  const changes: Change[] = [beaten(node.nodeId, beat)];
+  const changes: Change[] = [heartbeatChange(node.nodeId, beat)];
   if (!node.online) {
     changes.push({ kind: "node.returned", nodeId: node.nodeId });
     changes.push(nodeEvent("node.online", after, beat.now));
@@ -207,7 +211,7 @@ export function saved(node: Node): readonly Change[] {
 }
 
 /** A heartbeat, which renews the lease. */
-export function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
+export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: HeartbeatTime): Change {
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 

@@ -227,7 +227,7 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 }
 
 /** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
-export function giveAgain(task: Task | null, asked: OfHolder): Accepted<null> {
+export function returnGift(task: Task | null, asked: HolderRequest): Accepted<null> {
   if (!task || task.status !== "assigned" || task.assignedNode !== asked.nodeId || isStale(task, asked))
     return accept(null);
   return accept(null, [{ kind: "task.moved", task: { ...task, startedAt: null } }]);
@@ -264,7 +264,7 @@ export type Completion = {
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: OfHolder & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
   at: Moment,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
@@ -304,14 +304,18 @@ export function complete(
 // ---- Requests of the node that holds the task
 
 /** `epoch` is that of the lease, or null if the request names none. */
-export type OfHolder = { readonly taskId: string; readonly nodeId: string; readonly epoch: number | null };
+export type HolderRequest = {
+  readonly taskId: string;
+  readonly nodeId: string;
+  readonly epoch: number | null;
+};
 
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: OfHolder & { reason: string | null },
+  asked: HolderRequest & { reason: string | null },
   at: Moment,
 ): Decision<Task> {
   const held = heldBy(task, node, asked);
@@ -327,7 +331,7 @@ export function fail(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: OfHolder & { error: string; retry: boolean },
+  asked: HolderRequest & { error: string; retry: boolean },
   at: Moment,
 ): Decision<Task> {
   const held = heldBy(task, node, asked);
@@ -340,7 +344,7 @@ export function fail(
 export function extend(
   task: Task | null,
   node: Node | null,
-  asked: OfHolder & { note: string | null },
+  asked: HolderRequest & { note: string | null },
   at: Moment,
 ): Decision<Task> {
   const held = heldBy(task, node, asked);
@@ -359,7 +363,7 @@ export function extend(
 }
 
 /** The task, if this node holds it and names its current epoch or none. */
-function heldBy(task: Task | null, node: Node | null, asked: OfHolder): Task | Rejected {
+function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
@@ -369,7 +373,7 @@ function heldBy(task: Task | null, node: Node | null, asked: OfHolder): Task | R
   return task.status === "completed" ? finishedAlready(task) : task;
 }
 
-function isStale(task: Task, asked: OfHolder): boolean {
+function isStale(task: Task, asked: HolderRequest): boolean {
   return asked.epoch !== null && asked.epoch !== task.epoch;
 }
 
@@ -405,13 +409,13 @@ export function revoke(
 }
 
 /** `boundTo`: the node of a bound key, which may cancel and retry only tasks that it created; null: any task. */
-export type OfCreator = { readonly taskId: string; readonly boundTo: string | null };
+export type CreatorRequest = { readonly taskId: string; readonly boundTo: string | null };
 
 /** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
 export function cancel(
   task: Task | null,
   node: Node | null,
-  asked: OfCreator & { nodeId: string | null; reason: string | null },
+  asked: CreatorRequest & { nodeId: string | null; reason: string | null },
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
@@ -432,7 +436,7 @@ export function retry(
   task: Task | null,
   dependencies: readonly Dependency[],
   candidates: readonly Node[],
-  asked: OfCreator,
+  asked: CreatorRequest,
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
@@ -470,7 +474,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   ]);
 }
 
-function mayDecide(task: Task, { boundTo }: OfCreator): boolean {
+function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
   return boundTo === null || task.creatorNode === boundTo;
 }
 
@@ -807,7 +811,7 @@ function notYours(task: Task, node: Node): Rejected {
   );
 }
 
-function notTheirCreation(task: Task, { boundTo }: OfCreator): Rejected {
+function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
   return reject(
     "key_bound_to_other_node",
     `This key acts for ${boundTo} only, and ${boundTo} did not create task ${task.taskId}.`,

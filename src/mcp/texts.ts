@@ -30,7 +30,7 @@ export function recordsOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-export function several(amount: unknown, thing: string): string {
+export function plural(amount: unknown, thing: string): string {
   return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
 }
 

@@ -25,7 +25,7 @@ import {
   recordOf,
   recordsOf,
   refusalText,
-  several,
+  plural,
   taskLine,
   taskText,
 } from "./texts.ts";
@@ -324,7 +324,7 @@ function given({ key: _, ...args }: Args): JsonObject {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
 }
 
-/** An identical call within SAME_CALL_MS is a repeat, unless its `key` differs. */
+/** An identical call within MCP_REPEAT_WINDOW_MS is a repeat, unless its `key` differs. */
 function once({ nodeId }: Session, args: Args) {
   return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
 }
@@ -343,9 +343,9 @@ async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Pr
   const who =
     beat === null
       ? "Your key is bound to no node and you sent no X-Node-Id: you can look, but not work."
-      : `You are the node ${beat["node_id"]}: you hold ${several(beat["tasks_assigned"], "task")}, and ${several(beat["messages_waiting"], "message")} ${beat["messages_waiting"] === 1 ? "waits" : "wait"} for you.`;
+      : `You are the node ${beat["node_id"]}: you hold ${plural(beat["tasks_assigned"], "task")}, and ${plural(beat["messages_waiting"], "message")} ${beat["messages_waiting"] === 1 ? "waits" : "wait"} for you.`;
   const { software, status, nodes_count } = hub;
-  const text = `${who}\n${software}, ${status}; ${several(nodes_count, "node")}; tasks: ${tasks.join(", ")}.`;
+  const text = `${who}\n${software}, ${status}; ${plural(nodes_count, "node")}; tasks: ${tasks.join(", ")}.`;
   const you = beat && {
     node_id: beat["node_id"],
     tasks_assigned: beat["tasks_assigned"],

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Node } from "../../src/domain/model.ts";
 import {
-  comeBack,
+  goOnline,
   drain,
   expire,
   heartbeat,
@@ -147,7 +147,7 @@ describe("heartbeat", () => {
   });
 });
 
-describe("comeBack", () => {
+describe("goOnline", () => {
   const cells: Readonly<Record<State, Sketch>> = {
     unknown: "node_not_found",
     online: ["answers n1", "node.beaten n1"],
@@ -155,11 +155,11 @@ describe("comeBack", () => {
   };
   for (const state of ALL) {
     test(state, () =>
-      expect(sketch(comeBack(STATES[state], "n1", [], BEAT), (n) => n.nodeId)).toEqual(cells[state]),
+      expect(sketch(goOnline(STATES[state], "n1", [], BEAT), (n) => n.nodeId)).toEqual(cells[state]),
     );
     if (state !== "unknown")
       test(`${state}, with waiting tasks`, () => {
-        const decision = comeBack(STATES[state], "n1", waiting, BEAT);
+        const decision = goOnline(STATES[state], "n1", waiting, BEAT);
         expect(sketch(decision, (n) => n.nodeId)).toEqual([...cells[state], ...given("t1"), ...given("t2")]);
         expect(decision).toMatchObject({ answer: { ...ALIVE, tasksAssigned: 4 } });
       });

@@ -9,7 +9,7 @@ import type { Node, Task } from "../../src/domain/model.ts";
 import {
   type Completion,
   type Dependency,
-  type OfHolder,
+  type HolderRequest,
   type TaskDraft,
   assignTo,
   cancel,
@@ -18,7 +18,7 @@ import {
   expire,
   extend,
   fail,
-  giveAgain,
+  returnGift,
   makeReady,
   release,
   releaseAll,
@@ -504,7 +504,7 @@ describe("the holder", () => {
   });
   const opened = ["answers open", "task.moved open", "tasks +1 -1 0 0", "n1 -1 0 0"];
   const commands: Readonly<
-    Record<string, readonly [(t: Task | null, n: Node | null, h: OfHolder) => Decision<Task>, Sketch]>
+    Record<string, readonly [(t: Task | null, n: Node | null, h: HolderRequest) => Decision<Task>, Sketch]>
   > = {
     release: [
       (t, n, h) => release(t, n, [], { ...h, reason: "why" }, AT),
@@ -628,7 +628,7 @@ describe("the holder", () => {
 });
 
 /** A gift whose caller was gone. Never a refusal: nobody is there to hear it. */
-describe("giveAgain", () => {
+describe("returnGift", () => {
   const nothing: Sketch = ["answers nothing"];
   const cells: Cells<Stage> = {
     none: everyone(nothing),
@@ -646,7 +646,7 @@ describe("giveAgain", () => {
   eachCell(cells, (stage, who, cell) => {
     const found = STAGES[stage];
     const before = found && { ...found, epoch: 7, startedAt: EARLIER };
-    const ask = (epoch: number) => giveAgain(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch });
+    const ask = (epoch: number) => returnGift(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch });
     const decision = ask(7);
     expect(sketch(decision, () => "nothing")).toEqual(cell);
     for (const change of decision.kind === "accepted" ? decision.changes : [])

@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
-import { judgeSpace } from "../../src/upkeep/doctor.ts";
+import { checkFreeSpace } from "../../src/upkeep/doctor.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
 const LINES = [
@@ -251,6 +251,6 @@ test("each kind of damage is reported and nothing else; without a hub it says so
 });
 
 test("little free space is a problem", () => {
-  expect(judgeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");
-  expect(judgeSpace(FREE_SPACE_MIN_BYTES - 1)).toMatchObject({ grade: "bad", about: "space" });
+  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");
+  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES - 1)).toMatchObject({ grade: "bad", about: "space" });
 });

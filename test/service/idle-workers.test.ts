@@ -26,7 +26,7 @@ class Sleeper {
   }
 
   reads(): void {
-    this.worker.reads(this.#types, "A");
+    this.worker.beginRead(this.#types, "A");
   }
 
   sleeps(isFull = false): void {

@@ -3,7 +3,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { byKey, count, filledUp, many, one, places, query } from "./query.ts";
+import { byKey, count, padded, many, one, placeholders, query } from "./query.ts";
 import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
@@ -69,9 +69,9 @@ function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
 
 /** The same columns of several nodes. */
 export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
-  const ids = filledUp(nodeIds);
+  const ids = padded(nodeIds);
   const sql = `
-    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${places(ids)})`;
+    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
   return many(sql, ids, toPulse, ["nodes"]);
 }
 
@@ -82,8 +82,8 @@ export function nodesAfter(after: string, limit: number): Query<readonly Node[]>
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
-  const ids = filledUp(nodeIds);
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${places(ids)})`;
+  const ids = padded(nodeIds);
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
   return many(sql, ids, toNode, NODES_READ);
 }
 
@@ -166,8 +166,8 @@ export function rankedNodes(
 
 /** Nodes by registration number, unordered; without deleted ones. */
 export function nodesBySeq(seqs: readonly number[]): Query<readonly Node[]> {
-  const filled = filledUp(seqs);
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${places(filled)})`;
+  const filled = padded(seqs);
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${placeholders(filled)})`;
   return many(sql, filled, toNode, NODES_READ);
 }
 

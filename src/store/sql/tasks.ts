@@ -10,16 +10,16 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
-  NOTHING,
+  NO_ROW,
   bind,
   byKey,
   count,
-  filledUp,
+  padded,
   many,
   one,
   orderOf,
   pageRows,
-  places,
+  placeholders,
   query,
   rowsBySeq,
   sizes,
@@ -55,8 +55,8 @@ export function taskById(taskId: string): Query<Task | null> {
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
-  const ids = filledUp(taskIds);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`;
+  const ids = padded(taskIds);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTask, TASKS_READ);
 }
 
@@ -276,8 +276,8 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
-  const ids = filledUp(taskIds);
-  const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${places(ids)})`;
+  const ids = padded(taskIds);
+  const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toDependency, ["tasks"]);
 }
 
@@ -313,7 +313,7 @@ export function taskSizes(
   slice: Slice,
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return { ...NOTHING, shape: () => [] };
+  if (!found) return { ...NO_ROW, shape: () => [] };
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
 }
 
@@ -340,7 +340,7 @@ export function unfinishedFirstSizes(
     const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
     return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
   });
-  if (parts.length === 0) return { ...NOTHING, shape: () => [] };
+  if (parts.length === 0) return { ...NO_ROW, shape: () => [] };
   const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
   // DISTINCT and the second LIMIT: see pageRows().
   const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
@@ -363,7 +363,7 @@ export function taskSizesBelow(
 ): Query<readonly Sized[]> {
   const params: Param[] = [limit, before];
   const below = newestBelow(statuses, nodeId, params);
-  if (below === null) return { ...NOTHING, shape: () => [] };
+  if (below === null) return { ...NO_ROW, shape: () => [] };
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${below}`, params, TASKS_READ);
 }
 
@@ -419,7 +419,7 @@ export function candidatesBelow(
 ): Query<readonly Candidate[]> {
   const params: Param[] = [limit, before];
   const below = newestBelow(filter.statuses, filter.nodeId, params);
-  if (below === null) return { ...NOTHING, shape: () => [] };
+  if (below === null) return { ...NO_ROW, shape: () => [] };
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, nodeId: null }, params);
   const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM tasks t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
@@ -463,8 +463,8 @@ function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): strin
 
 /** Those of some tasks that match a filter now, newest first. */
 export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Query<readonly Sized[]> {
-  const params: Param[] = [...filledUp(seqs)];
-  const numbers = places(params);
+  const params: Param[] = [...padded(seqs)];
+  const numbers = placeholders(params);
   const sql = `
     SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t
     WHERE seq IN (${numbers}) AND ${conditionOf(filter, params)} ORDER BY seq DESC`;

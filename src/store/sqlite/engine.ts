@@ -17,7 +17,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { codeOf } from "../../lib/reason.ts";
-import { namingDatabase } from "./integrity-check.ts";
+import { withDatabasePath } from "./integrity-check.ts";
 import {
   type Group,
   type Job,
@@ -30,7 +30,7 @@ import {
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
-import { listTakers } from "./capability-index.ts";
+import { createCapabilityIndex } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
@@ -84,7 +84,7 @@ export function openSqlite(
   try {
     return new SqliteStore(path, "owner", onFault, commit, hasRoom);
   } catch (error) {
-    throw namingDatabase(path, toStoreError(error));
+    throw withDatabasePath(path, toStoreError(error));
   }
 }
 
@@ -102,7 +102,7 @@ export function joinSqlite(path: string): SqliteStore {
       () => true,
     ); // a guest has no listeners
   } catch (error) {
-    throw namingDatabase(path, error);
+    throw withDatabasePath(path, error);
   }
 }
 
@@ -254,7 +254,7 @@ export class SqliteStore implements Store {
     this.#db.run("PRAGMA temp_store = MEMORY");
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
-    listTakers(this.#db);
+    createCapabilityIndex(this.#db);
     return migration;
   }
 

@@ -11,9 +11,9 @@ import {
   Form,
   Modal,
   Table,
-  ask,
-  attempt,
-  say,
+  askToConfirm,
+  runAction,
+  showNotice,
   useEvents,
   useLoad,
 } from "./parts.tsx";
@@ -111,8 +111,8 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
 export function FileActions({ file }: { file: FileRecord }): JSX.Element {
   const [isShown, setShown] = useState(false);
   const remove = async (): Promise<void> => {
-    if (!(await ask(`Delete ${file.name} for good?`, "Delete"))) return;
-    await attempt("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
+    if (!(await askToConfirm(`Delete ${file.name} for good?`, "Delete"))) return;
+    await runAction("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
   };
   return (
     <>
@@ -183,10 +183,10 @@ function Upload({ onDone }: { onDone: () => void }): JSX.Element {
         const metadata = fields["task_id"] ? { task_id: fields["task_id"] } : {};
         try {
           await send(file, metadata, setPart);
-          say("Uploaded.");
+          showNotice("Uploaded.");
           form.reset();
         } catch (error) {
-          say(error instanceof Error ? error.message : String(error), true);
+          showNotice(error instanceof Error ? error.message : String(error), true);
         }
         setPart(null);
         onDone();
@@ -225,19 +225,19 @@ async function download(file: FileRecord): Promise<void> {
     if (isLarge && globalThis.showSaveFilePicker !== undefined) {
       const handle = await globalThis.showSaveFilePicker({ suggestedName: name });
       const { body } = await hub.value.files.download({ file_id });
-      say(`${name} is being saved.`);
+      showNotice(`${name} is being saved.`);
       await body?.pipeTo(await handle.createWritable());
-      return say(`${name} is saved.`);
+      return showNotice(`${name} is saved.`);
     }
     const warning = `This browser holds ${sizeOf(size)} in memory before it saves them. \`luxhub file get\` does not.`;
-    if (isLarge && !(await ask(warning, "Download"))) return;
+    if (isLarge && !(await askToConfirm(warning, "Download"))) return;
     const response = await hub.value.files.download({ file_id });
     const url = URL.createObjectURL(await response.blob());
     saveFrom(url, name);
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   } catch (error) {
     const isGivenUp = error instanceof DOMException && error.name === "AbortError";
-    if (!isGivenUp) say(describe(error), true);
+    if (!isGivenUp) showNotice(describe(error), true);
   }
 }
 

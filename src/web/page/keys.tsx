@@ -12,9 +12,9 @@ import {
   Select,
   State,
   Table,
-  ask,
-  attempt,
-  say,
+  askToConfirm,
+  runAction,
+  showNotice,
   useLoad,
 } from "./parts.tsx";
 import { describe, hub } from "./session.ts";
@@ -38,8 +38,8 @@ export function Keys(): JSX.Element {
   const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
   const { value, error } = loaded;
   const revoke = async (name: string): Promise<void> => {
-    if (!(await ask(`Revoke ${name}? What it has open ends within a second.`, "Revoke"))) return;
-    await attempt("Revoked.", () => hub.value.keys.revoke({ name }));
+    if (!(await askToConfirm(`Revoke ${name}? What it has open ends within a second.`, "Revoke"))) return;
+    await runAction("Revoked.", () => hub.value.keys.revoke({ name }));
     loaded.reload();
   };
   const add = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
@@ -56,7 +56,7 @@ export function Keys(): JSX.Element {
       form.reset();
       loaded.reload();
     } catch (fault) {
-      say(describe(fault), true);
+      showNotice(describe(fault), true);
     }
   };
   return (

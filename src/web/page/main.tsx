@@ -10,7 +10,7 @@ import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { Field, Form, Modal, Notices, Questions, clearNotice, say } from "./parts.tsx";
+import { Field, Form, Modal, Notices, ConfirmDialog, clearNotice, showNotice } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { describe, isAdmin, isOnline, mayAct, session, signIn, signOut, signedOut } from "./session.ts";
 import { NewTask, TaskPage } from "./task.tsx";
@@ -187,7 +187,7 @@ function SignIn(): JSX.Element {
       await signIn(secret, adminKey);
       clearNotice();
     } catch (error) {
-      say(describe(error), true);
+      showNotice(describe(error), true);
     }
   };
   return (
@@ -223,7 +223,7 @@ function App(): JSX.Element {
     <>
       {session.value === null ? <SignIn /> : <Frame />}
       <Notices />
-      <Questions />
+      <ConfirmDialog />
     </>
   );
 }

@@ -12,7 +12,7 @@ import {
   Select,
   State,
   Verified,
-  attempt,
+  runAction,
   useEvents,
   useLoad,
 } from "./parts.tsx";
@@ -125,7 +125,7 @@ function Parked({ node }: { node: string }): JSX.Element {
 
 function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
   const redrive = (message_id: string): void =>
-    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
+    void runAction("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
   return (
     <ul class="messages">
       {messages.map((message) => (
@@ -175,7 +175,7 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
       key={recipient}
       onSend={async (fields, form) => {
         const type = TYPES.map(([word]) => word).find((word) => word === fields["type"]);
-        const isSent = await attempt("Sent.", () =>
+        const isSent = await runAction("Sent.", () =>
           hub.value.messages.send({
             from_node: fields["from"] ?? SENDER,
             to_node: fields["to"] ?? "",
@@ -216,7 +216,7 @@ function Broadcast(): JSX.Element {
     <Form
       onSend={async (fields, form) => {
         const type = CALLS.map(([word]) => word).find((word) => word === fields["type"]);
-        const isSent = await attempt("Sent to all nodes that are online.", () =>
+        const isSent = await runAction("Sent to all nodes that are online.", () =>
           hub.value.messages.broadcast({
             from_node: fields["from"] ?? SENDER,
             content: fields["content"] ?? "",

@@ -12,8 +12,8 @@ import {
   Select,
   State,
   Table,
-  ask,
-  attempt,
+  askToConfirm,
+  runAction,
   useEvents,
   useLoad,
   useTyped,
@@ -171,12 +171,12 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   if (value === null) return <Fault text={error} />;
   const { node, tasks, events } = value;
   const drain = (isOn: boolean): void =>
-    void attempt(isOn ? "It drains." : "It takes tasks again.", () =>
+    void runAction(isOn ? "It drains." : "It takes tasks again.", () =>
       hub.value.nodes.drain({ node_id: id, drain: isOn }),
     );
   const remove = async (): Promise<void> => {
-    if (!(await ask("Delete this registration? Its tasks go back to the pool.", "Delete"))) return;
-    if (await attempt("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));
+    if (!(await askToConfirm("Delete this registration? Its tasks go back to the pool.", "Delete"))) return;
+    if (await runAction("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));
   };
   return (
     <>

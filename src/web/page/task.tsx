@@ -13,9 +13,9 @@ import {
   Select,
   State,
   Verified,
-  ask,
-  attempt,
-  say,
+  askToConfirm,
+  runAction,
+  showNotice,
   useEvents,
   useLoad,
 } from "./parts.tsx";
@@ -206,16 +206,16 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   const { task_id } = task;
   const state = stateOf(task);
   const remove = async (): Promise<void> => {
-    if (!(await ask("Delete this task for good?", "Delete"))) return;
-    if (await attempt("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
+    if (!(await askToConfirm("Delete this task for good?", "Delete"))) return;
+    if (await runAction("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
   };
   const cancel = async (): Promise<void> => {
-    if (!(await ask("Cancel this task? It will have failed.", "Cancel the task"))) return;
-    await attempt("Cancelled.", () =>
+    if (!(await askToConfirm("Cancel this task? It will have failed.", "Cancel the task"))) return;
+    await runAction("Cancelled.", () =>
       hub.value.tasks.cancel({ task_id, reason: "cancelled in the dashboard" }),
     );
   };
-  const retry = (): void => void attempt("Open again.", () => hub.value.tasks.retry({ task_id }));
+  const retry = (): void => void runAction("Open again.", () => hub.value.tasks.retry({ task_id }));
   return (
     <p class="buttons">
       {mayAct.value && state === "failed" && (
@@ -263,10 +263,10 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   const send = async (fields: Readonly<Record<string, string>>): Promise<void> => {
     try {
       const { task_id } = await hub.value.tasks.create(requestOf(fields));
-      say("Created.");
+      showNotice("Created.");
       go(to("tasks", task_id));
     } catch (error) {
-      say(describe(error), true);
+      showNotice(describe(error), true);
     }
   };
   return (

@@ -13,7 +13,7 @@ import {
   Select,
   State,
   Table,
-  ask,
+  askToConfirm,
   useEvents,
   useLoad,
   useTyped,
@@ -227,7 +227,7 @@ function BulkActions(props: { filter: Filter; onDone: () => void; onClose: () =>
   const actions = BULK_ACTIONS.filter(({ path }) => suits(path, filter.status));
   useEffect(() => () => abort.current?.abort(), []);
   const start = async (action: BulkAction): Promise<void> => {
-    const isYes = await ask(
+    const isYes = await askToConfirm(
       `${action.verb} every task that matches, also on other pages?`,
       `${action.verb} all`,
     );
