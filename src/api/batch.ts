@@ -40,7 +40,7 @@ export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
   method: "POST",
   path: "/api/v1/batch",
   auth: "secret",
-  summary: "Does many requests in order and in one transaction",
+  summary: "Runs many requests in order and in one transaction",
   rejections: [],
   input: () =>
     z.object({

@@ -25,7 +25,7 @@ const add = jsonEndpoint({
   method: "POST",
   path: "/api/v1/key/add",
   auth: "admin",
-  summary: "Makes a key and answers its secret, once",
+  summary: "Creates a key; only this answer shows its secret",
   rejections: ["key_bound_to_other_node", "key_exists", "keys_limit"],
   answersSecret: true,
   input: () =>
@@ -82,7 +82,7 @@ const revoke = jsonEndpoint({
   method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
-  summary: "Ends a key for good; what it has open ends within a second",
+  summary: "Revokes a key for good; its open calls and streams end within a second",
   rejections: ["key_bound_to_other_node", "key_not_found"],
   input: () => z.object({ name: field.keyName() }),
   answer: () => z.strictObject({ name: z.string(), key: keySchema() }),

@@ -18,7 +18,7 @@ export function monitoringEndpoints(
       method: "GET",
       path: "/healthz",
       auth: "open",
-      summary: "Whether the process answers; never touches the store",
+      summary: "Whether the process answers; never reads the store",
       rejections: [],
       handle: async () => Response.json({ success: true, status: "ok" }, { headers: UNCACHED }),
     }),

@@ -239,7 +239,7 @@ const OF_HOLDER = {
 const release = jsonEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
-  summary: "A node gives a task back that it holds",
+  summary: "A node gives back a task that it holds",
   input: () => z.extend(ofHolder(), { reason: z.optional(field.reason()) }),
   handle: ({ services, transact }, { reason, ...holder }) =>
     services.tasks.release(transact, { ...holderOf(holder), reason: reason ?? null }),
@@ -248,7 +248,7 @@ const release = jsonEndpoint({
 const fail = jsonEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
-  summary: "A node says that its attempt at a task failed",
+  summary: "A node reports that its attempt at a task failed",
   input: () => z.extend(ofHolder(), { error: field.error(), retry: z.optional(z.boolean()) }),
   handle: ({ services, transact }, { error, retry, ...holder }) =>
     services.tasks.fail(transact, { ...holderOf(holder), error, retry: retry ?? true }),
@@ -257,7 +257,7 @@ const fail = jsonEndpoint({
 const extend = jsonEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Restarts the lease of a task that has a timeout, and may note its progress",
+  summary: "Extends the lease of a task that has a timeout, and may note its progress",
   input: () => z.extend(ofHolder(), { note: z.optional(field.note()) }),
   handle: ({ services, transact }, { note, ...holder }) =>
     services.tasks.extend(transact, { ...holderOf(holder), note: note ?? null }),
@@ -281,7 +281,7 @@ const cancel = jsonEndpoint({
   path: "/api/v1/task/cancel",
   auth: "secret",
   strict: "bound",
-  summary: "Ends a task that is not finished: it has failed",
+  summary: "Ends an unfinished task: it fails",
   rejections: [
     "task_not_found",
     "node_not_found",
@@ -548,7 +548,7 @@ const stats = jsonEndpoint({
   method: "GET",
   path: "/api/v1/task/stats",
   auth: "public",
-  summary: "Tasks counted by status, and the nodes that completed most",
+  summary: "Tasks counted by status, and the nodes that completed the most",
   rejections: [],
   input: () => z.object({}),
   answer: (variant) =>
