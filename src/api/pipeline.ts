@@ -274,7 +274,7 @@ function attemptOf(
 }
 
 function storesSecret(): Problem {
-  const message = "must not be sent here: the answer would be stored, and it has a secret";
+  const message = "must not be sent here, because the hub would store the answer, which has a secret";
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 

@@ -301,7 +301,7 @@ export const search = () =>
     .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
-const NOT_A_CURSOR = "must be a next_cursor of this list, as it was answered";
+const NOT_A_CURSOR = "must be a next_cursor from an answer of this list";
 const CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,4})$/;
 
 /** The text of a cursor, which clients send back as it is. */

@@ -512,7 +512,7 @@ const list = jsonEndpoint({
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
-  const message = `must be at most ${most} in a list that is filtered by creator_node, task_type or q: go on with cursor`;
+  const message = `must be at most ${most} in a list filtered by creator_node, task_type or q: continue with cursor`;
   throw invalidRequest([{ path: "page", message }]);
 }
 

@@ -151,7 +151,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     }
     if (opensB(hub)) log.warn(`without the secret, ${B_IS_OPEN}`, { needed: "--private" });
     if (secrets.secretIsNew)
-      log.info("secrets made", { secret_file: dir.secretFile, admin_key_file: dir.adminKeyFile });
+      log.info("secrets created", { secret_file: dir.secretFile, admin_key_file: dir.adminKeyFile });
     log.flush();
     return;
   }

@@ -201,9 +201,7 @@ async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log
   try {
     const { node } = await hub.nodes.get({ node_id: nodeId }, { signal, retry: { forMs: 0 } });
     if (node.status === "online")
-      log.warn(
-        `${nodeId} is online already: its tasks are taken over, from a worker that crashed or still runs`,
-      );
+      log.warn(`${nodeId} is online already: taking over its tasks from a worker that crashed or still runs`);
   } catch (error) {
     // The node is not registered yet, or the hub cannot be reached.
     if (!(error instanceof LuxHubError || error instanceof HubUnreachable || signal.aborted)) throw error;
@@ -217,13 +215,13 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "left":
       return log.info(`${event.nodeId} left`);
     case "fault":
-      return log.warn("the worker met a fault", { cause: textOf(event.error) });
+      return log.warn("a call of the worker failed", { cause: textOf(event.error) });
   }
   const { task_id: task, title } = event.task;
   const shown = JSON.stringify(title);
   switch (event.kind) {
     case "started":
-      return log.info(`began ${shown}`, { task, epoch: event.epoch });
+      return log.info(`started ${shown}`, { task, epoch: event.epoch });
     case "completed":
       return log.info(`completed ${shown}`, { task, lux: event.luxPaid });
     case "failed":

@@ -49,7 +49,7 @@ function boundElsewhere(nodeId: string, what: string): Rejected {
 }
 
 function taskFull({ taskId, files }: Task): Rejected {
-  const detail = `Task ${taskId} has ${files.length} files, and may have ${FILES_OF_TASK_MAX}. Delete one of them with POST /api/v1/file/delete, or put several into one archive.`;
+  const detail = `Task ${taskId} has ${files.length} files, and ${FILES_OF_TASK_MAX} is the maximum. Delete one with POST /api/v1/file/delete, or put several into one archive.`;
   return reject("task_files_limit", detail);
 }
 

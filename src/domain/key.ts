@@ -29,9 +29,12 @@ export function stateOf(key: KeyRecord, now: number): KeyState {
 /** A revoked key keeps its name. `all`: every key of the hub. */
 export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyRecord> {
   if (all.some(({ keyId }) => keyId === key.keyId))
-    return reject("key_exists", `There is a key ${key.keyId} already. Choose another name.`);
+    return reject("key_exists", `A key ${key.keyId} exists already, or existed. Choose another name.`);
   if (all.length >= KEYS_MAX)
-    return reject("keys_limit", `There are ${KEYS_MAX} keys already, and a hub may have no more.`);
+    return reject(
+      "keys_limit",
+      `The hub has reached its limit of ${KEYS_MAX} keys, which includes revoked ones.`,
+    );
   return accept(key, [{ kind: "key.saved", key }]);
 }
 

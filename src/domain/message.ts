@@ -215,7 +215,7 @@ export function redrive(
   if (stub.state !== "parked") {
     return reject(
       "message_not_parked",
-      `Message ${asked.messageId} is not parked. List what is with GET /api/v1/message/parked.`,
+      `Message ${asked.messageId} is not parked. List the parked messages with GET /api/v1/message/parked.`,
     );
   }
   const waiting: DeliveryStub = { ...stub, state: "waiting", deliveries: 0, leaseUntil: null };

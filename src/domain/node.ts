@@ -85,7 +85,7 @@ export function register(
 
 /** Why a hub that has `most` nodes takes no new one. */
 export function tooManyNodes(most: number): Rejected {
-  const detail = `The hub has as many nodes as it may (${most}). Delete those that are gone, or start it with a larger --max-nodes.`;
+  const detail = `The hub has reached its limit of ${most} nodes. Delete unused nodes, or start the hub with a larger --max-nodes.`;
   return reject("nodes_limit", detail);
 }
 

@@ -444,7 +444,7 @@ export function retry(
   if (task.status !== "failed") {
     return reject(
       "task_not_failed",
-      `Task ${task.taskId} is ${task.status}. Only a failed one can be retried.`,
+      `Task ${task.taskId} is ${task.status}. Only a failed task can be retried.`,
     );
   }
   const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
@@ -790,7 +790,7 @@ function notOpen(task: Task): Rejected {
 function notReady(task: Task): Rejected {
   return reject(
     "task_not_ready",
-    `Task ${task.taskId} waits for its time or for other tasks. Choose another with GET /api/v1/task/pull.`,
+    `Task ${task.taskId} waits for its start time or for other tasks. Choose another with GET /api/v1/task/pull.`,
   );
 }
 

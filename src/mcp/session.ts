@@ -48,7 +48,7 @@ export class Session {
     const bound = call.key?.nodeId ?? null;
     if (bound !== null && named !== null && named !== bound) {
       const detail = `This key acts for ${bound} only. Send X-Node-Id: ${bound}, or leave the header out.`;
-      throw new Problem(403, "key_bound_to_other_node", "Key of another node", detail);
+      throw new Problem(403, "key_bound_to_other_node", "Key bound to another node", detail);
     }
     this.call = call;
     this.shared = shared;
@@ -59,7 +59,7 @@ export class Session {
   get self(): string {
     if (this.nodeId !== null) return this.nodeId;
     const message =
-      "is required for this tool: your key is bound to no node, so name yours in this header (for all calls)";
+      "is required for this tool: your key is not bound to a node, so name your node in this header (for all calls)";
     throw new Refused(invalidRequest([{ path: "X-Node-Id", message }]).toJSON());
   }
 

@@ -251,7 +251,7 @@ function refusalOf({ call }: Session, error: unknown): CallToolResult {
   if (body === undefined) {
     const { requestId } = call.exchange;
     call.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
-    const detail = `The hub failed on this call. Call again; if it keeps failing, give the operator the request id ${requestId}.`;
+    const detail = `The hub failed to process this call. Call again; if it fails again, give the operator the request id ${requestId}.`;
     body = { error: "internal_error", status: 500, detail };
   }
   body = inArguments(body);
@@ -282,7 +282,7 @@ function checkArguments({ properties, required = [] }: Declared, args: Args): vo
     const property = properties[name];
     if (property === undefined) {
       const known = Object.keys(properties).join(", ");
-      const message = `is no argument of this tool; there are: ${known === "" ? "none" : known}`;
+      const message = `is not an argument of this tool; its arguments are: ${known === "" ? "none" : known}`;
       errors.push({ path: name, message });
     } else if (value !== null && !isOfType(property, value))
       errors.push({ path: name, message: mustBe(property) });

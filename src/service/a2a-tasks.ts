@@ -34,7 +34,7 @@ export type SentPage = {
 const START: Place = { updatedAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 function notFound(taskId: string): Rejection {
-  const detail = `There is no task ${taskId} of yours at this address. Ask for it at the address that you sent it to, with the same key, or list your tasks.`;
+  const detail = `There is no task ${taskId} of yours at this address. Use the address to which you sent it, and the same key, or list your tasks.`;
   return new Rejection(reject("task_not_found", detail));
 }
 

@@ -249,13 +249,13 @@ describe("the list of tools", () => {
       "node_id",
       "priority",
     ]);
-    expect(text).toContain("node_id: is no argument of this tool; there are: title, description");
+    expect(text).toContain("node_id: is not an argument of this tool; its arguments are: title, description");
     const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
     expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
     await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
     const unknown = await agent.call("task_get", { task_id: "x" });
     expect(unknown.text).toBe(
-      "task_not_found: There is no task x. Check the task_id: task_list shows what there is.",
+      "task_not_found: There is no task x. Check the task_id: task_list shows the tasks.",
     );
   });
 });

@@ -185,7 +185,7 @@ test("with --log json every line is an object without secrets", async () => {
   for (const { time, level, message } of lines) {
     expect([typeof time, typeof level, typeof message]).toEqual(["string", "string", "string"]);
   }
-  expect(lines.find((line) => line["message"] === "secrets made")).toMatchObject({
+  expect(lines.find((line) => line["message"] === "secrets created")).toMatchObject({
     secret_file: `${data}/secret`,
     admin_key_file: `${data}/admin-key`,
   });

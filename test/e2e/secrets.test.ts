@@ -201,7 +201,7 @@ test("from the first start: printed once on a terminal, never in a JSON log", as
     "the second output": second.stdout,
     "the data directory": first.onDisk + second.onDisk,
   });
-  expect(first.stdout).toContain('"message":"secrets made"');
+  expect(first.stdout).toContain('"message":"secrets created"');
 });
 
 test("are not in errors about unusable settings", async () => {

@@ -366,7 +366,7 @@ describe("faults and ends", () => {
       await program.ended;
     }
     await using successor = worker("killed", WAITS, flags);
-    await logged(successor, /began "t"/);
+    await logged(successor, /started "t"/);
     await until(() => !isRunning(pid));
     expect(readdirSync(dir.join("work", "node-killed")).length).toBe(1);
     letGo(taskId);
@@ -408,7 +408,7 @@ describe("faults and ends", () => {
     const taskId = await create("taken", { timeout_s: 1 });
     const pid = await written(`${taskId}.2`);
     await using second = worker("taken", WAITS, [], { XDG_STATE_HOME: dir.join("elsewhere") });
-    await logged(second, /began "t"/);
+    await logged(second, /started "t"/);
     expect(await first.ended).toBe(5);
     expect(first.stderr).toMatch(/lost "t" task=\S+ cause=stale_lease/);
     expect(first.stderr).toMatch(/luxhub: Another worker runs for node taken .*\(node_taken_over\)\n$/);

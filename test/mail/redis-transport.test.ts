@@ -111,9 +111,9 @@ test("each change is one event and one log line, and the transport follows", () 
     const taken = await mail.take(scene.store.transact, "n1", 10, STEADY);
     expect(taken?.deliveries.map((delivery) => delivery.message.messageId)).toEqual(["a", "b", "c"]);
     expect(scene.lines()).toEqual([
-      "redis carries the messages",
-      "redis is unavailable, sqlite carries the messages",
-      "redis carries the messages",
+      "messages use redis again",
+      "redis is unavailable; messages use sqlite",
+      "messages use redis again",
     ]);
   }));
 

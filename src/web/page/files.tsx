@@ -154,7 +154,7 @@ function send(file: File, metadata: object, onProgress: (part: number) => void):
     request.open("POST", "api/v1/file/upload");
     request.setRequestHeader("X-Matrix-Secret", secret);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total);
-    request.onerror = () => reject(new Error("The upload broke off."));
+    request.onerror = () => reject(new Error("The upload was interrupted."));
     request.onload = () =>
       request.status === 200 ? resolve() : reject(new Error(detailOf(request.responseText)));
     request.send(body);
@@ -229,7 +229,7 @@ async function download(file: FileRecord): Promise<void> {
       await body?.pipeTo(await handle.createWritable());
       return showNotice(`${name} is saved.`);
     }
-    const warning = `This browser holds ${sizeOf(size)} in memory before it saves them. \`luxhub file get\` does not.`;
+    const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
     if (isLarge && !(await askToConfirm(warning, "Download"))) return;
     const response = await hub.value.files.download({ file_id });
     const url = URL.createObjectURL(await response.blob());

@@ -38,7 +38,8 @@ export function Keys(): JSX.Element {
   const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
   const { value, error } = loaded;
   const revoke = async (name: string): Promise<void> => {
-    if (!(await askToConfirm(`Revoke ${name}? What it has open ends within a second.`, "Revoke"))) return;
+    if (!(await askToConfirm(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke")))
+      return;
     await runAction("Revoked.", () => hub.value.keys.revoke({ name }));
     loaded.reload();
   };
@@ -105,12 +106,12 @@ export function Keys(): JSX.Element {
       )}
       {made && (
         <Modal title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
-          <p>It is shown this once: the hub keeps only its hash.</p>
+          <p>It is shown only once: the hub keeps only its hash.</p>
           <p class="paste">
             <code>{made.secret}</code> <Copy text={made.secret} label="Copy" />
           </p>
           <form method="dialog" class="buttons">
-            <button>I have it</button>
+            <button>Done</button>
           </form>
         </Modal>
       )}

@@ -50,7 +50,11 @@ function Content(): JSX.Element {
   const { view, id } = route.value;
   if (view === "new" && mayAct.value) return <NewTask from={id} key={id} />;
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
-  return found?.draw(id) ?? <p class="quiet">There is nothing here for you. Choose a page above.</p>;
+  return (
+    found?.draw(id) ?? (
+      <p class="quiet">This page does not exist, or your key cannot open it. Choose a page above.</p>
+    )
+  );
 }
 
 const isHelpOpen = signal(false);
@@ -58,8 +62,7 @@ const isHelpOpen = signal(false);
 function Frame(): JSX.Element {
   const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
-  const title =
-    views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Nothing here");
+  const title = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
   useEffect(() => {
     document.title = `${title} · luxhub`;
   }, [title]);

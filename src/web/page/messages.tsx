@@ -125,7 +125,9 @@ function Parked({ node }: { node: string }): JSX.Element {
 
 function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
   const redrive = (message_id: string): void =>
-    void runAction("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
+    void runAction("The message is back in the mailbox.", () =>
+      hub.value.messages.redrive({ node_id: node, message_id }),
+    );
   return (
     <ul class="messages">
       {messages.map((message) => (

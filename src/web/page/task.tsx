@@ -93,11 +93,11 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
         </div>
         <div>
           <section>
-            <h2>Facts</h2>
+            <h2>Fields</h2>
             <Facts task={task} />
           </section>
           <section>
-            <h2>Story</h2>
+            <h2>Time line</h2>
             <Story events={events} />
           </section>
         </div>
@@ -181,7 +181,7 @@ export function dataOf({ data }: Event): string {
 }
 
 function Story({ events }: { events: readonly Event[] }): JSX.Element {
-  if (events.length === 0) return <p class="quiet">Its events are older than what the hub keeps.</p>;
+  if (events.length === 0) return <p class="quiet">The hub no longer keeps its events.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
@@ -210,7 +210,7 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
     if (await runAction("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
   };
   const cancel = async (): Promise<void> => {
-    if (!(await askToConfirm("Cancel this task? It will have failed.", "Cancel the task"))) return;
+    if (!(await askToConfirm("Cancel this task? It ends as failed.", "Cancel the task"))) return;
     await runAction("Cancelled.", () =>
       hub.value.tasks.cancel({ task_id, reason: "cancelled in the dashboard" }),
     );
@@ -282,12 +282,7 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
           <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
           <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
-          <Field
-            label="Attempts at most"
-            name="max_attempts"
-            type="number"
-            value={textOf(task?.max_attempts)}
-          />
+          <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
           <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
           <Field label="Delay (s)" name="delay_s" type="number" />
         </div>
