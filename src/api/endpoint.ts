@@ -80,7 +80,7 @@ export type Call = {
   readonly anonymousAddress: () => string | null;
 };
 
-/** A request to an endpoint from within the process, by a door that has authenticated the caller. */
+/** A request to an endpoint from within the process, by an adapter (MCP, A2A) that has authenticated the caller. */
 export type Invocation = {
   readonly method: "GET" | "POST";
   /** As it is declared: `/api/v1/task/:task_id`. */
@@ -91,7 +91,7 @@ export type Invocation = {
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
-/** The answer to an Invocation: of a success, or of a problem; numbers as in parseExact() of lib/exact-json.ts. */
+/** The answer to an Invocation, a success or a problem. Numbers are those of parseExact() in lib/exact-json.ts. */
 export type InvocationResult = {
   readonly status: number;
   readonly body: JsonObject;

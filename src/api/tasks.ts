@@ -53,7 +53,7 @@ const create = jsonEndpoint({
   encode: encodeTaskAnswer,
 });
 
-/** What the creator of a task sends. */
+/** The fields that the creator of a task sends. */
 function newTask() {
   return z.object({
     title: field.title(),
@@ -115,7 +115,10 @@ type Scheduling = {
   readonly depends_on: readonly string[];
 };
 
-/** What the schema cannot say of a new task: it depends on the clock, on another field or on the tasks there are. @throws {Problem} 400 */
+/**
+ * Checks a new task beyond its schema: these checks need the clock, several fields or the stored tasks. @throws
+ * {Problem} 400
+ */
 async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: Moment): Promise<void> {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
@@ -202,7 +205,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   });
 }
 
-/** What the holder of a task sends. */
+/** The fields that the holder of a task sends. */
 const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
 type Holder = {
@@ -225,7 +228,7 @@ const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-/** What the endpoints of the node that holds a task have in common. */
+/** The common declaration of the endpoints for the node that holds a task. */
 const OF_HOLDER = {
   method: "POST",
   auth: "secret",

@@ -136,7 +136,7 @@ export function fileNameFrom(disposition: string | null, fileId: string): string
 
 const BAR = 24;
 
-/** Counts what passes, and shows it as a bar. */
+/** Counts the bytes that pass through, and shows them as a progress bar. */
 function counted({ clock, onProgress }: Tools, size: number): TransformStream<Uint8Array, Uint8Array> {
   const startedAt = clock.steady();
   let bytes = 0;

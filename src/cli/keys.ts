@@ -1,4 +1,7 @@
-/** `luxhub keys`: writes keys into the store; a running hub looks a secret up that it does not know, and reads all keys twice a second. */
+/**
+ * `luxhub keys`: writes keys into the store. A running hub looks up an unknown secret there, and reloads all keys twice
+ * a second.
+ */
 import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
 import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
@@ -27,7 +30,7 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
   [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
 };
 
-/** A key that is not there, or not as the command needs it. */
+/** The key does not exist, or is not in the state that the command needs. */
 class KeyFault extends Error {
   readonly exitCode: number;
 
@@ -41,7 +44,7 @@ const GROUP = "keys";
 const FROM_NOW = /^(\d{1,6})([smhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-/** What a subcommand is given. `primary`: the keys of the first start whose secrets are known here. */
+/** The input of a subcommand. `primary`: the keys of the first start whose secrets this process knows. */
 type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
 
 /** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
@@ -166,7 +169,7 @@ async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
   return { result: `${keyId} is revoked` };
 }
 
-/** Makes a key from all there are and saves it, in one transaction: another `luxhub keys` may run. */
+/** Makes a key from all existing keys and saves it, in one transaction, because another `luxhub keys` may run. */
 async function write(
   { store, primary }: Keys,
   make: (all: readonly KeyRecord[]) => KeyRecord,

@@ -5,7 +5,7 @@
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { isBrokenPipe, writeLine } from "./usage.ts";
 
-/** The reader of standard output has gone, as in `luxhub task list | head -1`: no fault. */
+/** The reader of standard output has closed the pipe, as in `luxhub task list | head -1`: not an error. */
 export class BrokenPipe extends Error {
   override readonly name = "BrokenPipe";
 }

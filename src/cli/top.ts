@@ -1,4 +1,4 @@
-/** `luxhub top`: the hub live in the terminal: tasks, nodes, and who does what. */
+/** `luxhub top`: shows the hub live in the terminal: tasks, nodes, and the work of each node. */
 import { writeSync } from "node:fs";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
@@ -43,7 +43,7 @@ async function look({ hub }: Remote) {
 
 type Count = { readonly at: number; readonly completed: number };
 
-/** The lines of a picture; `before` is the last one's count, for the rate. */
+/** Returns the lines of one screen. `before` is the count of the previous one, for the rate. */
 async function picture(
   remote: Remote,
   before: Count | null,
@@ -81,7 +81,7 @@ const TO_LINE_END = "\x1b[K";
 const TO_SCREEN_END = "\x1b[J";
 const CTRL_C = "\x03";
 
-/** Until q, Ctrl-C or a signal. The terminal is left as it was. */
+/** Refreshes the screen until q, Ctrl-C or a signal, and then restores the terminal. */
 async function live(remote: Remote, everyMs: number): Promise<void> {
   let last = await picture(remote, null); // a fault now is a line, not a screen
   const ended = Promise.withResolvers<"ended">();

@@ -5,7 +5,7 @@
  *   online --leave--> offline
  *   any --delete--> deleted --register--> online, with its old totals
  *
- * A node that drains gets nothing new and finishes what it has, until it ends the drain, leaves or is deleted.
+ * A draining node gets no new tasks and finishes those that it has, until it ends the drain, leaves or is deleted.
  *
  * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
@@ -34,7 +34,7 @@ export type NodeProfile = Pick<
 /** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
 export type HeartbeatTime = Moment & { readonly leaseMs: number };
 
-/** The profile by the names of a node record, as values to be compared. */
+/** The values of a profile to compare, by the field names of a node record. */
 const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
   name: ({ name }) => name,
   host: ({ host }) => host,
@@ -83,7 +83,7 @@ export function register(
   return accept({ node: given.node, created: !existing }, changes);
 }
 
-/** Why a hub that has `most` nodes takes no new one. */
+/** The refusal of a new node when the hub has `most` nodes. */
 export function tooManyNodes(most: number): Rejected {
   const detail = `The hub has reached its limit of ${most} nodes. Delete unused nodes, or start the hub with a larger --max-nodes.`;
   return reject("nodes_limit", detail);
@@ -116,8 +116,8 @@ export function goOnline(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by goOnline.
- * @param isBeaten the heartbeat of this call is written: one without a task needs no other
+ * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline).
+ * @param isBeaten whether this call has already written a heartbeat: without a task it need not write another
  */
 export function nextTask(
   node: Node | null,
@@ -169,7 +169,9 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-/** Puts a node offline at its own wish. Its tasks are released by `releaseAll` of task.ts. A repeat changes nothing. */
+/**
+ * Puts a node offline at its own request. Its tasks are released by `releaseAll` of task.ts. A repeat changes nothing.
+ */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   const after: Node = { ...node, online: false, draining: false };
@@ -215,7 +217,7 @@ export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: Heartb
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 
-/** A node, and what the balancer has assigned to it, best first. */
+/** A node, and the tasks that the balancer has assigned to it, best first. */
 type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
 
 function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {

@@ -14,14 +14,15 @@
  *        dependency
  *   any --delete--> (none)
  *
- *   dependency       what it depends on has failed or is gone: also at once, when it is created or retried
+ *   dependency       a task that it depends on has failed or is deleted; also at once, when it is created or retried
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline: one attempt more
  *
- * An open task is ready when its time has come (`notBefore`) and all that it depends on is completed (`unmet`); until
- * then nobody gets it. `epoch` is a fencing token: it counts each hand-out and each return to open.
+ * An open task is ready when its start time has come (`notBefore`, a delayed job) and its dependencies are completed
+ * (`unmet` is 0). Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
+ * to open.
  *
  * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
  * others, and not started, is a gift: next hands it out before any open task.
@@ -125,7 +126,7 @@ export function create(
   return accept(created, changes);
 }
 
-/** What comes with a task that is sent through A2A. */
+/** The data of a task sent through A2A, besides its draft. */
 export type Sent = {
   readonly origin: TaskOrigin;
   /** The node whose card it was sent to; null: the hub's. */
@@ -192,15 +193,15 @@ export function take(
 
 // ---- The next task of a worker
 
-/** Where a task was that `next` hands out: open, a gift of the node, or started by it before. */
+/** The previous state of a task that `next` hands out: open, a gift of the node, or started by it before. */
 export type TakenFrom = "open" | "gifts" | "started";
 
-/** What `next` answers: a task; or none, because the node drains, holds all that it may, or nothing waits for it. */
+/** The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available. */
 export type Next =
   | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
   | { readonly task: null; readonly isFull: boolean; readonly draining: boolean };
 
-/** The best task of each place from which `next` takes one, null where there is none; of the open ones perhaps several. */
+/** The candidates of `next`: the best task of each kind, null if there is none. `open` may have several. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
@@ -233,7 +234,7 @@ export function returnGift(task: Task | null, asked: HolderRequest): Accepted<nu
   return accept(null, [{ kind: "task.moved", task: { ...task, startedAt: null } }]);
 }
 
-/** The tasks that wait for a worker after these changes of one transaction, and perhaps did not before. */
+/** Returns the tasks that the changes of one transaction may have made available to workers. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   const after = new Map<string, Task>(); // one transaction may move a task twice
   for (const change of changes)
