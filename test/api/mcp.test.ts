@@ -1,6 +1,6 @@
 /**
- * MCP at /mcp, by the official client in both revisions of the protocol: who may call, what each tool does, calls that are
- * repeated, what the list of tools costs, and agents that share work. The conformance suite is in test/torture/mcp.ts.
+ * MCP at /mcp, by the official client in both revisions of the protocol: authorisation, each tool, repeated calls, the
+ * size of the list of tools, and agents that share work. The conformance suite is in test/torture/mcp.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";
@@ -545,7 +545,7 @@ describe("a call that is repeated", () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  test("task_next that waits: who hangs up loses no task", async () => {
+  test("a caller of a waiting task_next that hangs up loses no task", async () => {
     await using one = await Agent.connect(hub.base(), "one");
     const params = { name: "task_next", arguments: { wait_s: 25 } };
     const headers = { ...FORM, ...WITH_SECRET, "X-Node-Id": "other" };

@@ -1,6 +1,6 @@
 /**
- * Nodes (domain/node.ts): registration, heartbeats, coming back, the next task, drain, leave, deletion, expiry; each with
- * every state of the node.
+ * Nodes (domain/node.ts): registration, heartbeats, going online again, the next task, drain, leave, deletion, expiry;
+ * each with every state of the node.
  */
 import { describe, expect, test } from "bun:test";
 import type { Node } from "../../src/domain/model.ts";
@@ -238,7 +238,7 @@ describe("nextTask", () => {
           else expect(decision.isStored).toBe(false);
         });
 
-  test("a task that the balancer assigns to a node that comes back is a gift, and next hands out the best gift", () => {
+  test("a task that the balancer assigns to a node that goes online is a gift, and next hands out the best gift", () => {
     const best = [task("best", { balanced: true, priority: 0 }), ...waiting];
     const found = { ...places.gift, waiting: best };
     expect(nextTask(asking.offline, "n1", found, BEAT, false)).toMatchObject({

@@ -40,7 +40,7 @@ describe("help and version", () => {
       expect(stdout).toMatch(says);
     });
 
-  test("a reader that leaves early is no fault of what can be printed again", async () => {
+  test("a reader that closes the pipe early is not an error if the output can be printed again", async () => {
     for (const words of ["openapi", "help", "man", "completions bash", "service print", "keys --help"]) {
       const shell = Bun.spawn(
         ["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "-", ...PROGRAM, ...words.split(" ")],
@@ -739,7 +739,7 @@ describe.concurrent("keys", () => {
     ]);
   });
 
-  test("an error is one line, with an exit code that says what is wrong", async () => {
+  test("an error is one line, with the exit code of its kind", async () => {
     await using at = await start();
     await at.add("once");
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [

@@ -218,7 +218,7 @@ test("a hub that has tasks and no node yet is intact", async () => {
   expect([code, lineOf(stdout, "tasks").slice(0, 2)]).toEqual([0, "ok"]);
 });
 
-test("each kind of damage is reported and nothing else; without a hub it says so", async () => {
+test("reports each kind of damage and nothing else, and a missing hub", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("whole") });
   const fileId = await work(hub);

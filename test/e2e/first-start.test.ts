@@ -1,4 +1,7 @@
-/** The first start of a hub: what it makes, with which modes, what it prints and what it must never print. */
+/**
+ * The first start of a hub: the files that it creates and their modes, its output, and the secrets that it must never
+ * print.
+ */
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { ENDPOINTS } from "../../src/api/routes.ts";
@@ -63,7 +66,7 @@ const lan = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ family, internal, address }) => family === "IPv4" && !internal && !address.startsWith("169.254."));
 
-test("the page says what is open without the secret, and where", async () => {
+test("the page lists the open reads and their addresses", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const listen = ["--listen", "B:127.0.0.1:0"];

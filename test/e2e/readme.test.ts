@@ -1,7 +1,7 @@
 /**
- * The README and the pages of docs/ are true: the commands run as they stand there, and the pages name every endpoint,
- * field, error code, setting, limit and event kind of the sources, and none that does not exist. A table that has
- * changed is printed as it should be.
+ * The README and the pages of docs/ are true: the commands run word for word, and the pages name every endpoint, field,
+ * error code, setting, limit and event kind of the sources, and none that does not exist. For an outdated table the
+ * test prints the correct one.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";

@@ -150,7 +150,7 @@ test("a send whose wake-up Redis did not accept is stored, and names the store",
     expect((await mail.take(scene.store.transact, "n1", 10, STEADY))?.deliveries).toHaveLength(2);
   }));
 
-test("while Redis is unavailable nothing is published", () =>
+test("publishes nothing while Redis is unavailable", () =>
   inScene(async (scene) => {
     const { channel, mail } = scene.open(false);
     await mail.start();

@@ -1,4 +1,4 @@
-/** Hubs on one database that were started with different secrets: each says so in its log, and shows no secret. */
+/** Hubs on one database that were started with different secrets: each logs a warning, and shows no secret. */
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
 import { SECRETS_COMPARE_EVERY_MS } from "../../src/domain/limits.ts";

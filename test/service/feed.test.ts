@@ -160,7 +160,7 @@ describe("catching up", () => {
     expect((await catchUp(scene, 0)).items).toEqual(kinds.map((kind, i) => `${i + 1} ${kind}`));
   });
 
-  test("from beyond the end: nothing, and the cursor stays", async () => {
+  test("from beyond the end: no events, and the cursor stays", async () => {
     const scene = await openScene();
     await scene.commit(...many(3, () => logged("n1")));
     for (const since of [3, 4, 1_000_000])

@@ -240,7 +240,7 @@ describe("a restore", () => {
   });
 });
 
-test("a restored database equals the original, and nobody holds a lease of a task", () => {
+test("a restored database equals the original, and every lease of a task is stale", () => {
   const rowsOf = (path: string) => {
     const db = new Database(join(path, "luxhub.db"), { readonly: true });
     try {
