@@ -1,4 +1,4 @@
-/** What clients of A2A send (its specification, 3.2): the parameters of each operation, validated. */
+/** Validates the requests of A2A clients (its specification, 3.2): the parameters of each operation. */
 import { TaskState, taskStateFromJSON } from "@a2a-js/sdk";
 import * as z from "zod/mini";
 import { inputParser, withoutAbsent } from "../api/input.ts";

@@ -1,4 +1,4 @@
-/** The endpoints of keys: key/*. They show neither a secret nor its hash, but for key/add, which answers the new secret once. */
+/** The endpoints of keys: key/*. They never show a hash, and a secret only once, in the answer of key/add. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
@@ -61,7 +61,7 @@ type Draft = {
   readonly expires_in_s?: number | undefined;
 };
 
-/** What the schema cannot say of a new key: it depends on the clock or on another field. @throws {Problem} 400 */
+/** Makes the checks of a new key that need the clock or several fields. @throws {Problem} 400 */
 function checkDraft(draft: Draft, { now }: Moment): void {
   const errors: FieldError[] = [];
   if (draft.role === "admin")

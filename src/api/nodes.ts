@@ -81,7 +81,7 @@ const heartbeat = jsonEndpoint({
       messages_waiting: z.int(),
       drain: z.boolean(),
     }),
-  // What the node registered through sets the interval, also when this request uses another variant.
+  // The variant of the registration determines the interval, even if this request uses another one.
   handle: ({ services, transact }, { node_id }) =>
     services.nodes.heartbeat(transact, node_id, (node) => INTERVALS[node.variant].offlineAfterMs),
   encode: (node) => ({
@@ -182,7 +182,7 @@ const list = jsonEndpoint({
   }),
 });
 
-/** @throws {Problem} 400 when the fields do not go together, or reach too far */
+/** @throws {Problem} 400 when the fields exclude each other, or the page is too far into the list */
 function pageOf(
   lists: NodeLists,
   query: NodeQuery,

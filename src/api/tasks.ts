@@ -77,7 +77,7 @@ type NewTask = z.infer<ReturnType<typeof newTask>>;
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
-/** Creates a task from what its creator sent. @throws {Problem} 400 */
+/** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft(
   { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
   input: NewTask,
@@ -115,10 +115,7 @@ type Scheduling = {
   readonly depends_on: readonly string[];
 };
 
-/**
- * Checks a new task beyond its schema: these checks need the clock, several fields or the stored tasks. @throws
- * {Problem} 400
- */
+/** Makes the checks of a new task that need the clock, several fields or the stored tasks. @throws {Problem} 400 */
 async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: Moment): Promise<void> {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
@@ -511,7 +508,7 @@ const list = jsonEndpoint({
   }),
 });
 
-/** A search reaches only so far by page. @throws {Problem} 400 */
+/** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);

@@ -102,7 +102,7 @@ function freePort(): number {
   return 0;
 }
 
-/** Removes the directories of demos that were killed: those of this user whose lock nobody holds. */
+/** Removes the directories of demos that were killed: those of this user whose lock is free. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(DIR_PREFIX)) continue;

@@ -116,7 +116,9 @@ export function writeLine(text: string): number {
   return 0;
 }
 
-/** Prints a text that can be printed again. Returns exit code 0 even when nobody reads it any more (`| head -1`). */
+/**
+ * Prints a text that can be printed again. Returns exit code 0 even if the reader has closed the pipe (`| head -1`).
+ */
 export function writeLineUnlessClosed(text: string): number {
   try {
     return writeLine(text);
@@ -126,7 +128,7 @@ export function writeLineUnlessClosed(text: string): number {
   }
 }
 
-/** Whether writeLine() failed because nobody reads standard output any more. */
+/** Whether writeLine() failed because the reader of standard output has closed the pipe. */
 export function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === "EPIPE";
 }

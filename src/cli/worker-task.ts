@@ -26,7 +26,7 @@ export type TaskOptions = {
   readonly log: Log;
 };
 
-/** The command cannot be started: that is not the task's fault. */
+/** The command cannot be started, whatever the task. */
 export class CommandMissing extends Error {
   override readonly name = "CommandMissing";
 }

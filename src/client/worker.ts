@@ -36,7 +36,7 @@ export type TaskContext = {
   readonly extend: (note?: string) => Promise<void>;
 };
 
-/** Thrown by a handler when nobody can do the task: it fails for good, without a retry. */
+/** Thrown by a handler if no worker can do the task: the task fails permanently, without a retry. */
 export class FatalError extends Error {
   override readonly name = "FatalError";
 }

@@ -52,7 +52,10 @@ export type NewEvent = {
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;
-  /** The key of the request was bound to the node that acted (actorOf): nobody else can have done it. Left out: false. */
+  /**
+   * The key of the request was bound to the node that acted (actorOf): so only that node can have done it. Default:
+   * false.
+   */
   readonly verified?: boolean;
 };
 

@@ -209,8 +209,8 @@ export type NextTasks = {
 };
 
 /**
- * Hands an online node what it has started, if that was loaded; else its best gift; else the best open task. The answer
- * that there is none is not stored: a repeat asks again.
+ * Hands an online node a task: one that it has started, if loaded; else its best gift; else the best open task. The
+ * answer that there is none is not stored: a repeat asks again.
  */
 export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
   const { nodeId, draining } = node;

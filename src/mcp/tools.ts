@@ -369,7 +369,7 @@ function countOf(args: Args, fallback: number = limit.PER_PAGE_DEFAULT): number 
   return typeof asked === "number" ? Math.min(Math.max(asked, 1), limit.MCP_LIST_MAX) : fallback;
 }
 
-/** A registration is the whole profile: what is left out stays as it is. */
+/** Registers the whole profile, and takes fields that the call leaves out from the current one. */
 async function nodeUpdate(session: Session, args: Args): Promise<ToolAnswer> {
   const { self } = session;
   const { drain, ...changes } = given(args);

@@ -2,7 +2,7 @@
  * The tasks that were created through A2A, as their callers see them: a caller finds what it created itself, through the
  * same card, and nothing else. They are created by tasks.ts.
  *
- * The list of a caller is ordered by the last change. A page looks at a bounded number of entries and holds a bounded
+ * The list of a caller is ordered by the last change. A page examines a bounded number of entries and holds a bounded
  * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
  */
 import { Rejection, reject } from "../domain/decision.ts";

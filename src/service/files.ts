@@ -17,7 +17,7 @@ import { fileSizes, fileSizesOf, fileTotals, filesBySeq, filesCountOf } from "..
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
-/** The part of a file's record that its uploader decides. */
+/** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
 export class FileService {

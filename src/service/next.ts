@@ -55,7 +55,7 @@ type Known = {
   readonly isBeaten: boolean;
 };
 
-/** `task` is null when there is none in time; `draining`: the node is to finish what it has. */
+/** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
 
 export class NextService {

@@ -91,7 +91,7 @@ export class TaskService {
   readonly #newId: NewId;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  /** What is to follow a commit and has not begun. */
+  /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
   readonly lists: TaskLists;
 
@@ -104,7 +104,7 @@ export class TaskService {
     this.lists = new TaskLists(store);
   }
 
-  /** Those of these ids that name no task. */
+  /** Returns the ids that name no task. */
   async unknown(taskIds: readonly string[]): Promise<readonly string[]> {
     if (taskIds.length === 0) return [];
     return without(taskIds, await this.#store.read(dependenciesById(taskIds)));
@@ -131,7 +131,7 @@ export class TaskService {
   }
 
   /**
-   * As create(). A refusal is not an answer that a repeat gets: the node may be back by then.
+   * As create(). A refusal is not stored for a repeat, because the node may be online again by then.
    * @throws {UnknownTasks}
    * @throws {Rejection} when the node that it is sent to does not take it
    */
@@ -199,7 +199,10 @@ export class TaskService {
     return transact(load, ({ task, node }) => extend(task, node, asked, at));
   }
 
-  /** Ends the hold of a node on a task: others may get the task, and the node another. `notNode` is no candidate. */
+  /**
+   * Takes a task from its node. Then others may get the task, and the node may get another one. `notNode` is no
+   * candidate.
+   */
   async #endHold(
     transact: Transact,
     { taskId, nodeId }: Assignment,
@@ -319,7 +322,10 @@ export class TaskService {
     return this.#together(`fill ${nodeId}`, () => this.#fill(nodeId));
   }
 
-  /** Once for all who ask before it begins, as the requests of one batch do after its commit. A failure is not reported. */
+  /**
+   * Runs a step once for all callers that ask before it begins (single-flight), such as the requests of one batch after
+   * its commit. A failure is not reported.
+   */
   #together(name: string, step: () => Promise<void>): Promise<void> {
     let following = this.#following.get(name);
     if (!following) {

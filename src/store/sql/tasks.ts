@@ -399,7 +399,7 @@ export type TaskFilter = {
  */
 export const TASK_BLOCK = 512;
 
-/** A task that a step of a search has looked at; `title` is null if the filter does not match. */
+/** A task that a step of a search has examined; `title` is null if the filter does not match. */
 export type Candidate = { readonly seq: number; readonly title: string | null };
 
 /** The lowest and the highest number of a task; null if there is none. */

@@ -1,4 +1,4 @@
-/** The events as they come, newest first, by kind. */
+/** The event log live, newest first, filtered by kind. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";

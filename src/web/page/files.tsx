@@ -1,4 +1,4 @@
-/** The files: upload with progress, download, and a preview of texts and pictures that runs nothing of what it shows. */
+/** The files: upload with progress, download, and a preview of texts and pictures that executes nothing. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";

@@ -1,4 +1,4 @@
-/** The keys of the hub, for who has the administrator key: list, add, revoke. A new secret is shown once. */
+/** The keys of the hub: list, add, revoke. Needs the administrator key. A new secret is shown once. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { NodeField } from "./node-field.tsx";

@@ -1,4 +1,4 @@
-/** Who earned what: the leaderboard, and the ledger of a node. */
+/** LUX: the leaderboard, and the ledger of a node. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { countOf, curlOf } from "./format.ts";

@@ -1,4 +1,4 @@
-/** The dashboard's frame: sign-in, navigation, keyboard and theme; and which view stands at which address. */
+/** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
 import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
 import { useEffect } from "preact/hooks";

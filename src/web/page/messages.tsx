@@ -1,4 +1,4 @@
-/** A node's messages and what became of them, the parked ones, and the forms that send one. */
+/** A node's messages with their delivery status, its parked messages, and the forms that send one. */
 import type { JSX } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";

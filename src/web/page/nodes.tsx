@@ -1,4 +1,4 @@
-/** The nodes: who is there, how loaded, and what each does now; one node with its tasks, ledger and events. */
+/** The nodes with their load and current tasks; one node with its tasks, ledger and events. */
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { type AnyNode, capabilitiesOf, countOf, curlOf } from "./format.ts";

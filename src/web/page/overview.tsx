@@ -1,4 +1,4 @@
-/** Is all well: the health of the hub, tasks by state, the last hour, the nodes, and what failed last. */
+/** The overview: the health of the hub, tasks by state, the last hour, the nodes, and the latest failures. */
 import type { JSX } from "preact";
 import { Chart } from "./chart.tsx";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";

@@ -1,4 +1,4 @@
-/** What the views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
+/** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -262,7 +262,10 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set(["Place", "LUX", "Done", "Tasks done", "Id", "Size"]);
 
-/** A wide table scrolls by itself, also by keyboard. In a narrow window each row is a block whose cells have their heads. */
+/**
+ * A wide table scrolls within its own region, also by keyboard. In a narrow window each row is a block whose cells show
+ * their column heads.
+ */
 export function Table(props: {
   label: string;
   head: readonly string[];

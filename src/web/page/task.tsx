@@ -1,4 +1,4 @@
-/** One task: what it is, its whole story as a time line, and what can be done with it. And the form of a new one. */
+/** The view of one task: its fields, its events as a time line, and its actions; also the form for a new task. */
 import type { ComponentChildren, JSX } from "preact";
 import type { Event, RequestOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
@@ -22,9 +22,9 @@ import {
 import { go, route, to } from "./route.ts";
 import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
-/** More of a story than anyone reads. */
+/** The most events that the time line shows. */
 const STORY = 1_000;
-/** Of a task with more the list of files shows the rest. */
+/** The most files that are shown; the list of files has the rest. */
 const FILES = 10;
 
 export function TaskPage({ id }: { id: string }): JSX.Element {
@@ -169,10 +169,10 @@ function Facts({ task }: { task: AnyTask }): JSX.Element {
   );
 }
 
-/** The page of the task has them. */
+/** Fields of events that the page shows elsewhere. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
 
-/** What an event says beyond its kind, its node and its task. */
+/** Formats the data of an event, without its kind, node and task. */
 export function dataOf({ data }: Event): string {
   return Object.entries(data)
     .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
