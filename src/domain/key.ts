@@ -29,7 +29,7 @@ export function stateOf(key: KeyRecord, now: number): KeyState {
 /** A revoked key keeps its name. `all`: every key of the hub. */
 export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyRecord> {
   if (all.some(({ keyId }) => keyId === key.keyId))
-    return reject("key_exists", `A key ${key.keyId} exists already, or existed. Choose another name.`);
+    return reject("key_exists", `The key name ${key.keyId} is already in use, or was. Choose another name.`);
   if (all.length >= KEYS_MAX)
     return reject(
       "keys_limit",

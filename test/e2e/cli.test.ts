@@ -713,7 +713,8 @@ describe.concurrent("keys", () => {
     const ended = await Promise.all(Array.from({ length: 4 }, () => at.keys("add", "twin")));
     expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 5, 5, 5]);
     for (const { code, stderr } of ended) {
-      if (code !== 0) expect(stderr).toBe("luxhub: There is a key twin already. Choose another name.\n");
+      if (code !== 0)
+        expect(stderr).toBe("luxhub: The key name twin is already in use, or was. Choose another name.\n");
     }
     const secret = ended.find(({ code }) => code === 0)?.stdout.split("\n")[0] ?? "";
     await at.soon(async () => (await at.statusWith(secret)) === 200); // the one that was told its secret has it
@@ -749,7 +750,7 @@ describe.concurrent("keys", () => {
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
       [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],
-      [["add", "once"], 5, /a key once already/],
+      [["add", "once"], 5, /key name once is already in use/],
       [["pin", "once"], 2, /keys pin needs ID A\|B\|none;/],
       [["pin", "none-such", "A"], 3, /no key none-such/],
       [["expire", "once", "tomorrow"], 2, /no time/],
