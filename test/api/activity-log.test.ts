@@ -128,7 +128,7 @@ describe("the log tells", () => {
     await until(() => activity(hub).some(({ event }) => event === "message.expired"));
     expect(activity(hub).find(({ event }) => event === "message.expired")).toMatchObject({
       level: "warn",
-      message: `worker-1 did not take or confirm what boss sent, expired (message ${body["message_id"]})`,
+      message: `worker-1 did not receive or confirm a message of boss: expired (message ${body["message_id"]})`,
     });
   });
 
