@@ -26,7 +26,8 @@ describe.skipIf(POSTGRES_MISSING !== null)(`the secrets of two hubs${reason}`, (
       clock.pass(SECRETS_COMPARE_EVERY_MS);
       for (const hub of hubs) await hub.sweep();
     };
-    const WARNING = "another hub on the database has another LUXHUB_SECRET: each hub accepts only its own";
+    const WARNING =
+      "another hub on the database has a different LUXHUB_SECRET: each hub accepts only its own";
     try {
       await using a = await startHub({ database, clock });
       await using b = await startHub({ database, clock });
