@@ -1,6 +1,7 @@
 /**
- * The composition root: opens the store, the mail, the files and the listeners, connects them, and closes them in order (graceful shutdown).
- * The only file that names concrete engines. PostgreSQL and Redis are imported only when they are configured.
+ * The composition root: opens the store, the mail, the files and the listeners, connects them, and closes them in order
+ * (graceful shutdown). The only file that names concrete engines. PostgreSQL and Redis are imported only when they are
+ * configured.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";

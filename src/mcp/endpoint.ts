@@ -14,7 +14,7 @@ import { Problem } from "../http/problem.ts";
 import { inMcp } from "../variant/mcp.ts";
 import { type Serve, Session, type Shared } from "./session.ts";
 
-/** Loads the protocol. Another than the hub's own is for tests: the same endpoint with tools of theirs. */
+/** Loads the protocol. Tests replace it, to run the same endpoint with other tools. */
 export type LoadServer = () => Promise<{ readonly serve: Serve }>;
 
 export type McpParts = Pick<Shared, "publicUrl"> & {

@@ -26,7 +26,7 @@ export function nodeById(nodeId: string): Query<Node | null> {
   return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
-/** A node after the changes that many requests of one node make. */
+/** Returns a node after one of the frequent changes of a request. */
 export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;
   if (change.kind === "node.beaten") {
@@ -185,8 +185,8 @@ const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 export type NodePart = { readonly online: readonly string[]; readonly next: string | null };
 
 /**
- * Looks at `limit` nodes after an id ("" is before all). By id, because a broadcast writes to indexes by node: so each of
- * its steps writes to few of their pages.
+ * Reads `limit` nodes after an id ("" is before all). Ordered by id, because a broadcast writes to indexes by node:
+ * each of its steps then writes to few of their pages.
  */
 export function nodePart(after: string, limit: number): Query<NodePart> {
   const sql = `SELECT node_id, online FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
@@ -204,8 +204,8 @@ const HAS_NODES = byKey(
 );
 
 /**
- * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing: only a hub that comes
- * near its limit, or whose nodes come and go, counts them.
+ * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing, so only a hub near
+ * its limit, or with many deleted nodes, counts its nodes.
  */
 export function hasNodes(limit: number): Query<boolean> {
   return query(HAS_NODES, [limit], ([row]) => Number(row?.["n"]) >= limit, [keyOf.registrations]);

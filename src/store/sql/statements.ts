@@ -353,7 +353,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       { delivered: "0", acked: "0" },
     ),
   },
-  // Nobody sees a broadcast, and so changes its counts, before the batch that published it was sent.
+  // A broadcast is invisible, so its counts cannot change, before the batch that publishes it is sent.
   "broadcast.tallied": {
     row: ({ seq }) => keyOf.broadcast(seq),
     statement: update(

@@ -106,7 +106,10 @@ export function bestReady(types: readonly string[] | null, inBatch = false): Que
   };
 }
 
-/** The best ready tasks after a change; undefined: it may have brought better ones, or those that are known are gone. */
+/**
+ * Patches the best ready tasks after a change; undefined if there may be better ones, or none of the known ones is
+ * left.
+ */
 function patchReady(
   tasks: readonly Task[],
   change: Change,
@@ -156,17 +159,17 @@ export function firstStarted(nodeId: string): Query<Task | null> {
 const FIRST_UNACKNOWLEDGED = `
   ${HELD} AND t.started_at IS NOT NULL AND t.progress IS NULL ORDER BY t.started_at, t.seq LIMIT 1`;
 
-/** The same among those about which the node has sent no note since. */
+/** The same, among the tasks for which the node has sent no note since. */
 export function firstUnacknowledged(nodeId: string): Query<Task | null> {
   return one(FIRST_UNACKNOWLEDGED, [nodeId], toTask, heldReads(nodeId));
 }
 
-/** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */
+/** The read set of the tasks that a node holds: a task that it gets or loses changes the totals of the node. */
 function heldReads(nodeId: string): readonly ConflictKey[] {
   return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
 }
 
-/** The first of the tasks of a node that are of one kind; undefined after a change that may have brought or taken one. */
+/** Patches the first task of one kind of a node; undefined after a change that may have added or removed one. */
 function patchHeld(
   first: Task | null,
   change: Change,
@@ -236,13 +239,13 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Unfinished tasks that were to be completed by now. */
+/** Unfinished tasks whose `expiresAt` has passed. */
 export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${EXPIRED("$1")} LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
-/** Open tasks that waited for a time which has come. */
+/** Open tasks whose start time has come. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${DUE("$1")} ORDER BY not_before LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
@@ -252,7 +255,7 @@ const TIMED_OUT = (steady: string): string => `lease_until <= ${steady}`;
 const EXPIRED = (now: string): string => `status IN ('open', 'assigned') AND expires_at <= ${now}`;
 const DUE = (now: string): string => `scheduled = 1 AND unmet = 0 AND not_before <= ${now}`;
 
-/** Whether there is anything of these; of tasks that ended and whose dependents do not know it. */
+/** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
 export type TaskWork = {
   readonly timedOut: boolean;
   readonly expired: boolean;
@@ -285,12 +288,12 @@ export type Settlement = { readonly taskId: string; readonly outcome: Outcome };
 
 const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task_id LIMIT 1`;
 
-/** A task that has ended and whose dependents do not know it. */
+/** A task that has ended and whose dependents must still be updated. */
 export function firstSettlement(): Query<Settlement | null> {
   return one(FIRST_SETTLEMENT, [], toSettlement, ["settlements"]);
 }
 
-/** Those that wait for it, oldest first. */
+/** The dependents of that task, oldest first. */
 export function firstDependents(limit: number): Query<readonly Task[]> {
   const sql = `
     SELECT ${TASK_COLUMNS} FROM dependencies d JOIN tasks t USING (task_id)
@@ -384,7 +387,7 @@ function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, par
 
 // ---- Lists that are filtered by creator, type or title: service/task-lists.ts
 
-/** What task/list selects; null is any. */
+/** The filters of task/list; null is any. */
 export type TaskFilter = {
   readonly statuses: readonly TaskStatus[];
   readonly nodeId: string | null;
@@ -393,9 +396,9 @@ export type TaskFilter = {
 };
 
 /**
- * Tasks to a block of the indexes by creator and by type, as both engines' migrations have it. The key begins with the
- * block, so the tasks of one commit are entered next to one another, and not on a page for each creator and type. A
- * search looks each block up.
+ * Tasks in a block of the indexes by creator and by type, as in the migrations of both engines. The key begins with the
+ * block, so a commit enters its tasks next to one another, and not on a page for each creator and type. A search looks
+ * up each block.
  */
 export const TASK_BLOCK = 512;
 
