@@ -3,7 +3,15 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { MINUTES_SAVE_EVERY_MS } from "../../src/domain/limits.ts";
-import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
+import {
+  ADMIN_KEY,
+  SECRET,
+  TestClock,
+  type TestHub,
+  newDataDir,
+  onlyOnce,
+  startHub,
+} from "../support/hub.ts";
 import {
   ISO,
   RESULT,
@@ -42,9 +50,10 @@ describe("stats/minutes", () => {
 
   test("counts changes minute by minute, across a restart", async () => {
     const dataDir = newDataDir();
+    const clock = new TestClock(); // of both hubs: the second must not start before what the first has seen
     try {
       const database = await (async () => {
-        await using hub = await startHub({ dataDir });
+        await using hub = await startHub({ dataDir, clock });
         await addNodes(hub, ["n1", "n2"]);
         await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 1.5 }), "n1"));
         const failed = await addTaskOf(hub, "n2");
@@ -72,7 +81,7 @@ describe("stats/minutes", () => {
         return hub.database;
       })();
       if (database === null) {
-        await using hub = await startHub({ dataDir });
+        await using hub = await startHub({ dataDir, clock });
         expect((await ok(hub.get("/stats/minutes")))["total"]).toMatchObject({
           tasks_created: 3,
           messages_sent: 2,

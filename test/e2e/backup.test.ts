@@ -5,7 +5,7 @@ import { backUpUnderLoad } from "../torture/backup.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
 test("a backup is one snapshot with everything that was acknowledged before it began", async () => {
-  const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500, pauseMs: 10 };
+  const options = { files: 16, fileBytes: 1024 * 1024, warmUpMs: 300, pauseMs: 10 };
   const report = await backUpUnderLoad(options, () => {});
   console.log(`backup under load: ${JSON.stringify(report)}`);
   expect(report.faults).toEqual([]);
