@@ -113,7 +113,7 @@ export function comeBack(
 
 /**
  * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by comeBack.
- * @param isBeaten the heartbeat of this call is written: one without a task needs no other
+ * @param isBeaten the heartbeat of this call is written: it needs no other
  */
 export function nextTask(
   node: Node | null,
@@ -125,7 +125,7 @@ export function nextTask(
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
-    if (isBeaten && decision.answer.task === null) return decision;
+    if (isBeaten) return decision;
     return { ...decision, changes: [beaten(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);

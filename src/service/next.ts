@@ -151,12 +151,13 @@ export class NextService {
     };
     let current = known.node;
     let isFilled = true;
-    const found = await transact(load, ({ node, waiting, ...rows }) => {
+    const found = await transact(load, ({ node, waiting, started, gifts, open }) => {
       current = node;
       isFilled = waiting?.length !== SWEEP_BATCH;
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
-      return nextTask(node, nodeId, { ...rows, waiting: waiting ?? [] }, beat, known.isBeaten);
+      const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
+      return nextTask(node, nodeId, rows, beat, known.isBeaten);
     });
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
     return { found, current };

@@ -34,6 +34,7 @@ import { listTakers } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
+import { NOTHING } from "../sql/query.ts";
 import { statementOf, writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
@@ -450,6 +451,7 @@ export class SqliteStore implements Store {
 
   #run<R>(query: Query<R>): R {
     const { sql, params } = query.onSqlite ?? query;
+    if (sql === NOTHING.sql) return query.shape([]);
     return query.shape(this.#rows(sql, params));
   }
 
