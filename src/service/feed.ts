@@ -33,7 +33,7 @@ import {
   nodeEventsIn,
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import type { Query, Store } from "../store/store.ts";
+import type { Origin, Query, Store } from "../store/store.ts";
 import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
 import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
@@ -89,7 +89,11 @@ export class Feed {
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    store.onCommit((changes, eventIds) => this.#notify(changes, eventIds));
+    store.onDecision((changes) => {
+      for (const change of changes)
+        if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
+    });
+    store.onCommit((changes, eventIds, origin) => this.#notify(changes, eventIds, origin));
   }
 
   /**
@@ -274,13 +278,14 @@ export class Feed {
     return this.receivers.size + this.#polls.size + this.#taskWaits.size;
   }
 
-  #notify(changes: readonly Notified[], eventIds: readonly number[]): void {
+  #notify(changes: readonly Notified[], eventIds: readonly number[], origin: Origin): void {
     if (this.#subscribers.size > 0 || this.#followers.size > 0) this.#recent.add(changes, eventIds);
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
-      if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
-      else if (change.kind === "delivery.moved" && change.state === "waiting")
+      if (change.kind === "delivery.queued") {
+        if (origin === "remote") this.receivers.wakeOne(change.toNode); // for an own one they were woken (onDecision)
+      } else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId, taskId } = change.event;

@@ -437,6 +437,17 @@ for (const engine of ENGINES) {
       expect(calls).toBe(0);
     });
 
+    test("notifies decision listeners of each transaction that writes, before it is answered", async () => {
+      const { store } = await openFresh(engine);
+      const heard: string[][] = [];
+      store.onDecision((changes) => heard.push(changes.map(({ kind }) => kind)));
+      await outcome(store.transact({}, () => nodeNotFound("n1")));
+      await store.transact({}, () => accept(1));
+      expect(heard).toEqual([]);
+      await store.transact({}, () => accept(1, saved(node("n1"))));
+      expect(heard).toEqual([["node.saved", "node.beaten"]]);
+    });
+
     test("notifies with the log ids of the events, in the order of the changes", async () => {
       const { store } = await openFresh(engine);
       const told: [names: unknown[], ids: readonly number[]][] = [];
