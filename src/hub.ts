@@ -160,6 +160,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   const feed = new Feed(store, clock);
   const idle = new IdleWorkers();
+  store.onDecision((changes) => idle.decided(changes));
   store.onCommit((changes) => idle.notify(changes));
   const budgets = answerBudgets();
   const mail = await openMail({ config, clock, log, answers: budgets.answers }, store, feed, closing);
