@@ -21,6 +21,7 @@ import {
   reject,
 } from "./decision.ts";
 import type { EventData, NewEvent } from "./event.ts";
+import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
 import { type Next, type NextTasks, assignTo, next } from "./task.ts";
@@ -113,7 +114,8 @@ export function comeBack(
 
 /**
  * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by comeBack.
- * @param isBeaten the heartbeat of this call is written: it needs no other
+ * @param isBeaten the heartbeat of this call is written: without a task it needs no other, and with one only if that is
+ *   no longer fresh
  */
 export function nextTask(
   node: Node | null,
@@ -125,13 +127,17 @@ export function nextTask(
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
-    if (isBeaten) return decision;
+    if (isBeaten && (decision.answer.task === null || isFresh(node, beat))) return decision;
     return { ...decision, changes: [beaten(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);
   const gifts = bestOf(found.gifts, back.given);
   const decision = next(back.node, { ...found, gifts }, beat);
   return { ...decision, changes: [...back.changes, ...decision.changes] };
+}
+
+function isFresh({ leaseUntil }: Node, { steady, leaseMs }: Beat): boolean {
+  return steady - (leaseUntil - leaseMs) < HEARTBEAT_FRESH_MS;
 }
 
 function bestOf(gift: Task | null, [given]: readonly Task[]): Task | null {

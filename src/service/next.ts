@@ -92,7 +92,7 @@ export class NextService {
     const worker = this.#idle.join(nodeId);
     let taken: Taken | null = null;
     try {
-      let node = await this.#readTogether(nodeId);
+      let node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
       let isBeaten = false;
       const ask = (): Promise<HandOut> => {
         const types = node ? typesFor(node, asked.taskTypes) : [];

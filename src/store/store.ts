@@ -107,9 +107,9 @@ export type CommitListener = (
 
 /**
  * Hears of the changes of a transaction of this hub when they are decided. On SQLite that is before their commit, and a
- * transaction that the listener queues at once shares that commit: it must rely on nothing but what it loads itself. The
- * commit may fail, or the group be decided again; then the listener is called again. On PostgreSQL it is called after the
- * commit. An error of a listener is reported, and changes nothing.
+ * transaction that the listener queues at once shares that commit; the listener must not read. The commit may fail, or
+ * the group be decided again, and then the listener is called again. On PostgreSQL it is called after the commit. An error
+ * of a listener is reported, and changes nothing.
  */
 export type DecisionListener = (changes: readonly Notified[]) => void;
 

@@ -166,6 +166,17 @@ describe("comeBack", () => {
   }
 });
 
+test("nextTask writes one heartbeat for a call whose task comes within a second, and else another", () => {
+  const found = { started: null, gifts: null, open: [task("open")], waiting: [] };
+  for (const ageMs of [0, 999, 1_000]) {
+    const asking = node("n1", { leaseUntil: BEAT.steady - ageMs + BEAT.leaseMs });
+    const decision = nextTask(asking, "n1", found, BEAT, true);
+    const changes = decision.kind === "accepted" ? decision.changes : [];
+    expect(changes.map(({ kind }) => kind)).toContain("task.moved");
+    expect(changes.some(({ kind }) => kind === "node.beaten")).toBe(ageMs === 1_000);
+  }
+});
+
 /** Every state of the node that asks, with each place from which a task may come; better places first. */
 describe("nextTask", () => {
   type Asking =
@@ -228,7 +239,7 @@ describe("nextTask", () => {
           const [answer = "", ...changes] = cell;
           const beats = who.startsWith("offline")
             ? ["node.beaten n1", "node.returned n1", online]
-            : isBeaten
+            : isBeaten && !decision.answer.task
               ? []
               : ["node.beaten n1"];
           expect(said).toEqual([answer, ...beats, ...changes]);
