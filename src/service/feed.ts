@@ -195,16 +195,7 @@ export class Feed {
 
   /** What the stream of a node shows. */
   ofNode(nodeId: string): Selection {
-    return {
-      catchUp: (since, limit) => this.catchUp(nodeId, since, limit),
-      eventsById: (ids) => this.eventsById(ids),
-      itemOf: (event) => this.itemOf(event, nodeId),
-      recentItem: (eventId) => {
-        const recent = this.#recent.get(eventId);
-        return recent && itemInMemory(recent.item.event, nodeId, recent);
-      },
-      subscribe: (subscriber) => this.subscribe(nodeId, subscriber),
-    };
+    return new NodeSelection(this, nodeId);
   }
 
   /** What a stream of the whole log shows: every event that passes the filter. */
@@ -252,6 +243,12 @@ export class Feed {
     if (isBroadcast(event) && !(await this.#store.read(deliveryOf(messageId, nodeId)))) return null;
     const found = await this.#store.read(messageById(messageId));
     return found && { kind: "message", eventId: event.id, message: found.message };
+  }
+
+  /** The same for an event that was committed just now; undefined when the store must be asked. */
+  recentItem(eventId: number, nodeId: string): StreamItem | null | undefined {
+    const recent = this.#recent.get(eventId);
+    return recent && itemInMemory(recent.item.event, nodeId, recent);
   }
 
   /**
@@ -306,6 +303,37 @@ export class Feed {
     if (!hasTaskEvent) return;
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
+  }
+}
+
+/** A class, and not an object of functions, because there is one for each of many streams. */
+class NodeSelection implements Selection {
+  readonly #feed: Feed;
+  readonly #nodeId: string;
+
+  constructor(feed: Feed, nodeId: string) {
+    this.#feed = feed;
+    this.#nodeId = nodeId;
+  }
+
+  catchUp(since: number, limit: number): Promise<LogPart> {
+    return this.#feed.catchUp(this.#nodeId, since, limit);
+  }
+
+  eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
+    return this.#feed.eventsById(ids);
+  }
+
+  itemOf(event: LoggedEvent): Promise<StreamItem | null> {
+    return this.#feed.itemOf(event, this.#nodeId);
+  }
+
+  recentItem(eventId: number): StreamItem | null | undefined {
+    return this.#feed.recentItem(eventId, this.#nodeId);
+  }
+
+  subscribe(subscriber: Subscriber): () => void {
+    return this.#feed.subscribe(this.#nodeId, subscriber);
   }
 }
 
