@@ -9,6 +9,7 @@ import { type Exchange, type Handler, type Route, queryOf } from "../http/exchan
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
+import { endOfTick } from "../lib/event-loop.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
@@ -116,6 +117,7 @@ export class Pipeline {
     exchange: Exchange,
     served: Served,
   ): ReturnType<Handler> {
+    await endOfTick(); // requests that arrived together run together, and most bodies are there by then
     const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
