@@ -16,16 +16,7 @@ import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type AccessPolicy, type Caller, Authenticator, transactOf } from "./auth.ts";
-import type {
-  Call,
-  Endpoint,
-  Invocation,
-  Invoked,
-  JsonAnswer,
-  JsonEndpoint,
-  Part,
-  Services,
-} from "./endpoint.ts";
+import type { Call, Endpoint, Invocation, Invoked, JsonEndpoint, Part, Services } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
@@ -125,21 +116,22 @@ export class Pipeline {
     const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     const call = this.#call(exchange, caller, served);
     await checkNodes(endpoint, call, input);
-    // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
-    const encode = (answer: unknown): string =>
-      encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) {
+      // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
+      const encode = (answer: unknown): string =>
+        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
       return this.#idempotency.run(attempt, encode, async (transact) =>
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
       );
     }
-    const answer = async (): Promise<JsonAnswer> =>
-      endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return call.backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
+      return call.backpressure.ofRead(exchange, async () =>
+        encodeInPieces(endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at())),
+      );
     }
-    return call.backpressure.ofWrite(exchange, encodeSuccess(await answer()));
+    const answer = endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
+    return call.backpressure.ofWrite(exchange, encodeSuccess(answer));
   }
 
   #at(): Moment {
