@@ -269,7 +269,7 @@ export class SqliteStore implements Store {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the I/O of this tick: every request that has arrived by then shares the commit.
+    // Requests that ran together share the commit: they queued their transactions before this runs.
     setImmediate(() => {
       this.#scheduled = false;
       this.#flush();
