@@ -140,18 +140,21 @@ describe("register", () => {
     }
   });
 
-  test("again with another profile is an event that names the fields, and without a change none", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { port: 1, capabilities: "a" });
-    await addNode(hub, "n1", { port: 1, capabilities: ["a"] });
-    await addNode(hub, "n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
-    const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
-    expect(await eventsOf(hub, "n1")).toEqual([
-      ["node.registered", { name: "n1" }],
-      ["node.online", { name: "n1" }],
-      ["node.updated", { name: "new", changed }],
-    ]);
-  });
+  once.test(
+    "again with another profile is an event that names the fields, and without a change none",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1", { port: 1, capabilities: "a" });
+      await addNode(hub, "n1", { port: 1, capabilities: ["a"] });
+      await addNode(hub, "n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
+      const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
+      expect(await eventsOf(hub, "n1")).toEqual([
+        ["node.registered", { name: "n1" }],
+        ["node.online", { name: "n1" }],
+        ["node.updated", { name: "new", changed }],
+      ]);
+    },
+  );
 
   test("simultaneous registrations of one node create one node", async () => {
     await using hub = await startHub();
@@ -221,7 +224,7 @@ describe("list and get", () => {
     }
   });
 
-  test("show none on an empty hub", async () => {
+  once.test("show none on an empty hub", async () => {
     await using hub = await startHub();
     expect(await ok(hub.get("/node/list"))).toEqual({ success: true, nodes: [] });
   });
@@ -334,7 +337,7 @@ describe("pages of the list", () => {
     expect(await ok(other.get("/stats/nodes"))).toMatchObject(after);
   });
 
-  test("bad fields are named", async () => {
+  once.test("bad fields are named", async () => {
     const { next_cursor } = await page("per_page=1&order=busy");
     for (const [query, field] of [
       ["status=busy", "status"],
@@ -388,7 +391,7 @@ describe("delete", () => {
     ]);
   });
 
-  test("leaves its ledger and its messages, which still answer", async () => {
+  once.test("leaves its ledger and its messages, which still answer", async () => {
     await using hub = await startHub();
     await workedNode(hub);
     await addNode(hub, "quiet");
@@ -434,7 +437,7 @@ describe("delete", () => {
     expect([await logged("task.released"), await logged("task.requeued")]).toEqual([600, 0]);
   });
 
-  test("makes room for another node under --max-nodes", async () => {
+  once.test("makes room for another node under --max-nodes", async () => {
     await using hub = await startHub({ maxNodes: 2 });
     await addNodes(hub, ["n1", "n2"]);
     const third = { node_id: "n3", name: "n3" };

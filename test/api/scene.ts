@@ -3,6 +3,7 @@
  * uses the hub as a client does, and reads none of its internals.
  */
 import { expect } from "bun:test";
+import { BATCH_REQUESTS_MAX } from "../../src/domain/limits.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { type Answer, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
 
@@ -70,6 +71,22 @@ export async function addTask(
 ): Promise<string> {
   const body = await ok(hub.post("/task/create", { title: "t", description: "d", ...fields }, { variant }));
   return String(body["task_id"]);
+}
+
+/** Posts these bodies to one path in as few requests as a batch allows; the answers, which all have to succeed. */
+export async function inBatches(
+  hub: TestHub,
+  path: string,
+  bodies: readonly Fields[],
+): Promise<readonly Answer["body"][]> {
+  const got: Answer["body"][] = [];
+  for (let i = 0; i < bodies.length; i += BATCH_REQUESTS_MAX) {
+    const requests = bodies.slice(i, i + BATCH_REQUESTS_MAX).map((body) => ({ path, body }));
+    const answers = list(await ok(hub.post("/batch", { requests })), "answers");
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    got.push(...answers.map(({ body }) => record(body)));
+  }
+  return got;
 }
 
 /** Creates a task on A and assigns it; its id. */

@@ -244,7 +244,7 @@ async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame
 }
 
 describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
-  test("opens with the head of an event stream and a retry time", async () => {
+  once.test("opens with the head of an event stream and a retry time", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -354,7 +354,7 @@ describe("a stream", () => {
     expect(two.ids).toEqual([...(await shownIds(hub, "n2"))]);
   });
 
-  test("gets every broadcast, except of its own node", async () => {
+  once.test("gets every broadcast, except of its own node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2", "n3"]);
@@ -375,7 +375,7 @@ describe("a stream", () => {
     expect(one?.frames).toHaveLength(1);
   });
 
-  test("shows the creator the events of its task, live and after a reconnect", async () => {
+  once.test("shows the creator the events of its task, live and after a reconnect", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["boss", "n1"]);
@@ -391,7 +391,7 @@ describe("a stream", () => {
     expect((await back.take(kinds.length - 1)).map(({ id }) => id)).toEqual(live.ids.slice(1));
   });
 
-  test("may be one of several of its node", async () => {
+  once.test("may be one of several of its node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -574,7 +574,7 @@ describe("the stream of the whole log", () => {
     }
   });
 
-  test("reads events that are logged in quick succession together", async () => {
+  once.test("reads events that are logged in quick succession together", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -605,7 +605,7 @@ describe("the stream of the whole log", () => {
     expect((await hub.call("HEAD", "/events/stream")).status).toBe(200);
   });
 
-  test("reports a gap for events that are no longer stored", async () => {
+  once.test("reports a gap for events that are no longer stored", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -622,7 +622,7 @@ describe("the stream of the whole log", () => {
     expectEvents(rest, kept);
   });
 
-  test("ends when the hub goes down", async () => {
+  once.test("ends when the hub goes down", async () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
@@ -833,7 +833,7 @@ once.describe("a slow client", () => {
 });
 
 describe("when the hub goes down", () => {
-  test("a stream ends with its last chunk, complete", async () => {
+  once.test("a stream ends with its last chunk, complete", async () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
@@ -854,7 +854,7 @@ describe("when the hub goes down", () => {
     }
   });
 
-  test("an event being written is not torn: the client has a prefix of the log", async () => {
+  once.test("an event being written is not torn: the client has a prefix of the log", async () => {
     const dataDir = newDataDir();
     try {
       const hub = await startHub({ dataDir });
