@@ -4,7 +4,19 @@
  */
 import { describe, expect, test } from "bun:test";
 import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { NO_ID, addNode, addNodes, badFields, list, ok, pick, receive, refused, send } from "./scene.ts";
+import {
+  NO_ID,
+  addNode,
+  addNodes,
+  badFields,
+  inBatches,
+  list,
+  ok,
+  pick,
+  receive,
+  refused,
+  send,
+} from "./scene.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 const once = onlyOnce(import.meta.url);

@@ -2,7 +2,11 @@
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
+import { BlobsFull } from "../../src/blobs/blobs.ts";
+import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { codeOf } from "../../src/lib/reason.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { ok } from "../api/scene.ts";
 import { MIB, upload } from "../e2e/large-file.ts";
 import { Hub, TempDir, until } from "../e2e/program.ts";
@@ -83,6 +87,34 @@ suite(`files in PostgreSQL${reason}`, () => {
     expect((await last.get("/file/list")).body).toMatchObject({ total: 0 });
     expect((await next.get("/status")).status).toBe(200);
     await sql.close();
+    await remove();
+  });
+
+  test("a probe that fails in every step leaves no writer that is touched for ever", async () => {
+    const { url, remove } = await newSchema();
+    const store = await openPostgres(url, systemClock(), (error) => {
+      throw error;
+    });
+    const blobs = openPostgresBlobs(url);
+    const beside = new SQL(url, { max: 1 });
+    await beside.unsafe(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT ON blob_chunks FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+      CREATE TRIGGER refuse BEFORE DELETE ON blobs FOR EACH STATEMENT EXECUTE FUNCTION refuse();`);
+    await expect(blobs.probe()).rejects.toThrow(BlobsFull);
+    expect(blobs.writable).toBe(false);
+    await beside.unsafe(`
+      DROP TRIGGER refuse ON blob_chunks;
+      DROP TRIGGER refuse ON blobs;
+      UPDATE blobs SET touched_at = touched_at - interval '2 minutes';`);
+    expect(await blobs.sweepUnfinished()).toBe(1);
+    await blobs.probe();
+    expect(blobs.writable).toBe(true);
+    expect(await beside.unsafe(`SELECT blob_id FROM blobs`)).toHaveLength(0);
+    await beside.close();
+    await blobs.close();
+    await store.close();
     await remove();
   });
 
