@@ -564,6 +564,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
       expect([said(a), said(b)]).toEqual([[], []]);
 
       const c = await fleet.join({ secret: OTHER });
+      fleet.clock.pass(SECRETS_COMPARE_EVERY_MS);
       await until("the new hub says so by itself", async () => said(c).length > 0);
       await pass(a, b, c);
       for (const hub of [a, b, c]) await until("every hub says so once", async () => said(hub).length === 1);
