@@ -366,17 +366,19 @@ for (const engine of ENGINES) {
       const { store, place } = await openFresh(engine);
       const many = Array.from({ length: 1_500 }, (_, i) => member(String(i)));
       const counts: Promise<number>[] = [];
-      store.onCommit(() => counts.push(place.look(COUNT_EVENTS)));
+      store.onCommit(() => {
+        if (counts.length < 3) counts.push(place.look(COUNT_EVENTS));
+      });
       const decide = (): Decision<number> => accept(1);
       const taken = [store.transact({}, decide, many)];
       const room = QUEUE_MAX - many.length - 1;
       expect(
         await outcome(store.transact({}, decide, many.concat(Array(room).fill(member("x"))))),
       ).toBeInstanceOf(StoreBusy);
-      for (let i = 0; i < room; i++) taken.push(store.transact({}, decide));
+      taken.push(store.transact({}, decide, Array(room - 1).fill({ load: {}, decide })));
       expect(await outcome(store.transact({}, decide))).toBeInstanceOf(StoreBusy);
-      expect((await Promise.all(taken)).length).toBe(room + 1);
-      expect(new Set((await Promise.all(counts)).slice(0, 3))).toEqual(new Set([1_500]));
+      expect(await Promise.all(taken)).toEqual([1, 1]);
+      expect(await Promise.all(counts)).toEqual([1_500, 1_500, 1_500]);
     });
 
     test("queues QUEUE_MAX transactions, rejects more with StoreBusy, and continues", async () => {
@@ -1640,12 +1642,12 @@ function budgetQueries(engine: Engine): void {
   });
 }
 
-/** What is cut off costs nothing: 64 MiB that an answer has no room for are not read to find that out. */
+/** What is cut off costs nothing: 32 MiB that an answer has no room for are not read to find that out. */
 function unreadQueries(engine: Engine): void {
   test("messages that do not fit into an answer are not read", async () => {
     const { store } = await openFresh(engine);
     const content = "c".repeat(CONTENT_MAX_BYTES);
-    for (let i = 0; i < 288; i += 32) {
+    for (let i = 0; i < 160; i += 32) {
       const some = Array.from({ length: 32 }, (_, j): Change[] => {
         const messageId = `m${i + j}`;
         return [
@@ -1665,8 +1667,8 @@ function unreadQueries(engine: Engine): void {
     const fullMs = Math.min(...full);
     for (const [query, rows, mostMs] of [
       [mail.waitingDeliveries("n1", 1_000), 32, 3 * fullMs],
-      [mail.historySizes("n1", null, 1_000), 288, fullMs],
-      [mail.mailboxSizes("n1", { since: null, before: null }, 1_000), 288, fullMs],
+      [mail.historySizes("n1", null, 1_000), 160, fullMs],
+      [mail.mailboxSizes("n1", { since: null, before: null }, 1_000), 160, fullMs],
     ] as const) {
       // What else runs on the machine only adds: one that reads all is never as quick, however often it is asked.
       let best = await took(query, rows);

@@ -122,7 +122,7 @@ suite(`several hubs on one database${reason}`, () => {
     for (let i = 0; i < 20; i++) {
       const [at, other] = i < 10 ? [a, b] : [b, a];
       const from = i % 2 ? at : other;
-      const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 15 });
+      const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 60 });
       await receive(at, "n1"); // that came later has looked: the one before it waits
       const sentAt = performance.now();
       await send(from, "x", "n1", { content: String(i) });
@@ -255,7 +255,7 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a long poll at one hub is answered after an event at the other", async () => {
     const { cursor } = await ok(a.get("/events"));
-    const polled = b.get(`/poll?since=${cursor}&timeout=15`);
+    const polled = b.get(`/poll?since=${cursor}&timeout=60`);
     const taskId = await addTask(a);
     expect(pick(await ok(polled), "events", "task_id")).toEqual([taskId]);
   });
@@ -353,7 +353,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await fleet.number("SELECT count(*) AS n FROM tasks")).toBe(10);
     const headers = { "Idempotency-Key": "waits" };
     const wait = (hub: TestHub): Promise<Answer> =>
-      hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 15 }, { headers });
+      hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 60 }, { headers });
     const waiting = [wait(a), wait(b)];
     for (const hub of [a, b]) await receive(hub, "n1"); // what came before has looked, and waits
     await send(a, "x", "n1");
@@ -428,7 +428,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
       await send(a, "x", "n1", { require_ack: true });
       expect(await receive(a, "n1")).toHaveLength(1);
       for (const at of [a, b]) {
-        const waiting = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 15 });
+        const waiting = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 60 });
         fleet.clock.pass(31_000);
         const body = await ok(waiting);
         expect(list(body, "messages")).toMatchObject([{ redelivered: true }]);

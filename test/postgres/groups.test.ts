@@ -2,7 +2,7 @@
  * Group commit on PostgreSQL: bulk statements have the same effect as the transactions one by one, in their order.
  */
 import { SQL } from "bun";
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
@@ -20,21 +20,24 @@ import type { Result, Session } from "../../src/store/postgres/connection.ts";
 import type { Load, Loaded, Member, Store } from "../../src/store/store.ts";
 import { AT, message, node, tally, task } from "../domain/samples.ts";
 import { until } from "../api/scene.ts";
-import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
+import { POSTGRES_MISSING } from "../support/postgres.ts";
+import { dropSchemas, takeSchema } from "../support/schemas.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
+afterAll(dropSchemas);
+
 /** Of the database that was opened last. */
 let address = "";
 
 async function open(): Promise<Store> {
-  const schema = await newSchema();
-  address = schema.url;
-  closing.push(schema.remove);
-  const store = await openPostgres(schema.url, systemClock(), (error) => {
+  const { url, giveBack } = await takeSchema();
+  address = url;
+  closing.push(async () => giveBack());
+  const store = await openPostgres(url, systemClock(), (error) => {
     throw error;
   });
   closing.push(() => store.close());
