@@ -602,8 +602,9 @@ test("in a batch a node that is offline comes back as with a heartbeat, and gets
   expect((await eventKinds(hub)).slice(-3)).toEqual(["node.online", "task.assigned", "task.assigned"]);
 });
 
-test("eight workers do 100 tasks with at most 120 requests for work, and meet no conflict", async () => {
+test("eight workers do their tasks with few more requests for work than tasks, and meet no conflict", async () => {
   await using hub = await startHub();
+  const [TASKS, MOST] = hub.engine === "sqlite" ? [100, 120] : [60, 72];
   const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
   await addNodes(hub, workers);
   let requests = 0;
@@ -620,17 +621,17 @@ test("eight workers do 100 tasks with at most 120 requests for work, and meet no
     }
   };
   const working = workers.map(work);
-  for (let i = 0; i < 100; i++) await addTask(hub);
-  await until("all are done", async () => done === 100);
+  for (let i = 0; i < TASKS; i++) await addTask(hub);
+  await until("all are done", async () => done === TASKS);
   for (const nodeId of workers) await ok(hub.post("/node/leave", { node_id: nodeId }));
   await Promise.all(working);
-  expect(requests).toBeLessThanOrEqual(120);
-  expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: 100 } });
+  expect(requests).toBeLessThanOrEqual(MOST);
+  expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: TASKS } });
 });
 
 test("workers that hang up at any moment lose no task, and hold none that they do not know of", async () => {
   await using hub = await startHub();
-  const [WORKERS, TASKS] = hub.engine === "sqlite" ? [40, 120] : [30, 60];
+  const [WORKERS, TASKS] = hub.engine === "sqlite" ? [40, 120] : [20, 40];
   const roll = dice(11);
   const workers = Array.from({ length: WORKERS }, (_, i) => `w${i}`);
   await Promise.all(workers.map((nodeId) => addNode(hub, nodeId, { auto_assign: false })));

@@ -691,7 +691,7 @@ async function restless(
 }
 
 describe("reconnecting with Last-Event-ID", () => {
-  test("resumes after it: no gap, no repeat", async () => {
+  once.test("resumes after it: no gap, no repeat", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -767,10 +767,11 @@ describe("reconnecting with Last-Event-ID", () => {
       using clients = new Clients();
       const steady = await clients.open(hub, "n1");
       const before = await lastId(hub);
-      await bustle(hub, 250, seed);
+      const [letters, fewest] = hub.engine === "sqlite" ? [250, 100] : [120, 40];
+      await bustle(hub, letters, seed);
       running = false;
       const all = (await shownIds(hub, "n1")).filter((id) => id > before);
-      expect(all.length).toBeGreaterThan(100);
+      expect(all.length).toBeGreaterThan(fewest);
       for (const { ids, breaks } of await Promise.all(readers)) {
         expect(ids).toEqual(all);
         expect(breaks).toBeGreaterThan(2);
