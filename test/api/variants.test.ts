@@ -469,31 +469,28 @@ describe("paging", () => {
     expect(await page("?page=2")).toMatchObject({ tasks: 20, page: 2, per_page: 20, pages: 26 });
   });
 
-  once.test(
-    "B without paging fields answers what is unfinished first, however much is finished",
-    async () => {
-      await using hub = await startHub();
-      await addNode(hub, "n1");
-      const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];
-      for (let made = 0; made < 510; made += 102) {
-        const ids = await Promise.all(Array.from({ length: 102 }, () => addTask(hub)));
-        await Promise.all(ids.map((id) => complete(hub, id, "n1", { variant: "B" })));
-      }
-      const open = await addTask(hub);
-      const idsOf = async (query: string, variant: VariantName = "B") =>
-        pick(await ok(hub.get(`/task/list${query}`, { variant })), "tasks", "task_id");
-      const newest = (await idsOf("?page=1&per_page=3")).slice(1);
-      const all = await ok(hub.get("/task/list", { variant: "B" }));
-      expect(all).toMatchObject({ page: 1, per_page: 500, total: 513, pages: 2 });
-      expect(pick(all, "tasks", "task_id").slice(0, 5)).toEqual([open, held, old, ...newest]);
-      expect(new Set(pick(all, "tasks", "task_id")).size).toBe(500);
-      expect((await idsOf("?node_id=n1")).slice(0, 3)).toEqual([held, ...newest]);
-      expect(await idsOf("?status=pending")).toEqual([open, held, old]);
-      expect((await idsOf("?status=completed")).slice(0, 2)).toEqual(newest);
-      expect(await idsOf("?node_id=ghost")).toEqual([]);
-      expect((await idsOf("", "A")).slice(0, 3)).toEqual([open, ...newest]);
-    },
-  );
+  once.test("B without paging fields lists unfinished tasks first, however many are finished", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];
+    for (let made = 0; made < 510; made += 102) {
+      const ids = await Promise.all(Array.from({ length: 102 }, () => addTask(hub)));
+      await Promise.all(ids.map((id) => complete(hub, id, "n1", { variant: "B" })));
+    }
+    const open = await addTask(hub);
+    const idsOf = async (query: string, variant: VariantName = "B") =>
+      pick(await ok(hub.get(`/task/list${query}`, { variant })), "tasks", "task_id");
+    const newest = (await idsOf("?page=1&per_page=3")).slice(1);
+    const all = await ok(hub.get("/task/list", { variant: "B" }));
+    expect(all).toMatchObject({ page: 1, per_page: 500, total: 513, pages: 2 });
+    expect(pick(all, "tasks", "task_id").slice(0, 5)).toEqual([open, held, old, ...newest]);
+    expect(new Set(pick(all, "tasks", "task_id")).size).toBe(500);
+    expect((await idsOf("?node_id=n1")).slice(0, 3)).toEqual([held, ...newest]);
+    expect(await idsOf("?status=pending")).toEqual([open, held, old]);
+    expect((await idsOf("?status=completed")).slice(0, 2)).toEqual(newest);
+    expect(await idsOf("?node_id=ghost")).toEqual([]);
+    expect((await idsOf("", "A")).slice(0, 3)).toEqual([open, ...newest]);
+  });
 
   once.test.each(VARIANTS)("%s refuses a page out of range", async (variant) => {
     await using hub = await startHub();

@@ -1,6 +1,6 @@
 /**
- * What a worker and a producer can say of a task beside claiming and completing it: give it back, fail it, extend its
- * lease, cancel and retry it, delay it, let it depend on others, and wait for its end. Nodes that leave and drain.
+ * The worker's and the producer's commands besides claim and complete: release, fail, extend, cancel, retry, delay,
+ * dependencies, and waiting for the end of a task. Nodes that leave and drain.
  */
 import { describe, expect, test } from "bun:test";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/clock.ts";
@@ -257,26 +257,23 @@ describe("leases and epochs", () => {
     expect(Date.parse(String(expires)) - hub.clock.now()).toBeGreaterThan(50 * SECOND_MS);
   });
 
-  once.test(
-    "claim says that the node works on it; assign does not, and a claim of what was assigned does",
-    async () => {
-      await using hub = await startHub();
-      await addNode(hub, "n1");
-      const taskId = await addTaskOf(hub, "n1");
-      expect(await get(hub, taskId)).toMatchObject({ started_at: null });
-      await claim(hub, taskId, "n1");
-      const { started_at } = await get(hub, taskId);
-      expect(started_at).not.toBeNull();
-      await claim(hub, taskId, "n1");
-      expect(await get(hub, taskId)).toMatchObject({ started_at });
-      await ok(hub.admin("/task/revoke", { task_id: taskId }));
-      expect(await get(hub, taskId)).toMatchObject({ started_at: null });
-    },
-  );
+  once.test("claim sets started_at, assign does not, and a claim of an assigned task does", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1");
+    expect(await get(hub, taskId)).toMatchObject({ started_at: null });
+    await claim(hub, taskId, "n1");
+    const { started_at } = await get(hub, taskId);
+    expect(started_at).not.toBeNull();
+    await claim(hub, taskId, "n1");
+    expect(await get(hub, taskId)).toMatchObject({ started_at });
+    await ok(hub.admin("/task/revoke", { task_id: taskId }));
+    expect(await get(hub, taskId)).toMatchObject({ started_at: null });
+  });
 });
 
 describe("cancel", () => {
-  once.test("ends an open and an assigned task, and says who and why", async () => {
+  test("ends an open and an assigned task, and records the node and the reason", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "boss"]);
     const open = await addTask(hub);
@@ -541,7 +538,7 @@ describe("leave and drain", () => {
     expect(await get(hub, held)).toMatchObject({ assigned_node: "n2" });
   });
 
-  test("a node that drains finishes what it has and gets nothing new", async () => {
+  test("a draining node finishes its tasks and gets no new ones", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const held = await addTaskOf(hub, "n1");

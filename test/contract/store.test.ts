@@ -41,7 +41,7 @@ import {
   type TaskOrigin,
   type TaskStatus,
 } from "../../src/domain/model.ts";
-import { beaten, saved } from "../../src/domain/node.ts";
+import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import * as rules from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import * as a2aReads from "../../src/store/sql/a2a.ts";
@@ -249,7 +249,7 @@ for (const engine of ENGINES) {
             tally({ nodeId: "n1", assigned: 1 }),
             { kind: "tasks.tallied", open: 2, assigned: 0, completed: 0, failed: 0 },
             { kind: "lux.entered", entry: { ...paid, nodeId: "n1", taskId: null, at: 1 } },
-            beaten("n1", { now: n, steady: n, leaseMs: 0 }),
+            heartbeatChange("n1", { now: n, steady: n, leaseMs: 0 }),
             event("a"),
           ]);
         });
@@ -1716,7 +1716,7 @@ function patchedQueries(): void {
       const load = {
         task: taskReads.taskById(taskId),
         node: nodeReads.nodeById(nodeId),
-        started: roll(3) === 0 ? taskReads.firstStarted(nodeId) : sqlQuery.NOTHING,
+        started: roll(3) === 0 ? taskReads.firstStarted(nodeId) : sqlQuery.NO_ROW,
         gifts: taskReads.bestGift(nodeId),
         open: taskReads.bestReady(null),
       };
@@ -1743,7 +1743,7 @@ function patchedQueries(): void {
             const draining = roll(4) === 0;
             return accept(null, [
               { kind: "node.drained", nodeId, draining },
-              beaten(nodeId, { ...at, leaseMs: 9 }),
+              heartbeatChange(nodeId, { ...at, leaseMs: 9 }),
             ]);
           };
           const decision = decide();
@@ -2172,7 +2172,7 @@ describe("store: sqlite: the row cache", () => {
       task: task("t1", { seq: 1, timeoutMs: 9, status: "assigned", assignedNode: "n1", epoch: 1 }),
     },
     tally({ nodeId: "n1", assigned: 1, idleSince: NOW }),
-    beaten("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
+    heartbeatChange("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
     { kind: "task.depended", taskId: "t1" },
     { kind: "file.saved", file },
     { kind: "file.deleted", fileId: "f1" },

@@ -134,7 +134,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
-  test("a worker blocked at one hub is woken by what happens at the other", async () => {
+  test("a commit at one hub wakes a worker that is blocked at the other", async () => {
     await addNode(a, "w", { max_tasks: 1 });
     await addNodes(a, ["other"]);
     const step = (path: string, fields: object) => ok(a.post(path, fields));
@@ -410,7 +410,7 @@ suite(`several hubs on one database${reason}`, () => {
   });
 });
 
-/** What the log of a hub says about secrets, in order. */
+/** The lines of a hub's log about secrets, in order. */
 const said = ({ logged }: TestHub): readonly string[] =>
   logged
     .flatMap((text) => text.trimEnd().split("\n"))
@@ -497,7 +497,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
   );
 
   test.concurrent(
-    "a hub that finds the database migrated, as after it was frozen, writes nothing and logs why",
+    "a hub that finds the database migrated, for example after a freeze, writes nothing and logs why",
     async () => {
       await using fleet = await Fleet.open();
       const [a, b] = fleet.pair;
@@ -529,7 +529,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
     },
   );
 
-  test.concurrent("each hub logs what was done at it, once", async () => {
+  test.concurrent("each hub logs its own changes, once", async () => {
     await using fleet = await Fleet.open();
     const [a, b] = fleet.pair;
     await addNodes(a, ["n1"]);
@@ -559,7 +559,8 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
         fleet.clock.pass(SECRETS_COMPARE_EVERY_MS);
         for (const hub of hubs) await hub.sweep();
       };
-      const WARNING = "another hub on the database has another LUXHUB_SECRET: each hub accepts only its own";
+      const WARNING =
+        "another hub on the database has a different LUXHUB_SECRET: each hub accepts only its own";
       await pass(a, b);
       expect([said(a), said(b)]).toEqual([[], []]);
 
