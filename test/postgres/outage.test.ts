@@ -68,7 +68,10 @@ suite(`a database that goes away${reason}`, () => {
         "the hub is back",
         async () => (await hub.post("/node/heartbeat", { node_id: "n1" })).status === 200,
       ); // within 5 s is the promise, which the torture holds: here the machine is shared with the suite
-    expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: true, queued: 0 });
+    await until("a diagnostic says so", async () => {
+      const { connected, queued } = await ok(a.get("/pg/diagnostic"));
+      return connected === true && queued === 0;
+    });
     await until("it is ready again", async () => (await fetch(`${a.base()}/readyz`)).ok);
     // Whoever waited through it is woken, though all connections are new.
     await ok(a.post("/message/send", { from_node: "x", to_node: "n1", content: "after" }));
