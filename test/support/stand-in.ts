@@ -14,6 +14,7 @@ export function standIn(store: Store, varied: Partial<Store>): Store {
       return store.queued;
     },
     onCommit: (listener) => store.onCommit(listener),
+    onDecision: (listener) => store.onDecision(listener),
     onGroup: (listener) => store.onGroup(listener),
     lead: () => store.lead(),
     diagnose: () => store.diagnose(),
