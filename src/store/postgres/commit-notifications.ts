@@ -118,7 +118,7 @@ export class CommitNotifications {
     for (const { changes, eventIds } of written) {
       let logged = 0;
       for (const offer of offersOf(changes)) {
-        const key = JSON.stringify(offer);
+        const key = offer.kind === "open" ? `open ${offer.taskType}` : `gift ${offer.nodeId}`;
         const known = offered.get(key);
         if (known) known.count++;
         else offered.set(key, { offer, count: 1 });
@@ -142,8 +142,8 @@ export class CommitNotifications {
       notices.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
     for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
       notices.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
-    const rows = notices.map((notice) => [this.#parts.channel, JSON.stringify(notice)]);
-    return { statement: NOTIFY, rows };
+    const payloads = notices.map((notice) => JSON.stringify(notice));
+    return { statement: NOTIFY, columns: [payloads.map(() => this.#parts.channel), payloads] };
   }
 
   /** Notifies the listeners of an own group that is on disk, after what other hubs wrote before it. */

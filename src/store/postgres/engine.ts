@@ -461,8 +461,8 @@ export class PostgresStore implements Store {
         progress.committing = group;
         progress.since = this.#machine.steady();
         if (group.written.length === 0) return [];
-        const mark = MARK.params({ hubId: this.#hubId, group: progress.number });
-        return [{ statement: MARK, rows: [mark] }, this.#notifications.noticesOf(group.written)];
+        const columns = [[this.#hubId], [progress.number]];
+        return [{ statement: MARK, columns }, this.#notifications.noticesOf(group.written)];
       },
     };
   }
