@@ -6,11 +6,12 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
+import { acknowledge } from "../../src/domain/message.ts";
 import { beaten, saved } from "../../src/domain/node.ts";
 import { complete, next, take } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import { waitingDeliveries } from "../../src/store/sql/messages.ts";
+import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { NOTHING } from "../../src/store/sql/query.ts";
 import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
@@ -336,6 +337,28 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       balanceMicro: 500n,
       lastHeartbeatAt: AT.now,
     });
+  });
+
+  test("acknowledgements of one mailbox in one transaction are loaded once", async () => {
+    const store = await open();
+    const owner = { nodeId: "n1" };
+    await commit(store, saved(node(owner.nodeId)));
+    const sent = Array.from({ length: 50 }, (_, i) => message(`m${i}`, { requireAck: true }));
+    await commit(
+      store,
+      sent.flatMap((one) => [
+        { kind: "message.stored", message: one },
+        { kind: "delivery.queued", messageId: one.messageId, toNode: owner.nodeId },
+      ]),
+    );
+    const ack = ({ messageId }: { messageId: string }): Member =>
+      member({ stub: deliveryOf(messageId, owner.nodeId) }, ({ stub }) =>
+        acknowledge({ messageId }, stub, owner, { messageId, ...owner }, AT.now),
+      );
+    const acks = await cost([...sent, ...sent].map(ack)); // each twice: a repeat finds the first
+    expect(acks.reloads).toBe(0);
+    expect(acks.statements).toBeLessThan(10);
+    expect(await store.read(waitingDeliveries(owner.nodeId, 1))).toEqual([]);
   });
 
   test("more rows in one commit than one statement carries", async () => {

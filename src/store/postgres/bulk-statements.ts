@@ -32,6 +32,40 @@ export async function readMany(
   return found;
 }
 
+/** More would hold many rows in memory at once. */
+const READS_TOGETHER_MAX = 128;
+
+/** Reads by key that are asked for together, as the requests of a batch do: one statement for those of one text. */
+export class ReadsTogether {
+  readonly #connection: Connection;
+  /** Asked for, and not sent yet. */
+  readonly #gathering = new Map<ReadByKey, { sets: Params[]; found: Promise<readonly (readonly Row[])[]> }>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async rowsOf(read: ReadByKey, params: Params): Promise<readonly Row[]> {
+    let group = this.#gathering.get(read);
+    if (!group || group.sets.length === READS_TOGETHER_MAX) {
+      const sets: Params[] = [];
+      // In a microtask: behind those who ask in this one.
+      const found = Promise.resolve().then(() => {
+        if (this.#gathering.get(read)?.sets === sets) this.#gathering.delete(read);
+        return this.#send(read, sets);
+      });
+      this.#gathering.set(read, (group = { sets, found }));
+    }
+    const at = group.sets.push(params) - 1;
+    return (await group.found)[at] ?? [];
+  }
+
+  async #send(read: ReadByKey, sets: readonly Params[]): Promise<readonly (readonly Row[])[]> {
+    if (sets.length > 1) return readMany(this.#connection, read, sets);
+    return [await query(this.#connection, read.sql, sets[0])];
+  }
+}
+
 /** Sends batches that do not build on one another: as one statement, as far as they fit into one. */
 export function writeTogether(
   connection: Connection,

@@ -40,6 +40,7 @@ import {
   toOpenError,
   toStoreError,
 } from "./connection.ts";
+import { ReadsTogether } from "./bulk-statements.ts";
 import { type GroupWatch, runGroup } from "./group-commit.ts";
 import {
   LOCK,
@@ -62,6 +63,7 @@ import {
   OutcomeUnknown,
   type Query,
   type Read,
+  type Row,
   type Store,
   StoreBusy,
   StoreFull,
@@ -155,6 +157,7 @@ const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
   readonly #pool: SQL;
+  readonly #readsTogether: ReadsTogether;
   readonly #notifications: CommitNotifications;
   readonly #election: LeaderElection;
   readonly #hubId = Bun.randomUUIDv7();
@@ -176,6 +179,7 @@ export class PostgresStore implements Store {
 
   constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
     this.#pool = pool;
+    this.#readsTogether = new ReadsTogether(pool);
     const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
     this.#notifications = new CommitNotifications({ url, hubId, channel, read, onFault });
@@ -299,12 +303,18 @@ export class PostgresStore implements Store {
 
   async #read<R>(wanted: Query<R>): Promise<R> {
     this.#refuseIfOutdated();
-    return this.#shaped(this.#pool, wanted);
+    const { byKey } = wanted;
+    if (!byKey) return this.#shaped(this.#pool, wanted);
+    return this.#rowsOf(wanted, () => this.#readsTogether.rowsOf(byKey, wanted.params));
   }
 
-  async #shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+  #shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+    return this.#rowsOf(wanted, () => query(connection, wanted.sql, wanted.params));
+  }
+
+  async #rowsOf<R>({ shape }: Query<R>, read: () => Promise<readonly Row[]>): Promise<R> {
     if (this.#readsGivenUp >= READS_GIVEN_UP_MAX) throw new NoAnswer();
-    return wanted.shape(await this.#answered(query(connection, wanted.sql, wanted.params)));
+    return shape(await this.#answered(read()));
   }
 
   /** What a read brings. @throws the store's errors; {NoAnswer} */
