@@ -39,7 +39,8 @@ type Sent = readonly [eventId: number, nodeId: string];
 /** So many tasks wait for a worker. */
 type Offered = { readonly offer: Offer; readonly count: number };
 
-/** A payload has room for 8000 bytes; a node_id has at most 128, and a task type in JSON 600. */
+const PAYLOAD_MAX_BYTES = 7_999;
+/** What fits into a payload: a node_id has at most 128 bytes, and a task type in JSON 600. */
 const MAILBOXES_PER_NOTICE = 50;
 const OFFERS_PER_NOTICE = 10;
 const SENT_PER_NOTICE = 40;
@@ -132,17 +133,13 @@ export class CommitNotifications {
         } else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);
       }
     }
-    const mailboxes = [...filled];
-    const from = this.#parts.hubId;
-    const notices: Notice[] = [{ from, ...(keys && { keys }) }];
-    for (let at = 0; at < mailboxes.length; at += MAILBOXES_PER_NOTICE)
-      notices.push({ from, mailboxes: mailboxes.slice(at, at + MAILBOXES_PER_NOTICE) });
-    const offers = [...offered.values()];
-    for (let at = 0; at < offers.length; at += OFFERS_PER_NOTICE)
-      notices.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
-    for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
-      notices.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
-    const payloads = notices.map((notice) => JSON.stringify(notice));
+    const payloads = payloadsOf({
+      from: this.#parts.hubId,
+      ...(keys && { keys }),
+      ...(filled.size > 0 && { mailboxes: [...filled] }),
+      ...(offered.size > 0 && { offers: [...offered.values()] }),
+      ...(sent.length > 0 && { sent }),
+    });
     return { statement: NOTIFY, columns: [payloads.map(() => this.#parts.channel), payloads] };
   }
 
@@ -210,10 +207,9 @@ export class CommitNotifications {
     // The boundary to the channel: other hubs of this program write it.
     const notice = JSON.parse(payload) as Notice;
     if (notice.from === this.#parts.hubId) return;
+    if (notice.sent) this.#wake(notice.sent);
     // Offers have no place in the order of the log, so they need not wait for it to be read.
-    if (notice.offers)
-      return this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
-    if (notice.sent) return this.#wake(notice.sent);
+    if (notice.offers) this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
     if (!notice.mailboxes && !notice.keys) return void this.#enqueueCatchUp();
     void this.#enqueue(async () => {
       await this.#catchUp(null);
@@ -291,6 +287,21 @@ export class CommitNotifications {
   #notify(changes: readonly Notified[], eventIds: readonly number[] = [], origin: Origin = "remote"): void {
     if (changes.length > 0) notify(this.#listeners, { changes, eventIds }, origin, this.#parts.onFault);
   }
+}
+
+/** A notice as one payload, as nearly always, or as several with some of it each. */
+function payloadsOf(notice: Notice): readonly string[] {
+  const payload = JSON.stringify(notice);
+  if (Buffer.byteLength(payload) <= PAYLOAD_MAX_BYTES) return [payload];
+  const { from, keys, mailboxes = [], offers = [], sent = [] } = notice;
+  const parts: Notice[] = keys ? [{ from, keys }] : [{ from }];
+  for (let at = 0; at < mailboxes.length; at += MAILBOXES_PER_NOTICE)
+    parts.push({ from, mailboxes: mailboxes.slice(at, at + MAILBOXES_PER_NOTICE) });
+  for (let at = 0; at < offers.length; at += OFFERS_PER_NOTICE)
+    parts.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
+  for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
+    parts.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
+  return parts.map((part) => JSON.stringify(part));
 }
 
 type LogEvent = ReturnType<ReturnType<typeof eventsAfter>["shape"]>[number];

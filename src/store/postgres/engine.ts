@@ -252,6 +252,12 @@ export class PostgresStore implements Store {
     return this.#queue.length;
   }
 
+  /** A commit ends in a poll, whose other sockets may still be unread. The next immediate comes before the next poll. */
+  async socketsPolled(): Promise<void> {
+    await afterIo();
+    await afterIo();
+  }
+
   lead(): Promise<ElectionResult> {
     return this.#election.lead();
   }
