@@ -75,6 +75,8 @@ export type FeedParts = {
 
 export class CommitNotifications {
   readonly #parts: FeedParts;
+  /** How the payloads of this hub begin: its own connection gets them too. */
+  readonly #ownPrefix: string;
   readonly #listeners: CommitListener[] = [];
   /** The newest event that was notified. */
   #cursor = 0;
@@ -91,6 +93,7 @@ export class CommitNotifications {
 
   constructor(parts: FeedParts) {
     this.#parts = parts;
+    this.#ownPrefix = JSON.stringify({ from: parts.hubId } satisfies Notice).slice(0, -1);
   }
 
   async start(): Promise<void> {
@@ -204,9 +207,9 @@ export class CommitNotifications {
   }
 
   #receive(payload: string): void {
+    if (payload.startsWith(this.#ownPrefix)) return;
     // The boundary to the channel: other hubs of this program write it.
     const notice = JSON.parse(payload) as Notice;
-    if (notice.from === this.#parts.hubId) return;
     if (notice.sent) this.#wake(notice.sent);
     // Offers have no place in the order of the log, so they need not wait for it to be read.
     if (notice.offers) this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
