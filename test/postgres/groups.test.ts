@@ -15,10 +15,11 @@ import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { NOTHING } from "../../src/store/sql/query.ts";
 import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { CommitNotifications } from "../../src/store/postgres/commit-notifications.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";
 import type { Job } from "../../src/store/pending-transaction.ts";
 import type { Result, Session } from "../../src/store/postgres/connection.ts";
-import type { Load, Loaded, Member, Store } from "../../src/store/store.ts";
+import type { Load, Loaded, Member, Row, Store } from "../../src/store/store.ts";
 import { AT, message, node, tally, task } from "../domain/samples.ts";
 import { until } from "../api/scene.ts";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
@@ -337,6 +338,40 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       balanceMicro: 500n,
       lastHeartbeatAt: AT.now,
     });
+  });
+
+  test("another hub's event that was read before an own group was notified follows right behind it", async () => {
+    await open();
+    const log: Row[] = [];
+    const logged: number[] = [];
+    let reads = 0;
+    const notifications = new CommitNotifications({
+      url: address,
+      hubId: "this",
+      channel: "nobody_else",
+      read: async ({ params: [after], shape }) => {
+        reads++;
+        return shape(after === undefined ? [{ n: 5 }] : log.filter(({ id }) => Number(id) > Number(after)));
+      },
+      onFault: (error) => {
+        throw error;
+      },
+    });
+    await notifications.start();
+    notifications.listen((_, eventIds) => void logged.push(...eventIds));
+    closing.push(() => notifications.close());
+    await until("it listens, and has read the log", async () => reads > 1);
+    const own = notifications.granted(5);
+    for (const id of [6, 7])
+      log.push({ id, at: 1, kind: "node.left", node_id: "n1", task_id: null, data: "{}", verified: 0 });
+    await notifications.tick(); // 6 may be of the own group, and so may 7
+    expect(logged).toEqual([]);
+    await notifications.publish(
+      { outcomes: [], written: [{ changes: [{ kind: "task.deleted", taskId: "" }], eventIds: [6] }] },
+      own,
+    );
+    await until("both events are notified", async () => logged.length > 1);
+    expect(logged).toEqual([6, 7]);
   });
 
   test("acknowledgements of one mailbox in one transaction are loaded once", async () => {

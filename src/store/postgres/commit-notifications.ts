@@ -80,6 +80,8 @@ export class CommitNotifications {
   readonly #listeners: CommitListener[] = [];
   /** The newest event that was notified. */
   #cursor = 0;
+  /** The newest event that was read: one after the cursor may be an own one, or another hub's behind an own one. */
+  #newestRead = 0;
   /** Own groups that hold the write lock or wait to be notified: log ids after the first one's may be our own. */
   readonly #own: OwnGroup[] = [];
   /** Messages after the cursor that have woken a receive already, by the ids of their events. */
@@ -164,6 +166,7 @@ export class CommitNotifications {
   ended(own: OwnGroup): void {
     const at = this.#own.indexOf(own);
     if (at >= 0) this.#own.splice(at, 1);
+    if (this.#newestRead > this.#cursor) void this.#enqueueCatchUp(); // it could not be told whose that was
   }
 
   /** The outcome of an own commit is unknown: what it did that is not in the log may have been missed. */
@@ -260,6 +263,7 @@ export class CommitNotifications {
       while (id === null || this.#cursor < id) {
         const events = await this.#parts.read(eventsAfter(this.#cursor, [], EVENTS_MAX));
         const end = id ?? this.#own[0]?.after ?? Number.POSITIVE_INFINITY; // after the read: see #own
+        this.#newestRead = Math.max(this.#newestRead, events.at(-1)?.id ?? 0);
         const others = events.filter((event) => event.id <= end);
         this.#notify(
           others.flatMap((event) => changesOf(event, this.#woken.delete(event.id))),
