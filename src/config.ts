@@ -230,14 +230,14 @@ const SETTINGS = {
     "max-file",
     "SIZE",
     `${FILE_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "largest file that is accepted: bytes, or with KiB, MiB, GiB",
+    "largest accepted file: bytes, or with KiB, MiB, GiB",
     size,
   ),
   maxAnswers: setting(
     "max-answers",
     "SIZE",
     `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "space for stored answers (Idempotency-Key); the oldest go",
+    "space for stored answers (Idempotency-Key); drops the oldest",
     size,
   ),
   minFree: setting(
@@ -251,7 +251,7 @@ const SETTINGS = {
     "max-nodes",
     "N",
     `${NODES_DEFAULT_MAX}`,
-    "how many nodes may be registered",
+    "largest number of registered nodes",
     parser(`a whole number from 1 to ${NODES_HIGHEST_MAX}`, (text) =>
       /^[1-9]\d{0,6}$/.test(text) && Number(text) <= NODES_HIGHEST_MAX ? Number(text) : null,
     ),
@@ -267,7 +267,7 @@ const SETTINGS = {
     "offline-tasks",
     "requeue|keep",
     "requeue",
-    "tasks of a node that goes offline: open again, or kept by it",
+    "tasks of a node that goes offline: requeued, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
   redis: {
@@ -280,19 +280,19 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
-  ui: setting("ui", "on|off", "on", "whether the dashboard is served at /", oneOf("on or off", "on", "off")),
+  ui: setting("ui", "on|off", "on", "serve the dashboard at /", oneOf("on or off", "on", "off")),
   mcp: setting(
     "mcp",
     "on|off",
     "on",
-    "whether agents may call the hub by MCP, at /mcp",
+    "let agents call the hub by MCP, at /mcp",
     oneOf("on or off", "on", "off"),
   ),
   a2a: setting(
     "a2a",
     "on|off",
     "on",
-    "whether agents may send tasks by A2A, at /a2a",
+    "let agents send tasks by A2A, at /a2a",
     oneOf("on or off", "on", "off"),
   ),
   publicUrl: setting(
@@ -348,7 +348,7 @@ const ALLOWED_HOST = setting(
   "allowed-host",
   "NAME",
   null,
-  "host name by which the hub may be called, repeatable; then other names are refused",
+  "host name by which the hub may be called, repeatable; others are refused",
   parser("a host name without a port, such as hub.example.org", (text) =>
     HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
   ),

@@ -52,7 +52,7 @@ const FLOOR_SHARE = 1 / 20;
  * Returns the check for free space. On a full disk SQLite can neither write nor free space, so writes stop earlier, at
  * `minFreeBytes` of free space; null: FREE_SPACE_MIN_BYTES, or a twentieth of a smaller disk. A check takes 1-2 µs.
  */
-export function roomIn({ path }: DataDir, minFreeBytes: number | null): HasRoom {
+export function freeSpaceCheck({ path }: DataDir, minFreeBytes: number | null): HasRoom {
   return (bytes) => {
     try {
       const { bavail, blocks, bsize } = statfsSync(path);
@@ -130,7 +130,7 @@ export function isThere(path: string): boolean {
 const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
 
 /** Returns a file that shows that the directory had a database; null if a hub may create one. */
-export function traceOfHub(dir: DataDir): string | null {
+export function findTraceOfHub(dir: DataDir): string | null {
   const names = namesIn(dir.path);
   if (names.includes("files")) names.push(...namesIn(join(dir.path, "files")).map((name) => `files/${name}`));
   return names.find((name) => TRACE.test(name)) ?? null;

@@ -1,13 +1,14 @@
 /**
- * The composition root: opens the store, the mail, the files and the listeners, connects them, and closes them.
- * The only file that names concrete engines. PostgreSQL and Redis are imported only when they are configured.
+ * The composition root: opens the store, the mail, the files and the listeners, connects them, and closes them in order
+ * (graceful shutdown). The only file that names concrete engines. PostgreSQL and Redis are imported only when they are
+ * configured.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import {
   CERTIFICATE_CHECK_MS,
   DRAIN_MS,
-  KEYS_EVERY_MS,
+  KEYS_RELOAD_EVERY_MS,
   LOG_PATH_MAX_CHARS,
   LOG_WARNINGS_PER_SECOND,
   PRUNE_EVERY_MS,
@@ -21,13 +22,13 @@ import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
-import { answerBudgets } from "./api/response-backpressure.ts";
+import { answerSemaphores } from "./api/response-backpressure.ts";
 import { problemOf } from "./api/error-table.ts";
 import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
-import { type DataDir, type HasRoom, roomIn, traceOfHub } from "./data-dir.ts";
+import { type DataDir, type HasRoom, freeSpaceCheck, findTraceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { CertificateWatch, findCertificateFault } from "./http/certificate.ts";
@@ -62,7 +63,7 @@ import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts"
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
-import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
+import { isHeld, takeExclusiveLock } from "./store/sqlite/file-lock.ts";
 import { databaseId } from "./store/sql/messages.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
@@ -128,10 +129,10 @@ class DiskFullError extends Error {
 
 async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const { config, dir, secrets, log } = hubParts;
-  const lock = takeLock(dir.lock);
+  const lock = takeExclusiveLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  takeLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
+  takeExclusiveLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
   const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
@@ -161,8 +162,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const feed = new Feed(store, clock);
   const idle = new IdleWorkers();
   store.onCommit((changes) => idle.notify(changes));
-  const budgets = answerBudgets();
-  const mail = await openMail({ config, clock, log, answers: budgets.answers }, store, feed, closing);
+  const semaphores = answerSemaphores();
+  const mail = await openMail({ config, clock, log, answers: semaphores.answers }, store, feed, closing);
   const services = joinServices({
     store,
     mail,
@@ -223,15 +224,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
-    ...budgets,
+    ...semaphores,
   });
   closing.push(() => services.messages.retryPutBacks());
   closing.push(() => services.next.retryPutBacks());
   closing.push(async () => {
     feed.drain();
     idle.drain();
-    budgets.anonymousAnswers.close();
-    budgets.answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
+    semaphores.anonymousAnswers.close();
+    semaphores.answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
@@ -261,7 +262,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log,
     leadership,
     chores: keyChores,
-    pauseMs: KEYS_EVERY_MS,
+    pauseMs: KEYS_RELOAD_EVERY_MS,
   });
   schedulers.push(scheduler, keyScheduler);
   for (const one of schedulers) one.start();
@@ -354,7 +355,7 @@ async function openStore(
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null }> {
   if (config.database === null) {
-    const hasRoom = roomIn(dir, config.minFreeBytes);
+    const hasRoom = freeSpaceCheck(dir, config.minFreeBytes);
     const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
     return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
   }
@@ -364,7 +365,7 @@ async function openStore(
 }
 
 async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {
-  if (database === null) return openFiles(dir, roomIn(dir, minFreeBytes));
+  if (database === null) return openFiles(dir, freeSpaceCheck(dir, minFreeBytes));
   const { openPostgresBlobs } = await import("./blobs/postgres.ts");
   return openPostgresBlobs(database);
 }
@@ -407,7 +408,7 @@ function openFile(
   if (found.kind === "none" && existsSync(dir.unfinishedMove)) {
     throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
   }
-  const trace = found.kind === "none" ? traceOfHub(dir) : null;
+  const trace = found.kind === "none" ? findTraceOfHub(dir) : null;
   if (trace !== null) {
     throw new Error(`${dir.path} has no database, but ${trace} shows that there was one. ${whatToDo(dir)}`);
   }

@@ -5,7 +5,7 @@
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { VERSION_HELP, sayAgain } from "./cli/usage.ts";
+import { VERSION_HELP, writeLineUnlessClosed } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { SOFTWARE } from "./version.ts";
@@ -49,7 +49,7 @@ function main([word = "help", ...argv]: readonly string[]): Promise<number> | nu
 
 function versionCommand(argv: readonly string[]): number {
   const { help } = readArguments(argv, { name: "version", words: "", flags: {} });
-  return sayAgain(help ? VERSION_HELP : SOFTWARE);
+  return writeLineUnlessClosed(help ? VERSION_HELP : SOFTWARE);
 }
 
 /** `luxhub help COMMAND` is `luxhub COMMAND --help`; `luxhub help help` is `luxhub help`. */
@@ -60,7 +60,7 @@ async function helpCommand([word = "help", ...more]: readonly string[]): Promise
   if (isGroup) return main([word, sub, "--help"]);
   if ((ALIASES[word] ?? word) !== "help" && sub === undefined) return main([word, "--help"]);
   if (sub !== undefined) throw new UsageError(`unexpected ${JSON.stringify(sub)}`, "");
-  return sayAgain((await import("./cli/help.ts")).programHelp());
+  return writeLineUnlessClosed((await import("./cli/help.ts")).programHelp());
 }
 
 try {

@@ -5,7 +5,7 @@ Needs Python 3.9 or later and no packages.
     HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) python3 planner.py 'First part' 'Second part'
 
 The hub hands the last task out when all parts are completed (`depends_on`); its worker finds their ids in the task. The
-results are printed as a JSON list: those of the parts in order, then that of the last task. If a part fails for good,
+results are printed as a JSON list: those of the parts in order, then that of the last task. If a part fails,
 the last task has failed too, and the exit status is 1.
 """
 

@@ -3,8 +3,8 @@
 #
 #   HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) bash producer.sh 'Say hello' 'To everyone'
 #
-# Exit status 0: completed, the result is on standard output. 1: the task failed, or the hub refused; why is on standard
-# error. A third argument is the task's type. If the producer ends before the task, the task goes on without it.
+# Exit status 0: completed, the result is on standard output. 1: the task failed, or the hub refused; see standard
+# error. A third argument is the task's type. If the producer ends before the task, the task continues.
 set -euo pipefail
 title=${1:?the title of the task} description=${2:?its description} type=${3:-}
 : "${HUB:?}" "${SECRET:?}"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A worker: does one task after the other. Needs Python 3.9 or later and no packages.
+"""A worker: does tasks, one at a time. Needs Python 3.9 or later and no packages.
 
     HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) python3 worker.py worker-1
 
-Write what it does into `work`. SIGTERM or Ctrl-C: the worker finishes the task it has, says goodbye to the hub and ends.
-A second worker of the same name would take the first one's tasks: give each a name of its own.
+Write what it does into `work`. SIGTERM or Ctrl-C: the worker finishes its task, leaves the hub and ends.
+Two workers of the same name would take tasks from each other: give each its own name.
 """
 
 import http.client

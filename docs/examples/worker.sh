@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A worker: does one task after the other with a program of yours. Needs bash 4 or later, curl and jq.
+# A worker: does tasks with your program, one at a time. Needs bash 4 or later, curl and jq.
 #
 #   HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) bash worker.sh worker-1 ./work
 #
-# The program gets the task as JSON on standard input. Exit status 0 completes the task, and what was printed becomes
+# The program gets the task as JSON on standard input. Exit status 0 completes the task, and its output becomes
 # `output` of its result. Any other status is a failed attempt with the last lines as its error; 65 fails the task for good.
-# SIGTERM or Ctrl-C: the worker finishes the task it has, says goodbye to the hub and ends; when it waits, within 25 s.
-# A second worker of the same name would take the first one's tasks: give each a name of its own.
+# SIGTERM or Ctrl-C: the worker finishes its task, leaves the hub and ends; while it waits for a task, within 25 s.
+# Two workers of the same name would take tasks from each other: give each its own name.
 set -uo pipefail
 node=${1:?the name of this worker} && shift
 : "${1:?the program that does a task}" "${HUB:?}" "${SECRET:?}"

@@ -70,7 +70,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Null if there is none; undefined for what can be no id. */
+/** The id of a call: null if there is none; undefined if it is invalid. */
 function idOf({ id = null }: JsonObject): unknown {
   return id === null || typeof id === "string" || Number.isInteger(id) ? id : undefined;
 }
@@ -99,7 +99,7 @@ export async function answerHttp(session: Session, named: OperationName): Promis
   }
 }
 
-/** The operation that the path names: `/tasks/<id>` is a task, `/tasks/<id>:cancel` what is done to it. */
+/** Finds the operation that the path names: `/tasks/<id>` is a task, `/tasks/<id>:cancel` an operation on it. */
 function target({ call }: Session, named: OperationName): { operation: OperationName; params: JsonObject } {
   const path = pathParameter(call.exchange, "task_id");
   const [, taskId = path, verb = ""] = /^(.*):(cancel|subscribe)$/.exec(path) ?? [];
@@ -113,7 +113,7 @@ function target({ call }: Session, named: OperationName): { operation: Operation
   throw new Problem(404, "not_found", "Not found", detail);
 }
 
-/** The parameters of a query, with numbers and truth values as they are in JSON. */
+/** Parses the parameters of a query into JSON values: numbers and booleans. */
 function numbersOf(query: Readonly<Record<string, string>>): JsonObject {
   const typed = (name: string, value: string): unknown => {
     if (name === "includeArtifacts") return value === "true" ? true : value === "false" ? false : value;
@@ -129,7 +129,7 @@ function numbersOf(query: Readonly<Record<string, string>>): JsonObject {
 
 // ---- Both
 
-/** The body is no JSON object. */
+/** The body is not a JSON object. */
 class NotJson extends Error {
   override readonly name = "NotJson";
 }

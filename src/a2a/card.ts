@@ -1,4 +1,4 @@
-/** The agent cards of A2A (its specification, 8): what the hub, or a node of it, can do, and where it is called. */
+/** The agent cards of A2A (its specification, 8): the skills and the address of the hub or of one node. */
 import { AgentCard, type AgentSkill } from "@a2a-js/sdk";
 import * as limit from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";

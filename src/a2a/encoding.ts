@@ -1,6 +1,6 @@
 /**
- * Tasks of the hub as A2A shows them (docs/a2a.md): the state, the client's message as the history, the result and the
- * files as artifacts; and an event of the log as what it changed.
+ * Encodes tasks of the hub for A2A (docs/a2a.md): the state, the client's message as the history, the result and the
+ * files as artifacts; and an event of the log as the change that it made.
  */
 import {
   type Artifact,
@@ -15,9 +15,9 @@ import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Task as HubTask, TaskResult } from "../domain/model.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
-import { isOfMessage } from "./message.ts";
+import { isInputFile } from "./message.ts";
 
-/** What links begin with. */
+/** Returns the beginning of links. */
 type PublicUrl = () => string;
 
 type Ids = { readonly taskId: string; readonly contextId: string };
@@ -70,7 +70,7 @@ function statusTextOf({ status: word, progress, failure }: HubTask): string | nu
 
 const failureText = ({ kind, message }: Pick<Failure, "kind" | "message">): string => message ?? kind;
 
-/** The client's message, as the hub keeps it: its parts as one text, and its files by their URL. */
+/** The client's message from the stored task: its parts as one text, and its files by their URL. */
 function messageOf({ task, origin }: SentTask, files: readonly FileRecord[], publicUrl: PublicUrl): Message {
   const { contextId, messageId } = origin;
   const sent = files.filter((file) => !isArtifact(file)).map((file) => filePart(file, publicUrl));
@@ -105,7 +105,7 @@ function agentMessage({ taskId, contextId }: Ids, said: string, at: number): Mes
 
 const isoOf = (at: number): string => new Date(at).toISOString();
 
-const isArtifact = ({ metadata }: FileRecord): boolean => !isOfMessage(metadata);
+const isArtifact = ({ metadata }: FileRecord): boolean => !isInputFile(metadata);
 
 function part(content: NonNullable<Part["content"]>, mediaType: string, filename = ""): Part {
   return { content, mediaType, filename, metadata: undefined };
@@ -152,13 +152,13 @@ function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Ar
 
 export type Update = { readonly responses: readonly StreamResponse[]; readonly isLast: boolean };
 
-/** Reads what an event does not say: null when the task, or the file, is gone. */
+/** Loads data that an event does not contain; null if the task or the file was deleted. */
 export type Lookup = {
   readonly task: () => Promise<HubTask | null>;
   readonly file: (fileId: string) => Promise<FileRecord | null>;
 };
 
-/** Null: the event changes nothing that a client sees. */
+/** Encodes an event; null if it changes nothing that a client sees. */
 export async function updateOf(
   event: LoggedEvent,
   ids: Ids,

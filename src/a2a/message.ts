@@ -1,7 +1,7 @@
 /**
- * A message of a client as a new task (docs/a2a.md). Its description is the parts in their order, with a blank line between
- * them: a text as it is, data as JSON, a URL and a file by their names. Its title is the first line of that. What has bytes
- * becomes a file of the task.
+ * Converts a message of a client to a new task (docs/a2a.md). The description consists of the parts in their order,
+ * with a blank line between them: text unchanged, data as JSON, a URL and a file by their names. The title is its first
+ * line. Parts with bytes become files of the task.
  */
 import { safeMediaType } from "../http/download.ts";
 import { baseName } from "../http/multipart.ts";
@@ -53,7 +53,7 @@ export function contentsOf(
   });
 }
 
-/** Whether a file came with the message of its task: then it is no result of it. */
-export function isOfMessage(metadata: string): boolean {
+/** Whether a file came with the message of its task, and so is not a result. */
+export function isInputFile(metadata: string): boolean {
   return Object.hasOwn(JSON.parse(metadata) as object, OF_MESSAGE); // the hub stores JSON objects only
 }

@@ -24,7 +24,7 @@ import { Fault, malformed } from "./fault.ts";
 import { contentsOf, descriptionOf, titleOf } from "./message.ts";
 import {
   type SendMessage,
-  encodePlace,
+  encodePageToken,
   parseGetTask,
   parseListTasks,
   parseSendMessage,
@@ -181,7 +181,7 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
     const task = encodeTask(sent, files, historyLength, session.shared.publicUrl);
     tasks.push(includeArtifacts ? task : { ...task, artifacts: [] });
   }
-  const nextPageToken = page.next === null ? "" : encodePlace(page.next);
+  const nextPageToken = page.next === null ? "" : encodePageToken(page.next);
   // Fields that the protocol wants also when they are empty.
   const encoded = tasks.map((task) => ({
     ...(includeArtifacts ? { artifacts: [] } : {}),
@@ -199,7 +199,7 @@ async function cancelTask(session: Session, params: JsonObject): Promise<unknown
   return show(session, taskId, null);
 }
 
-/** With Last-Event-ID it goes on after that event, also to the end of a task that has ended meanwhile. */
+/** With Last-Event-ID it continues after that event, even if the task has ended meanwhile. */
 async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap): Promise<Response> {
   const { id } = parseTaskId(params);
   const { call } = session;
@@ -223,7 +223,7 @@ async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap)
 const selectionOf = ({ call }: Session, taskId: string) =>
   call.services.feed.ofLog({ kinds: [], taskId, nodeId: null });
 
-/** A stream that begins with the task, and goes on with what is logged after it. */
+/** A stream that begins with the task, and continues with the later events. */
 async function openWithSnapshot(
   session: Session,
   taskId: string,

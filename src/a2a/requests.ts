@@ -1,4 +1,4 @@
-/** What clients of A2A send (its specification, 3.2): the parameters of each operation, validated. */
+/** Validates the requests of A2A clients (its specification, 3.2): the parameters of each operation. */
 import { TaskState, taskStateFromJSON } from "@a2a-js/sdk";
 import * as z from "zod/mini";
 import { inputParser, withoutAbsent } from "../api/input.ts";
@@ -119,18 +119,18 @@ export function parseListTasks(params: JsonObject) {
     contextId: contextId || null,
     state: state === TaskState.TASK_STATE_UNSPECIFIED ? null : state,
     pageSize: pageSize ?? limit.A2A_PAGE_DEFAULT,
-    from: pageToken ? decodePlace(pageToken) : null,
+    from: pageToken ? decodePageToken(pageToken) : null,
     since: statusTimestampAfter ? Date.parse(statusTimestampAfter) : 0,
     historyLength: rest.historyLength ?? 0,
     includeArtifacts: rest.includeArtifacts ?? false,
   };
 }
 
-export function encodePlace({ updatedAt, seq }: Place): string {
+export function encodePageToken({ updatedAt, seq }: Place): string {
   return Buffer.from(`${updatedAt}.${seq}`).toString("base64url");
 }
 
-function decodePlace(token: string): Place {
+function decodePageToken(token: string): Place {
   const [, updatedAt, seq] =
     /^(\d{1,15})\.(\d{1,15})$/.exec(Buffer.from(token, "base64url").toString()) ?? [];
   if (updatedAt === undefined || seq === undefined)

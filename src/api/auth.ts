@@ -4,7 +4,7 @@
  * (service/keys.ts), which compares their hashes in constant time.
  */
 import type { Decision, Undecided } from "../domain/decision.ts";
-import { verifiedBy } from "../domain/key.ts";
+import { markVerified } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange, Method } from "../http/exchange.ts";
@@ -181,7 +181,7 @@ export function transactOf({ key }: Pick<Caller, "key">, transact: Transact): Tr
   if (nodeId === null) return transact;
   type Outcome = Decision<unknown> | Undecided;
   const mark = (outcome: Outcome): Outcome =>
-    outcome.kind === "accepted" ? { ...outcome, changes: verifiedBy(nodeId, outcome.changes) } : outcome;
+    outcome.kind === "accepted" ? { ...outcome, changes: markVerified(nodeId, outcome.changes) } : outcome;
   const marking = (
     load: Load,
     decide: (rows: Loaded<Load>) => Outcome,

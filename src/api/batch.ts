@@ -1,18 +1,20 @@
 /**
- * The batch endpoint: many requests in one call, done in order, each as if it had come alone, in one transaction.
+ * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it would
+ * get alone.
  *
- * Atomicity: each handler runs as it always does, but its Transact hands the transaction in instead of committing it.
- * When every handler has handed one in or has ended, all become the members of one transaction of the store
- * (store/store.ts): they are decided in the order of the requests, each sees what those before it have written, and they
- * commit together, with the batch's own answer for an Idempotency-Key. Only then do the handlers go on with what follows
- * a commit, as settlements and the balancer do. So a batch needs no other rules than single requests, and no transaction
- * is open while a handler runs.
+ * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
+ * handler has handed one in or has ended, all become the members of one transaction of the store (store/store.ts). The
+ * store decides them in the order of the requests, each sees the writes of those before it, and they commit together,
+ * with the stored answer for the batch's Idempotency-Key. Only then do the handlers continue with the work that follows
+ * a commit, such as settlements and the balancer. So a batch needs no rules of its own, and no transaction is open
+ * while a handler runs.
  *
- * A transaction that comes out undecided wants other rows: then nothing is committed, the handlers of all undecided ones
- * go on and hand in their next, and the batch is decided again. A handler that reads before its transaction sees the last
- * commit, not the requests before it: what it reads there must not change in a batch, or be checked by its rule.
+ * An undecided transaction needs other rows: then nothing is committed, the handlers of all undecided ones continue and
+ * hand in their next one, and the batch is decided again. A handler that reads before its transaction sees the last
+ * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
  *
- * A refusal stops nothing. A fault (a 500, a full disk, a lost database) undoes the whole batch and is its only answer.
+ * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
+ * is its only answer.
  *
  * Must not: know any other endpoint.
  */
@@ -24,7 +26,7 @@ import type { Problem } from "../http/problem.ts";
 import { JsonText } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Load, Member, Transact } from "../store/store.ts";
-import { type Call, type Endpoint, type Part, jsonEndpoint } from "./endpoint.ts";
+import { type Call, type Endpoint, type BatchCall, jsonEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf } from "./error-table.ts";
 
 type Asked = { readonly path: string; readonly body: JsonObject };
@@ -40,7 +42,7 @@ export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
   method: "POST",
   path: "/api/v1/batch",
   auth: "secret",
-  summary: "Does many requests in order and in one transaction",
+  summary: "Runs many requests in order and in one transaction",
   rejections: [],
   input: () =>
     z.object({
@@ -139,12 +141,12 @@ type Waiting = Member & {
 class Item {
   readonly #call: Call;
   readonly #asked: Asked;
-  #part: Part | null = null;
+  #part: BatchCall | null = null;
   #waiting: Waiting | null = null;
   #ready = Promise.withResolvers<void>();
   /** What was decided last; "skipped": the batch was full. An engine may decide several times. */
   #outcome: Decision<unknown> | Undecided | "skipped" = UNDECIDED;
-  /** What became of the batch. */
+  /** The outcome of the batch. */
   #end: "committed" | "undone" | null = null;
   /** Set when the handler ended before the commit with an error that no client may know about. */
   fault: { readonly error: unknown } | null = null;
@@ -173,7 +175,7 @@ class Item {
     return this.#outcome !== "skipped" && this.#outcome.kind === "undecided";
   }
 
-  /** As for a single request: an answer that tells of a change or of a refusal. */
+  /** Whether the answer is stored for a repeat: that of a change or of a refusal, as for a single request. */
   get isWorthStoring(): boolean {
     if (this.#outcome === "skipped" || this.#outcome.kind === "undecided") return false;
     return this.#outcome.kind === "rejected" || this.#outcome.changes.length > 0 || isStored(this.#outcome);
@@ -194,7 +196,7 @@ class Item {
     this.#ready.resolve();
   }
 
-  /** Hands a transaction in. After the commit there is nothing that another one could be a part of. */
+  /** Hands a transaction in. After the commit another one is an error, because it cannot join the batch. */
   readonly #transact: Transact = <A>(load: Load, decide: Member["decide"]): Promise<A> => {
     if (this.#end !== null)
       return Promise.reject(new Error("A request of a batch wrote in two transactions."));
@@ -256,7 +258,7 @@ class Item {
     this.bytes = Buffer.byteLength(this.answer);
   }
 
-  /** What was committed and answered stands. */
+  /** Logs an error after the commit, which changes neither the writes nor the answer. */
   #reportLate(error: unknown): void {
     const { exchange, log } = this.#call;
     log.error("a request of a batch failed after its commit", {

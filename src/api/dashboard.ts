@@ -5,13 +5,16 @@ import { type Endpoint, rawEndpoint } from "./endpoint.ts";
 
 type DashboardFile = { readonly content: Blob; readonly type: string; readonly etag: string };
 
-/** The built page, loaded at the first request: a hub that nobody looks at does without it. */
+/** The built page, loaded at the first request, so that an unused dashboard takes no memory. */
 export type LoadDashboard = () => Promise<{
   readonly page: DashboardFile;
   readonly assets: ReadonlyMap<string, DashboardFile>;
 }>;
 
-/** Nothing from elsewhere, no inline script or style, no frame around it. Pictures of files are shown from blobs. */
+/**
+ * The Content-Security-Policy: no other origin, no inline script or style, no framing. Previews of pictures use blob
+ * URLs.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

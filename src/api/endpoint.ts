@@ -59,9 +59,9 @@ export type Call = {
   /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */
   readonly inBatch: boolean;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
-  readonly part: (path: string, body: JsonObject) => Promise<Part>;
+  readonly part: (path: string, body: JsonObject) => Promise<BatchCall>;
   /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
-  readonly invoke: (call: Call, asked: Invocation) => Promise<Invoked>;
+  readonly invoke: (call: Call, asked: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
   readonly idempotency: Idempotency;
   /** Bounds what is held of this caller's answer. */
@@ -80,7 +80,7 @@ export type Call = {
   readonly anonymousAddress: () => string | null;
 };
 
-/** A request to an endpoint from within the process, by a door that has authenticated the caller. */
+/** A request to an endpoint from within the process, by an adapter (MCP, A2A) that has authenticated the caller. */
 export type Invocation = {
   readonly method: "GET" | "POST";
   /** As it is declared: `/api/v1/task/:task_id`. */
@@ -91,11 +91,15 @@ export type Invocation = {
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
-/** The answer to an Invocation: of a success, or of a problem; numbers as in parseExact() of lib/exact-json.ts. */
-export type Invoked = { readonly status: number; readonly body: JsonObject; readonly replayed: boolean };
+/** The answer to an Invocation, a success or a problem. Numbers are those of parseExact() in lib/exact-json.ts. */
+export type InvocationResult = {
+  readonly status: number;
+  readonly body: JsonObject;
+  readonly replayed: boolean;
+};
 
 /** The call of an endpoint in a batch: authenticated and validated. */
-export type Part = {
+export type BatchCall = {
   /** @param call as the batch's own, but with a Transact for this part */
   readonly run: (call: Call) => Promise<unknown>;
   /** The JSON of the answer, from what `run` or its transact resolved with. */

@@ -8,7 +8,7 @@ import { MailBusy } from "../mail/mail.ts";
 import { WaitAborted } from "../service/wait-queue.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
-const KEY_OF_ANOTHER_NODE = "Key of another node";
+const KEY_OF_ANOTHER_NODE = "Key bound to another node";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
   node_not_found: [404, "Node not found"],
@@ -29,11 +29,11 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   node_offline: [409, "Node offline"],
   node_draining: [409, "Node draining"],
   message_not_parked: [409, "Message not parked"],
-  nodes_limit: [409, "The hub has as many nodes as it may"],
-  lux_balance_limit: [409, "LUX balance at its limit"],
-  task_files_limit: [409, "Task has as many files as it may"],
+  nodes_limit: [409, "Node limit reached"],
+  lux_balance_limit: [409, "LUX balance limit reached"],
+  task_files_limit: [409, "File limit of the task reached"],
   key_exists: [409, "Key exists"],
-  keys_limit: [409, "The hub has as many keys as it may"],
+  keys_limit: [409, "Key limit reached"],
 };
 
 /** Returns the problem for an error that the client may know about; null for a fault of the hub itself. */
@@ -43,17 +43,16 @@ export function problemOf(error: unknown): Problem | null {
     const [status, title] = REJECTIONS[error.code];
     return new Problem(status, error.code, title, error.message);
   }
-  if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can hold.");
+  if (error instanceof StoreBusy) return overloaded("The write queue of the hub is full.");
   if (error instanceof MailBusy) return overloaded(error.message);
   if (error instanceof PagesBusy) return overloaded("Too many requests wait for pages far into long lists.");
-  if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
-  if (error instanceof AcquireTimeout)
-    return overloaded("Too many callers do not read the large answers they get.");
+  if (isOutOfFiles(error)) return overloaded("The hub has reached its limit of open files and connections.");
+  if (error instanceof AcquireTimeout) return overloaded("Too many large answers are unread.");
   if (error instanceof WaitAborted) return clientClosedRequest();
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
     const detail =
-      "The hub lost its database in the middle of the commit: the write may be done or not. Check before you repeat it.";
+      "The hub lost its database during the commit: the write may or may not be stored. Check before you repeat it.";
     return new Problem(500, "outcome_unknown", "Outcome unknown", detail);
   }
   if (error instanceof StoreFull || error instanceof BlobsFull) {
@@ -80,7 +79,7 @@ export function overloaded(what: string): Problem {
 /** 503: a request in a batch that was not run, because the answers before it are large. */
 export function batchIsFull(): Problem {
   const detail =
-    "The answers of this batch are too large together: this request was not done. Send it in another batch.";
+    "The answers of this batch are too large together, so this request was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 
@@ -117,7 +116,7 @@ function unavailable(): Problem {
 /** 403: a viewer key may only read. */
 export function viewerNotAllowed(what: string): Problem {
   const detail = `A viewer key cannot ${what}. Use a key of the role full.`;
-  return new Problem(403, "viewer_not_allowed", "Key only reads", detail);
+  return new Problem(403, "viewer_not_allowed", "Viewer key is read-only", detail);
 }
 
 /** 403: the key is bound to one node, and the request acts for another. */

@@ -25,7 +25,7 @@ import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schem
 const UPLOAD_PATH = "/api/v1/file/upload";
 const UPLOAD_STRICT = "bound";
 
-/** The task and the node that metadata may name; a value that can be no id is metadata like the rest. */
+/** The task and the node that metadata may name; an invalid id is plain metadata. */
 const parseNames = inputParser(() =>
   z.object({
     task_id: z.catch(z.nullish(field.id()), null),
@@ -101,7 +101,7 @@ function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {
   };
 }
 
-/** What an upload says, without its boundary: clients draw a new one for each attempt. */
+/** Hashes an upload without its multipart boundary, which clients change with each attempt. */
 function hashUpload({ file }: Upload<BlobWriter>, { name, contentType, metadata }: FileDraft): string {
   const said = [name, contentType, file.sha256, canonicalJson(metadata)];
   return Bun.SHA256.hash(JSON.stringify(said), "hex");

@@ -16,7 +16,7 @@ import {
   IDEMPOTENCY_KEY_MAX_CHARS,
   IDEMPOTENCY_RETAIN_MS,
   JSON_DEPTH_MAX,
-  SAME_CALL_MS,
+  MCP_REPEAT_WINDOW_MS,
 } from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
@@ -45,7 +45,7 @@ export type Attempt = {
   readonly transact: Transact;
   /**
    * Whether the client sent no key, and the request itself is the key. Then only a success is replayed, and only for
-   * SAME_CALL_MS: a later request is meant as a new one.
+   * MCP_REPEAT_WINDOW_MS: a later request is meant as a new one.
    */
   readonly implicit?: boolean;
 };
@@ -166,7 +166,7 @@ export class Idempotency {
   }
 
   #stored({ scope, implicit = false }: Attempt): Query<PastAnswer | null> {
-    return storedAnswer(scope, this.#clock.now() - (implicit ? SAME_CALL_MS : IDEMPOTENCY_RETAIN_MS));
+    return storedAnswer(scope, this.#clock.now() - (implicit ? MCP_REPEAT_WINDOW_MS : IDEMPOTENCY_RETAIN_MS));
   }
 
   async #replay(attempt: Attempt): Promise<Response | null> {

@@ -1,4 +1,4 @@
-/** The endpoints of keys: key/*. They show neither a secret nor its hash, but for key/add, which answers the new secret once. */
+/** The endpoints of keys: key/*. They never show a hash, and a secret only once, in the answer of key/add. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
@@ -25,7 +25,7 @@ const add = jsonEndpoint({
   method: "POST",
   path: "/api/v1/key/add",
   auth: "admin",
-  summary: "Makes a key and answers its secret, once",
+  summary: "Creates a key; only this answer shows its secret",
   rejections: ["key_bound_to_other_node", "key_exists", "keys_limit"],
   answersSecret: true,
   input: () =>
@@ -61,7 +61,7 @@ type Draft = {
   readonly expires_in_s?: number | undefined;
 };
 
-/** What the schema cannot say of a new key: it depends on the clock or on another field. @throws {Problem} 400 */
+/** Makes the checks of a new key that need the clock or several fields. @throws {Problem} 400 */
 function checkDraft(draft: Draft, { now }: Moment): void {
   const errors: FieldError[] = [];
   if (draft.role === "admin")
@@ -82,7 +82,7 @@ const revoke = jsonEndpoint({
   method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
-  summary: "Ends a key for good; what it has open ends within a second",
+  summary: "Revokes a key for good; its open calls and streams end within a second",
   rejections: ["key_bound_to_other_node", "key_not_found"],
   input: () => z.object({ name: field.keyName() }),
   answer: () => z.strictObject({ name: z.string(), key: keySchema() }),

@@ -7,7 +7,7 @@
  * others.
  */
 import * as limit from "../domain/limits.ts";
-import { type Exchange, allowSilence } from "../http/exchange.ts";
+import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Caller } from "./auth.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
@@ -51,7 +51,7 @@ export class LongPolls {
     wait: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     using _place = this.#enter(exchange, shownKey);
-    allowSilence(exchange);
+    disableIdleTimeout(exchange);
     const ending = new AbortController();
     const hangUp = exchange.request.signal;
     const onHangUp = (): void => ending.abort();

@@ -178,7 +178,7 @@ const redrive = jsonEndpoint({
   path: "/api/v1/message/redrive",
   auth: "secret",
   strict: "administrator",
-  summary: "Lets a parked message wait again, as if it had never been delivered",
+  summary: "Puts a parked message back into its mailbox, with no deliveries counted",
   rejections: ["node_not_found", "message_not_found", "not_your_message", "message_not_parked"],
   input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
   actsFor: (input) => [input.node_id],

@@ -1,6 +1,6 @@
 /**
- * The endpoints of those who watch the hub: `/healthz`, `/readyz` and `/metrics`. They stand outside /api/v1, are the same
- * on both variants, and decide nothing.
+ * The endpoints for monitoring: `/healthz`, `/readyz` and `/metrics`. They are outside /api/v1, the same on both
+ * variants, and decide nothing.
  */
 import { UNCACHED } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
@@ -18,7 +18,7 @@ export function monitoringEndpoints(
       method: "GET",
       path: "/healthz",
       auth: "open",
-      summary: "Whether the process answers; never touches the store",
+      summary: "Whether the process answers; never reads the store",
       rejections: [],
       handle: async () => Response.json({ success: true, status: "ok" }, { headers: UNCACHED }),
     }),
@@ -49,7 +49,7 @@ const METRICS_HEADERS = { ...UNCACHED, "Content-Type": "text/plain; version=0.0.
 
 const RETRY = { headers: { "Retry-After": "1" } };
 
-/** 503 with the code of what is wrong: a probe looks at the status, a person at the code. */
+/** 503 with the code of the fault: a probe reads the status, a person the code. */
 function problemOfVerdict(verdict: Awaited<ReturnType<Readiness["check"]>>): Problem | null {
   switch (verdict.state) {
     case "ready":

@@ -67,7 +67,7 @@ const heartbeat = jsonEndpoint({
   path: "/api/v1/node/heartbeat",
   auth: "secret",
   strict: "bound",
-  summary: "Keeps a node online; answers how many tasks and messages wait for it",
+  summary: "Keeps a node online; answers the number of its tasks and messages",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],
@@ -81,7 +81,7 @@ const heartbeat = jsonEndpoint({
       messages_waiting: z.int(),
       drain: z.boolean(),
     }),
-  // What the node registered through sets the interval, also when this request uses another variant.
+  // The variant of the registration determines the interval, even if this request uses another one.
   handle: ({ services, transact }, { node_id }) =>
     services.nodes.heartbeat(transact, node_id, (node) => INTERVALS[node.variant].offlineAfterMs),
   encode: (node) => ({
@@ -124,7 +124,7 @@ const drain = jsonEndpoint({
   path: "/api/v1/node/drain",
   auth: "secret",
   strict: "administrator",
-  summary: "Lets a node finish what it has and get nothing new, or ends that",
+  summary: "Drains a node (it finishes its tasks, gets no new ones) or ends the drain",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), drain: z.boolean() }),
   actsFor: (input) => [input.node_id],
@@ -182,7 +182,7 @@ const list = jsonEndpoint({
   }),
 });
 
-/** @throws {Problem} 400 when the fields do not go together, or reach too far */
+/** @throws {Problem} 400 when the fields exclude each other, or the page is too far into the list */
 function pageOf(
   lists: NodeLists,
   query: NodeQuery,

@@ -19,10 +19,10 @@ import type {
   Call,
   Endpoint,
   Invocation,
-  Invoked,
+  InvocationResult,
   JsonAnswer,
   JsonEndpoint,
-  Part,
+  BatchCall,
   Services,
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
@@ -169,7 +169,7 @@ export class Pipeline {
   }
 
   /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
-  async #invoke(call: Call, served: Served, asked: Invocation): Promise<Invoked> {
+  async #invoke(call: Call, served: Served, asked: Invocation): Promise<InvocationResult> {
     const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
     if (endpoint?.kind !== "json" || endpoint.auth === "admin")
       throw new Error(`${asked.path} cannot be called from here`);
@@ -186,7 +186,7 @@ export class Pipeline {
     json: JsonEndpoint<In, Out>,
     call: Call,
     { method, path, input: raw, idempotency }: Invocation,
-  ): Promise<Invoked> {
+  ): Promise<InvocationResult> {
     const input = json.parse(withoutAbsent(raw, method === "GET" ? "" : null));
     await checkNodes(json, call, input);
     // `answer` is what transact returns: as in #runJson.
@@ -216,13 +216,13 @@ export class Pipeline {
    * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
    * order; `body` has exact numbers.
    */
-  async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<Part> {
+  async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<BatchCall> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
     if (endpoint.auth === "admin")
       await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);
     if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
-    return endpoint.use(async (json): Promise<Part> => {
+    return endpoint.use(async (json): Promise<BatchCall> => {
       const { notInBatch: refusal } = json;
       if (typeof refusal === "string") throw notInBatch(refusal);
       const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
@@ -274,7 +274,7 @@ function attemptOf(
 }
 
 function storesSecret(): Problem {
-  const message = "must not be sent here: the answer would be stored, and it has a secret";
+  const message = "must not be sent here, because the hub would store the answer, which has a secret";
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 

@@ -1,4 +1,4 @@
-/** The text of the client for Python, as it is served. A module of its own: an idle hub does not load it. */
+/** The text of the Python client that the hub serves. A separate module, so that an idle hub does not load it. */
 import text from "../client/luxhub.py" with { type: "text" };
 
 export const PYTHON_CLIENT_TEXT = text;

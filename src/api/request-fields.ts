@@ -68,13 +68,13 @@ export const taskType = () =>
     chars(limit.TASK_TYPE_MAX_CHARS),
     z.transform((value: string) => value.trim()),
   );
-/** The types of tasks that a worker asks for: at least one, because none would wait for nothing. */
+/** The types of tasks that a worker asks for: at least one, because with none the call would wait in vain. */
 export const taskTypes = () =>
   z.array(taskType().check(notBlank())).check(z.minLength(1), z.maxLength(limit.TASK_TYPES_MAX));
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
-/** The epoch of a lease, as it was answered. */
+/** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
 export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
 export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
@@ -93,7 +93,7 @@ const DATE =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
 
-/** A month has that many days; Date.parse takes the 31st of any. */
+/** Whether the month has this day: Date.parse accepts the 31st of any month. */
 function hasSuchADay(date: string): boolean {
   const [year = 0, month = 0, day = 0] = date.slice(0, 10).split("-").map(Number);
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
@@ -107,7 +107,7 @@ export const date = () =>
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
 
-/** One of some words, in upper or lower case; inside, as it stands in the list. */
+/** One of the words, in upper or lower case, parsed to its form in the list. */
 function word<W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
@@ -192,7 +192,7 @@ export const luxReward = () =>
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
-/** Three texts, and whatever else a worker says of its work; parsed to a TaskResult. */
+/** Three texts and any further keys, parsed to a TaskResult. */
 export const result = () =>
   z.pipe(
     z.pipe(
@@ -295,13 +295,13 @@ export const statusFilter = () =>
 
 const NO_WORD = "must have a letter or a digit";
 
-/** What titles are searched for, parsed to its words. */
+/** The search text for titles, parsed to its words. */
 export const search = () =>
   z
     .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
-const NOT_A_CURSOR = "must be a next_cursor of this list, as it was answered";
+const NOT_A_CURSOR = "must be a next_cursor from an answer of this list";
 const CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,4})$/;
 
 /** The text of a cursor, which clients send back as it is. */
@@ -328,7 +328,7 @@ export const cursor = () =>
 
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
-/** How a node_id or a name begins. */
+/** The beginning of a node_id or a name. */
 export const nodePrefix = () =>
   z.pipe(
     chars(limit.NODE_NAME_MAX_CHARS),

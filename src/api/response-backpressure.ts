@@ -26,7 +26,7 @@ export type Encoded = Pieces<string>;
 export type Body = string | ReadableStream<Uint8Array>;
 
 /** Makes the semaphores over the unread bytes of large answers. */
-export function answerBudgets() {
+export function answerSemaphores() {
   return {
     answers: new Semaphore(limit.ANSWERS_HELD_MAX_BYTES),
     anonymousAnswers: new SemaphoreShares(

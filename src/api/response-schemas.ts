@@ -76,7 +76,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
 
 export const statusWord = (variant: Variant) => z.enum(variant.statusWords);
 
-/** Further keys are what the worker sent. */
+/** The further keys are those that the worker sent. */
 export const resultSchema = () =>
   z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() });
 
@@ -152,7 +152,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
 
 export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.nullable(time()) });
 
-/** The lease runs on the steady clock; it is shown by the wall clock. */
+/** The lease runs on the steady clock; the answer shows wall-clock time. */
 export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment): JsonAnswer {
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
 }
@@ -292,7 +292,7 @@ export const keySchema = () =>
     revoked_at: z.nullable(time()),
   });
 
-/** Without its hash: a short secret could be guessed from it. */
+/** Omits the hash, from which a short secret could be guessed. */
 export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">): JsonAnswer {
   return {
     name: key.keyId,

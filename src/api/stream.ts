@@ -1,9 +1,10 @@
 /**
- * The event streams (docs/events.md): Server-Sent Events of the log. GET events/stream shows all of it, or what passes a
- * filter; GET agent/sse shows a node's messages, the events of its tasks, and what became of the messages that it sent.
+ * The event streams (docs/events.md): Server-Sent Events of the log. GET events/stream shows all of it, or the events
+ * that match a filter; GET agent/sse shows a node's messages, the events of its tasks, and the delivery status of the
+ * messages that it sent.
  *
- * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
- * the stream loads nothing more for it.
+ * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not
+ * read, the stream loads nothing more for it.
  */
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
@@ -66,7 +67,7 @@ export const LOG_STREAM = {
   rejections: [],
 } as const;
 
-/** What all streams have in common. */
+/** The state that all streams share. */
 type Shared = {
   /** Bytes held for streams that are read slowly. */
   readonly held: Semaphore;
@@ -215,7 +216,7 @@ class EventStream {
   /** Pending ids were dropped since it last began to read the log. */
   #droppedIds = false;
   #reading = false;
-  /** After a read it gathers what comes. */
+  /** Whether it gathers events after a read. */
   #gathering = false;
 
   constructor(opening: Opening, stream: SseStream, shared: Shared) {
@@ -374,7 +375,7 @@ class EventStream {
   }
 }
 
-/** Its id is where the log begins: a client that comes back from here has no gap. */
+/** Its id is the beginning of the log, so a client that resumes from it has no gap. */
 function framedGap({ after, resumedAt }: Gap): string {
   const data = JSON.stringify({ after, resumed_at: resumedAt });
   return frame({ id: resumedAt - 1, event: "gap", data });

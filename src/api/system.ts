@@ -89,7 +89,7 @@ const minutes = jsonEndpoint({
   method: "GET",
   path: "/api/v1/stats/minutes",
   auth: "public",
-  summary: "What was done in the last hour, minute by minute, and how long tasks took",
+  summary: "Counts of the last hour, minute by minute, and the durations of tasks",
   rejections: [],
   input: () => z.object({ last: z.optional(field.queryCount(limit.MINUTES_KEPT)) }),
   answer: () =>
@@ -132,7 +132,7 @@ const nodeStats = jsonEndpoint({
   method: "GET",
   path: "/api/v1/stats/nodes",
   auth: "public",
-  summary: "How many nodes there are by status, and the sum of their LUX",
+  summary: "The number of nodes by status, and the sum of their LUX",
   rejections: [],
   input: () => z.object({}),
   answer: () =>

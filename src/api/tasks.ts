@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
-import type { OfHolder, TaskDraft } from "../domain/task.ts";
+import type { HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -53,7 +53,7 @@ const create = jsonEndpoint({
   encode: encodeTaskAnswer,
 });
 
-/** What the creator of a task sends. */
+/** The fields that the creator of a task sends. */
 function newTask() {
   return z.object({
     title: field.title(),
@@ -77,7 +77,7 @@ type NewTask = z.infer<ReturnType<typeof newTask>>;
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
-/** Creates a task from what its creator sent. @throws {Problem} 400 */
+/** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft(
   { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
   input: NewTask,
@@ -115,7 +115,7 @@ type Scheduling = {
   readonly depends_on: readonly string[];
 };
 
-/** What the schema cannot say of a new task: it depends on the clock, on another field or on the tasks there are. @throws {Problem} 400 */
+/** Makes the checks of a new task that need the clock, several fields or the stored tasks. @throws {Problem} 400 */
 async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: Moment): Promise<void> {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
@@ -202,7 +202,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   });
 }
 
-/** What the holder of a task sends. */
+/** The fields that the holder of a task sends. */
 const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
 type Holder = {
@@ -211,7 +211,7 @@ type Holder = {
   readonly epoch?: number | undefined;
 };
 
-function holderOf({ task_id, node_id, epoch }: Holder): OfHolder {
+function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
   return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
 }
 
@@ -225,7 +225,7 @@ const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-/** What the endpoints of the node that holds a task have in common. */
+/** The common declaration of the endpoints for the node that holds a task. */
 const OF_HOLDER = {
   method: "POST",
   auth: "secret",
@@ -239,7 +239,7 @@ const OF_HOLDER = {
 const release = jsonEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
-  summary: "A node gives a task back that it holds",
+  summary: "A node gives back a task that it holds",
   input: () => z.extend(ofHolder(), { reason: z.optional(field.reason()) }),
   handle: ({ services, transact }, { reason, ...holder }) =>
     services.tasks.release(transact, { ...holderOf(holder), reason: reason ?? null }),
@@ -248,7 +248,7 @@ const release = jsonEndpoint({
 const fail = jsonEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
-  summary: "A node says that its attempt at a task failed",
+  summary: "A node reports that its attempt at a task failed",
   input: () => z.extend(ofHolder(), { error: field.error(), retry: z.optional(z.boolean()) }),
   handle: ({ services, transact }, { error, retry, ...holder }) =>
     services.tasks.fail(transact, { ...holderOf(holder), error, retry: retry ?? true }),
@@ -257,7 +257,7 @@ const fail = jsonEndpoint({
 const extend = jsonEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Restarts the lease of a task that has a timeout, and may note its progress",
+  summary: "Extends the lease of a task that has a timeout, and may note its progress",
   input: () => z.extend(ofHolder(), { note: z.optional(field.note()) }),
   handle: ({ services, transact }, { note, ...holder }) =>
     services.tasks.extend(transact, { ...holderOf(holder), note: note ?? null }),
@@ -281,7 +281,7 @@ const cancel = jsonEndpoint({
   path: "/api/v1/task/cancel",
   auth: "secret",
   strict: "bound",
-  summary: "Ends a task that is not finished: it has failed",
+  summary: "Ends an unfinished task: it fails",
   rejections: [
     "task_not_found",
     "node_not_found",
@@ -508,11 +508,11 @@ const list = jsonEndpoint({
   }),
 });
 
-/** A search reaches only so far by page. @throws {Problem} 400 */
+/** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
-  const message = `must be at most ${most} in a list that is filtered by creator_node, task_type or q: go on with cursor`;
+  const message = `must be at most ${most} in a list filtered by creator_node, task_type or q: continue with cursor`;
   throw invalidRequest([{ path: "page", message }]);
 }
 
@@ -548,7 +548,7 @@ const stats = jsonEndpoint({
   method: "GET",
   path: "/api/v1/task/stats",
   auth: "public",
-  summary: "Tasks counted by status, and the nodes that completed most",
+  summary: "Tasks counted by status, and the nodes that completed the most",
   rejections: [],
   input: () => z.object({}),
   answer: (variant) =>

@@ -9,7 +9,7 @@
  */
 import type { SQL } from "bun";
 import { ANSWER_UNCOUNTED_MAX_BYTES, FILE_CONNECTIONS, FILE_PIECE_MAX_BYTES } from "../domain/limits.ts";
-import { inTime, isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
+import { withTimeout, isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
 import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
@@ -65,7 +65,7 @@ class PostgresBlobs implements Blobs {
   async begin(blobId: string = Bun.randomUUIDv7()): Promise<BlobWriter> {
     if (this.#closed) throw new Error("the blob store is closed");
     checkedBlobId(blobId);
-    await inTime(query(this.#pool, BEGIN, [blobId])).catch((error: unknown) => {
+    await withTimeout(query(this.#pool, BEGIN, [blobId])).catch((error: unknown) => {
       this.#writable = false;
       return toBlobsError(error);
     });
@@ -81,7 +81,7 @@ class PostgresBlobs implements Blobs {
 
   async open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null> {
     checkedBlobId(blobId);
-    const [row] = await inTime(query(this.#pool, SIZE, [blobId])).catch(toBlobsError);
+    const [row] = await withTimeout(query(this.#pool, SIZE, [blobId])).catch(toBlobsError);
     if (!row || Number(row["size_bytes"]) < endExclusive) return null;
     const stream = this.#stream(blobId, start, endExclusive);
     // Bun 1.4.5 drops the Content-Length of a stream, but not that of a Blob.
@@ -90,13 +90,15 @@ class PostgresBlobs implements Blobs {
 
   async remove(blobId: string): Promise<boolean> {
     checkedBlobId(blobId);
-    const { count } = await inTime(query(this.#pool, REMOVE, [blobId])).catch(toBlobsError);
+    const { count } = await withTimeout(query(this.#pool, REMOVE, [blobId])).catch(toBlobsError);
     return count > 0;
   }
 
   async list(shard: number): Promise<string[]> {
     const digits = shard.toString(16).padStart(2, "0");
-    const rows = await inTime(query(this.#pool, LIST, [digits, this.#recentMs / 1_000])).catch(toBlobsError);
+    const rows = await withTimeout(query(this.#pool, LIST, [digits, this.#recentMs / 1_000])).catch(
+      toBlobsError,
+    );
     return Array.from(rows, (row) => String(row["blob_id"]));
   }
 
@@ -112,7 +114,9 @@ class PostgresBlobs implements Blobs {
   }
 
   async sweepUnfinished(): Promise<number> {
-    const { count } = await inTime(query(this.#pool, SWEEP, [[...this.#live.keys()]])).catch(toBlobsError);
+    const { count } = await withTimeout(query(this.#pool, SWEEP, [[...this.#live.keys()]])).catch(
+      toBlobsError,
+    );
     return count;
   }
 
@@ -138,7 +142,7 @@ class PostgresBlobs implements Blobs {
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       if (at >= endExclusive) return controller.close();
       const n = Math.floor(at / CHUNK_BYTES);
-      const [row] = await inTime(query(this.#pool, READ, [blobId, n])).catch(toBlobsError);
+      const [row] = await withTimeout(query(this.#pool, READ, [blobId, n])).catch(toBlobsError);
       const bytes: unknown = row?.["bytes"];
       if (!(bytes instanceof Uint8Array)) throw new Error(`a chunk of blob ${blobId} is missing`);
       const first = n * CHUNK_BYTES;
@@ -159,7 +163,7 @@ class PostgresWriter extends BufferedWriter {
   }
 
   protected async append(bytes: Uint8Array): Promise<void> {
-    await inTime(query(this.#pool, WRITE, this.#chunk(bytes))).catch(toBlobsError);
+    await withTimeout(query(this.#pool, WRITE, this.#chunk(bytes))).catch(toBlobsError);
   }
 
   protected async complete(last: Uint8Array, size: number): Promise<void> {
@@ -169,7 +173,7 @@ class PostgresWriter extends BufferedWriter {
       const { count } = await query(tx, FINISH, [this.blobId, size]);
       if (count !== 1) throw new Error("the upload was swept: no hub had touched it for a minute");
     });
-    await inTime(transaction).catch(toBlobsError);
+    await withTimeout(transaction).catch(toBlobsError);
   }
 
   /** If the delete fails, a later sweep removes the blob. */

@@ -9,7 +9,7 @@ import { fileOf, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { BACKUP_HELP, say, sayAgain } from "./usage.ts";
+import { BACKUP_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORM = formOf("backup");
 
@@ -18,7 +18,7 @@ export async function backupCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return sayAgain(BACKUP_HELP);
+  if (args.help) return writeLineUnlessClosed(BACKUP_HELP);
   const to = resolve(fileOf(args, FORM));
   const dir = findDataDir(args, env);
   process.umask(0o077); // the archive contains the secrets
@@ -30,8 +30,8 @@ export async function backupCommand(
       `luxhub: the bytes of ${lost} files are gone or damaged; see luxhub doctor --data ${shellWord(dir.path)}`,
     );
   }
-  say(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);
-  return say(
+  writeLine(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);
+  return writeLine(
     hasSecrets
       ? "It contains the secrets: keep it as safe as them."
       : "It does not contain the secrets that the hub gets from its environment.",

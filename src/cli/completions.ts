@@ -2,7 +2,7 @@
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { COMMANDS, type Command, FIRST_WORDS, commandNamed, commandsOf, formOf } from "./commands.ts";
 import { commandHelp } from "./help.ts";
-import { sayAgain } from "./usage.ts";
+import { writeLineUnlessClosed } from "./usage.ts";
 
 const NAME = "completions";
 
@@ -10,7 +10,7 @@ const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
 
 export function completionsCommand(argv: readonly string[]): number {
   const args: Arguments = readArguments(argv, formOf(NAME));
-  if (args.help) return sayAgain(commandHelp(commandNamed(NAME)));
+  if (args.help) return writeLineUnlessClosed(commandHelp(commandNamed(NAME)));
   const [shell = ""] = args.words;
   const make = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (!make)
@@ -18,7 +18,7 @@ export function completionsCommand(argv: readonly string[]): number {
       `${JSON.stringify(shell)} is not a shell that luxhub knows: ${Object.keys(SHELLS).join(", ")}`,
       NAME,
     );
-  return sayAgain(make());
+  return writeLineUnlessClosed(make());
 }
 
 function flagsOf({ flags }: Command): readonly string[] {

@@ -15,15 +15,15 @@ import { systemClock } from "../lib/clock.ts";
 import { openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
-import { takeLock } from "../store/sqlite/file-lock.ts";
+import { takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { readArguments } from "./arguments.ts";
 import { commandNamed, formOf } from "./commands.ts";
 import { runTeam } from "./demo-team.ts";
 import { EXIT } from "./exit-codes.ts";
 import { commandHelp } from "./help.ts";
 import { openLogOutput } from "./log-output.ts";
-import { endOfService } from "./serve.ts";
-import { say, sayAgain } from "./usage.ts";
+import { untilShutdown } from "./serve.ts";
+import { writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const HOST = "127.0.0.1";
 /** Not the hub's default port, which a real hub may need while the demo runs. */
@@ -33,13 +33,13 @@ const DIR_PREFIX = "luxhub-demo-";
 
 export async function demoCommand(argv: readonly string[]): Promise<number> {
   const { flags, help } = readArguments(argv, formOf("demo"));
-  if (help) return sayAgain(commandHelp(commandNamed("demo")));
+  if (help) return writeLineUnlessClosed(commandHelp(commandNamed("demo")));
   const port = flags["port"] ?? [String(freePort())];
   // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
   const kept = { retain: ["1h"], "max-answers": ["1MiB"] };
   const settings = { flags: { host: [HOST], port, ...kept }, env: {}, file: null };
   const config = readConfig(settings); // refuses an invalid port before anything is created
-  const ending = endOfService(); // first, so that an early signal also ends it in order
+  const ending = untilShutdown(); // first, so that an early signal also ends it in order
   process.umask(0o077);
   removeLeftovers();
   const path = mkdtempSync(join(tmpdir(), DIR_PREFIX));
@@ -54,7 +54,7 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   try {
     const url = `http://${HOST}:${hub.listeners[0]?.port}`;
     recordAddresses(dir, [{ variant: "A", url }]);
-    say(page(url, secrets, path));
+    writeLine(page(url, secrets, path));
     const { secret, adminKey } = secrets;
     const team = runTeam(new LuxHub({ url, secret, adminKey }), stop.signal);
     const refused = team.then(
@@ -102,7 +102,7 @@ function freePort(): number {
   return 0;
 }
 
-/** Removes the directories of demos that were killed: those of this user whose lock nobody holds. */
+/** Removes the directories of demos that were killed: those of this user whose lock is free. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(DIR_PREFIX)) continue;
@@ -111,7 +111,7 @@ function removeLeftovers(): void {
       const stat = lstatSync(dir.path);
       // Without the lock file a demo may be starting there.
       if (!stat.isDirectory() || stat.uid !== process.getuid?.() || !isThere(dir.lock)) continue;
-      const lock = takeLock(dir.lock);
+      const lock = takeExclusiveLock(dir.lock);
       if (lock === null) continue;
       rmSync(dir.path, { recursive: true, force: true });
       lock.release();

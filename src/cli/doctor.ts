@@ -5,7 +5,7 @@ import { readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { DOCTOR_HELP, say, sayAgain } from "./usage.ts";
+import { DOCTOR_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORM = formOf("doctor");
 const ABOUT_CHARS = 11;
@@ -15,12 +15,12 @@ export async function doctorCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return sayAgain(DOCTOR_HELP);
+  if (args.help) return writeLineUnlessClosed(DOCTOR_HELP);
   const dir = findDataDir(args, env);
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
   const report = ({ grade, about, text }: Finding): void => {
     counts[grade]++;
-    say(`${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`);
+    writeLine(`${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`);
   };
   await withProgress(async (tools) => {
     for await (const finding of examine(dir, tools)) report(finding);
@@ -29,6 +29,6 @@ export async function doctorCommand(
   const { bad: problems, warn: warnings } = counts;
   const found = problems === 0 ? "all is well" : problems === 1 ? "1 problem" : `${problems} problems`;
   const risks = warnings === 0 ? "" : warnings === 1 ? ", 1 warning" : `, ${warnings} warnings`;
-  say(`${SOFTWARE}, ${dir.path}: ${found}${risks}`);
+  writeLine(`${SOFTWARE}, ${dir.path}: ${found}${risks}`);
   return problems === 0 ? 0 : 1;
 }

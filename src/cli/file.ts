@@ -19,8 +19,8 @@ import {
   runGroup,
 } from "./remote.ts";
 import { withProgress } from "./progress.ts";
-import { ReaderGone, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
-import { say } from "./usage.ts";
+import { BrokenPipe, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { writeLine } from "./usage.ts";
 
 export function fileCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("file", RUNS, argv, env);
@@ -34,7 +34,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     forEach(words, async (file_id) => {
       const answer = recordOf(await hub.files.delete({ file_id }));
       if (json) printJsonLine(answer);
-      else say(`${file_id}  deleted`);
+      else writeLine(`${file_id}  deleted`);
     }),
 };
 
@@ -55,7 +55,7 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   });
   if (task !== undefined && file.task_id !== task)
     console.error(`luxhub: there is no task ${task}: the file is attached to none`);
-  return say(json ? JSON.stringify(recordOf(file), null, 2) : file.file_id);
+  return writeLine(json ? JSON.stringify(recordOf(file), null, 2) : file.file_id);
 }
 
 function sizeOf(path: string): number {
@@ -76,10 +76,10 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   const size = Number(response.headers.get("content-length") ?? Number.NaN);
   const given = values.text("output");
   if (given === STANDARD_OUTPUT) {
-    if (body) await pour(body, Bun.stdout.writer());
+    if (body) await pipeToSink(body, Bun.stdout.writer());
     return EXIT.OK;
   }
-  const path = given ?? nameIn(response.headers.get("content-disposition"), fileId);
+  const path = given ?? fileNameFrom(response.headers.get("content-disposition"), fileId);
   if (given === undefined && existsSync(path)) {
     await body?.cancel();
     throw new Error(`${path} exists: name another file with -o`);
@@ -89,7 +89,7 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
     const bytes = await withProgress(async (tools) => {
       const sink = Bun.file(partial).writer();
       const stream = body?.pipeThrough(counted(tools, size), { signal: tools.signal });
-      return stream ? pour(stream, sink) : Number(await sink.end());
+      return stream ? pipeToSink(stream, sink) : Number(await sink.end());
     });
     if (Number.isFinite(size) && bytes !== size)
       throw new HubUnreachable(`the download broke off after ${bytes} of ${size} bytes`);
@@ -102,8 +102,8 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   return EXIT.OK;
 }
 
-/** Writes a stream as it comes; how many bytes. */
-export async function pour(
+/** Writes a stream as it arrives. Returns the number of bytes. */
+export async function pipeToSink(
   body: ReadableStream<Uint8Array>,
   sink: ReturnType<typeof Bun.stdout.writer>,
 ): Promise<number> {
@@ -115,7 +115,7 @@ export async function pour(
       bytes += piece.length;
     }
   } catch (error) {
-    if (codeOf(error) === "EPIPE") throw new ReaderGone();
+    if (codeOf(error) === "EPIPE") throw new BrokenPipe();
     if (codeOf(error).startsWith("E") && codeOf(error) !== "ECONNRESET") throw error;
     throw new HubUnreachable(`the download broke off after ${bytes} bytes: ${reasonOf(error)}`, {
       cause: error,
@@ -126,8 +126,8 @@ export async function pour(
   return bytes;
 }
 
-/** The last part of the uploaded name, so that nothing is written elsewhere; the file's id where there is none. */
-export function nameIn(disposition: string | null, fileId: string): string {
+/** Returns the base name of the uploaded file, so that no other directory is written; without a name, the id of the file. */
+export function fileNameFrom(disposition: string | null, fileId: string): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
   const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
@@ -136,7 +136,7 @@ export function nameIn(disposition: string | null, fileId: string): string {
 
 const BAR = 24;
 
-/** Counts what passes, and shows it as a bar. */
+/** Counts the bytes that pass through, and shows them as a progress bar. */
 function counted({ clock, onProgress }: Tools, size: number): TransformStream<Uint8Array, Uint8Array> {
   const startedAt = clock.steady();
   let bytes = 0;

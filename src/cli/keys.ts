@@ -1,4 +1,7 @@
-/** `luxhub keys`: writes keys into the store; a running hub looks a secret up that it does not know, and reads all keys twice a second. */
+/**
+ * `luxhub keys`: writes keys into the store. A running hub looks up an unknown secret there, and reloads all keys twice
+ * a second.
+ */
 import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
 import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
@@ -16,8 +19,8 @@ import { type Arguments, type Form, UsageError, readSubcommand } from "./argumen
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
-import { complain } from "./remote.ts";
-import { KEYS_HELP, say, sayAgain } from "./usage.ts";
+import { printError } from "./remote.ts";
+import { KEYS_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -27,7 +30,7 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
   [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
 };
 
-/** A key that is not there, or not as the command needs it. */
+/** The key does not exist, or is not in the state that the command needs. */
 class KeyFault extends Error {
   readonly exitCode: number;
 
@@ -41,7 +44,7 @@ const GROUP = "keys";
 const FROM_NOW = /^(\d{1,6})([smhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-/** What a subcommand is given. `primary`: the keys of the first start whose secrets are known here. */
+/** The input of a subcommand. `primary`: the keys of the first start whose secrets this process knows. */
 type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
 
 /** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
@@ -59,7 +62,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
   const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
-  if (called === null) return sayAgain(KEYS_HELP);
+  if (called === null) return writeLineUnlessClosed(KEYS_HELP);
   const { form, args } = called;
   const { dir, database } = findPlaces(args, env);
   if (database === null && !isThere(dir.database))
@@ -69,12 +72,12 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   try {
     const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
     const { result, note } = await form.run(keys, args);
-    say(result);
+    writeLine(result);
     if (note !== undefined) console.error(note);
     return 0;
   } catch (error) {
     if (!(error instanceof Rejection || error instanceof KeyFault)) throw error;
-    complain(error.message);
+    printError(error.message);
     return error instanceof KeyFault ? error.exitCode : EXIT.CONFLICT;
   } finally {
     await store.close();
@@ -166,7 +169,7 @@ async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
   return { result: `${keyId} is revoked` };
 }
 
-/** Makes a key from all there are and saves it, in one transaction: another `luxhub keys` may run. */
+/** Makes a key from all existing keys and saves it, in one transaction, because another `luxhub keys` may run. */
 async function write(
   { store, primary }: Keys,
   make: (all: readonly KeyRecord[]) => KeyRecord,

@@ -4,13 +4,13 @@ import { readArguments } from "./arguments.ts";
 import { COMMANDS, type Command, commandNamed, formOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 import { commandHelp, tail } from "./help.ts";
-import { sayAgain } from "./usage.ts";
+import { writeLineUnlessClosed } from "./usage.ts";
 
 const NAME = "man";
 
 export function manCommand(argv: readonly string[]): number {
   const { help } = readArguments(argv, formOf(NAME));
-  return sayAgain(help ? commandHelp(commandNamed(NAME)) : page());
+  return writeLineUnlessClosed(help ? commandHelp(commandNamed(NAME)) : page());
 }
 
 const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [

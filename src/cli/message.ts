@@ -15,7 +15,7 @@ import {
   runGroup,
 } from "./remote.ts";
 import { plain, print, printJsonList, timeText } from "./table.ts";
-import { say } from "./usage.ts";
+import { writeLine } from "./usage.ts";
 
 export function messageCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("message", RUNS, argv, env);
@@ -39,7 +39,7 @@ async function send({ hub, values, json, words: [word = ""] }: Remote): Promise<
     type: values.choice("type", SEND_TYPES),
     require_ack: values.has("ack"),
   });
-  return say(json ? JSON.stringify(recordOf(answer), null, 2) : answer.message_id);
+  return writeLine(json ? JSON.stringify(recordOf(answer), null, 2) : answer.message_id);
 }
 
 async function receive({ hub, values, json, words: [nodeId = ""] }: Remote): Promise<number> {
@@ -49,8 +49,8 @@ async function receive({ hub, values, json, words: [nodeId = ""] }: Remote): Pro
     count: values.whole("count", 1),
     ...(wait !== undefined && { blocking: true, timeout: wait }),
   });
-  if (json) say(JSON.stringify(messages, null, 2));
-  else if (messages.length > 0) say(messages.map(textOf).join("\n\n"));
+  if (json) writeLine(JSON.stringify(messages, null, 2));
+  else if (messages.length > 0) writeLine(messages.map(textOf).join("\n\n"));
   if (values.has("ack"))
     for (const { id, require_ack } of messages)
       if (require_ack) await hub.messages.ack({ node_id: nodeId, message_id: id });

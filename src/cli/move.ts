@@ -8,7 +8,7 @@ import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { MOVE_HELP, say, sayAgain } from "./usage.ts";
+import { MOVE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -19,7 +19,7 @@ const MICRO = 6;
 
 export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return sayAgain(MOVE_HELP);
+  if (args.help) return writeLineUnlessClosed(MOVE_HELP);
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)
@@ -29,10 +29,10 @@ export async function moveCommand(argv: readonly string[], env: Environment): Pr
   const left = "run it again to continue";
   if (to) {
     const moved = await withProgress((tools) => moveToPostgres(dir, url, tools), left);
-    return say(`${report(moved)}\n\n${nextInPostgres(dir.database, dir.path, moved)}`);
+    return writeLine(`${report(moved)}\n\n${nextInPostgres(dir.database, dir.path, moved)}`);
   }
   const moved = await withProgress((tools) => moveFromPostgres(dir.path, url, tools), left);
-  return say(`${report(moved)}\n\n${nextInSqlite(dir, moved)}`);
+  return writeLine(`${report(moved)}\n\n${nextInSqlite(dir, moved)}`);
 }
 
 function placesOf(args: Arguments, word: string, env: Environment) {

@@ -12,8 +12,8 @@ import { commandNamed, commandsOf, formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { commandHelp, groupHelp } from "./help.ts";
-import { ReaderGone } from "./table.ts";
-import { sayAgain } from "./usage.ts";
+import { BrokenPipe } from "./table.ts";
+import { writeLineUnlessClosed } from "./usage.ts";
 import { Values } from "./values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -42,7 +42,9 @@ export function runRemote(
   env: Environment,
 ): Promise<number> {
   const args = readArguments(argv, formOf(name));
-  return args.help ? Promise.resolve(sayAgain(commandHelp(commandNamed(name)))) : runOn(name, run, args, env);
+  return args.help
+    ? Promise.resolve(writeLineUnlessClosed(commandHelp(commandNamed(name))))
+    : runOn(name, run, args, env);
 }
 
 /** Runs a command of a group, such as "task add". */
@@ -56,7 +58,7 @@ export async function runGroup(
   const called = readSubcommand(argv, group, forms);
   if (called === null) {
     const command = commandsOf(group).find(({ name }) => argv.includes(name.slice(group.length + 1)));
-    return sayAgain(command ? commandHelp(command) : groupHelp(group));
+    return writeLineUnlessClosed(command ? commandHelp(command) : groupHelp(group));
   }
   const { form, args } = called;
   const run = runs[form.name];
@@ -81,22 +83,22 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
  * Prints one line about a fault of the hub or of the connection, and returns its exit code. Rethrows any other error.
  */
 export function reportFault(error: unknown, url = ""): number {
-  if (error instanceof ReaderGone) return EXIT.OK;
+  if (error instanceof BrokenPipe) return EXIT.OK;
   if (error instanceof LuxHubError) {
-    complain(`${ADVICE[error.code] ?? error.detail} (${error.code})`);
+    printError(`${ADVICE[error.code] ?? error.detail} (${error.code})`);
     return exitCodeOf(error.status);
   }
   if (error instanceof HubUnreachable) {
     const reason = NETWORK_REASONS[codeOf(error.cause)];
-    if (reason === undefined) complain(error.message);
+    if (reason === undefined) printError(error.message);
     else
-      complain(
+      printError(
         `the hub ${url && `at ${new URL(url).origin} `}cannot be reached: ${reason}; is the URL right, and does the hub run?`,
       );
     return EXIT.UNREACHABLE;
   }
   if (error instanceof NoHubHere) {
-    complain(error.message);
+    printError(error.message);
     return EXIT.UNREACHABLE;
   }
   throw error;
@@ -118,7 +120,7 @@ const NETWORK_REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Prints one line on standard error. Replaces control characters. */
-export function complain(text: string): void {
+export function printError(text: string): void {
   console.error(`luxhub: ${text.replaceAll(/\p{Cc}+/gu, " ")}`);
 }
 

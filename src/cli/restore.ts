@@ -6,7 +6,7 @@ import { fileOf, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { RESTORE_HELP, say, sayAgain } from "./usage.ts";
+import { RESTORE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORM = formOf("restore");
 
@@ -15,12 +15,12 @@ export async function restoreCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return sayAgain(RESTORE_HELP);
+  if (args.help) return writeLineUnlessClosed(RESTORE_HELP);
   const from = resolve(fileOf(args, FORM));
   const { path } = findDataDir(args, env);
   process.umask(0o077);
   const manifest = await withProgress((tools) => restore(from, path, tools));
-  return say(
+  return writeLine(
     `${path}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: luxhub serve --data ${shellWord(path)}`,
   );
 }

@@ -23,8 +23,8 @@ import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import { endingSignals, whenNpxEnds } from "./signals.ts";
-import { SERVE_HELP, say, sayAgain } from "./usage.ts";
+import { endingSignals, onNpxExit } from "./signals.ts";
+import { SERVE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -45,7 +45,7 @@ const SECOND_SIGNAL_MS = 1_000;
 /** Resolves with the exit code when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
-  if (help) return sayAgain(SERVE_HELP);
+  if (help) return writeLineUnlessClosed(SERVE_HELP);
   const file = readConfigFile();
   const config = readConfig({ flags, env, file });
   if (config.tlsKey !== null) refuseWorldWritable(config.tlsKey, "the file of --tls-key");
@@ -53,7 +53,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];
     throw new ConfigError(`--tls-${given} is given without --tls-${missing}`);
   }
-  const ending = endOfService(); // first, so that an early signal also ends the hub in order
+  const ending = untilShutdown(); // first, so that an early signal also ends the hub in order
   process.umask(0o077); // only the owner may read what the hub writes, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
@@ -121,13 +121,13 @@ function hasColour(env: Environment): boolean {
 type End = { readonly signal: string } | { readonly fault: unknown };
 
 /** Resolves at the first signal or uncaught error, so that the hub ends in order. A later signal ends it at once. */
-export function endOfService(): Promise<End> {
+export function untilShutdown(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
     for (const event of ["uncaughtException", "unhandledRejection"] as const) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
-    whenNpxEnds(() => resolve({ signal: "SIGTERM to npx" }));
+    onNpxExit(() => resolve({ signal: "SIGTERM to npx" }));
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of endingSignals()) {
       process.on(signal, () => {
@@ -151,7 +151,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     }
     if (opensB(hub)) log.warn(`without the secret, ${B_IS_OPEN}`, { needed: "--private" });
     if (secrets.secretIsNew)
-      log.info("secrets made", { secret_file: dir.secretFile, admin_key_file: dir.adminKeyFile });
+      log.info("secrets created", { secret_file: dir.secretFile, admin_key_file: dir.adminKeyFile });
     log.flush();
     return;
   }
@@ -176,7 +176,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   }
   lines.push(...openLines(hub), "", "Try:", "", ...curlLines(listeners, dir, secrets), "");
   try {
-    say(lines.join("\n"));
+    writeLine(lines.join("\n"));
   } catch (error) {
     console.error(`luxhub: ${error instanceof Error ? error.message : error}`); // the hub can serve without it
   }

@@ -22,7 +22,7 @@ import { dirname, join } from "node:path";
 import { reasonOf } from "../lib/reason.ts";
 import { type Form, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { SERVICE_HELP, say, sayAgain } from "./usage.ts";
+import { SERVICE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORMS: readonly Form[] = ["service install", "service print", "service remove"].map(formOf);
 
@@ -110,8 +110,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export function serviceCommand(argv: readonly string[], env: Environment): number {
   const called = readSubcommand(argv, "service", FORMS);
-  if (called === null) return sayAgain(SERVICE_HELP);
-  if (called.form.name === "service print") return sayAgain(UNIT_TEXT.trimEnd());
+  if (called === null) return writeLineUnlessClosed(SERVICE_HELP);
+  if (called.form.name === "service print") return writeLineUnlessClosed(UNIT_TEXT.trimEnd());
   const root = env["DESTDIR"] || null;
   if (root === null && process.platform !== "linux") throw new Error("only Linux has systemd services");
   if (root === null && process.getuid?.() !== 0)
@@ -135,28 +135,30 @@ class Service {
     const unit = this.#write(UNIT, Buffer.from(UNIT_TEXT), 0o644);
     if (this.#root !== null) return 0;
     if (!existsSync(SYSTEMD_RUNS)) {
-      say(`systemd does not run here; where it runs, start the hub with systemctl enable --now ${NAME}`);
+      writeLine(
+        `systemd does not run here; where it runs, start the hub with systemctl enable --now ${NAME}`,
+      );
       return 0;
     }
     run("systemctl", "daemon-reload");
     run("systemctl", "enable", "--quiet", NAME);
     run("systemctl", program || unit ? "restart" : "start", NAME);
-    say(`runs       ${NAME}, now and after each start of the machine`);
-    say(`Its secrets are in ${DATA}/secret and ${DATA}/admin-key. Its log: journalctl -u luxhub`);
+    writeLine(`runs       ${NAME}, now and after each start of the machine`);
+    writeLine(`Its secrets are in ${DATA}/secret and ${DATA}/admin-key. Its log: journalctl -u luxhub`);
     return 0;
   }
 
   remove(): number {
     const unit = this.#at(UNIT);
-    if (!existsSync(unit)) say(`not there  ${unit}`);
+    if (!existsSync(unit)) writeLine(`not there  ${unit}`);
     else {
       const runs = this.#root === null && existsSync(SYSTEMD_RUNS);
       if (runs) run("systemctl", "disable", "--quiet", "--now", NAME);
       rmSync(unit);
-      say(`removed    ${unit}`);
+      writeLine(`removed    ${unit}`);
       if (runs) run("systemctl", "daemon-reload");
     }
-    say(
+    writeLine(
       `left       ${[DATA, ENVIRONMENT, PROGRAM].map((path) => this.#at(path)).join(", ")}, and the user ${USER}`,
     );
     return 0;
@@ -180,7 +182,7 @@ class Service {
     const path = this.#at(name);
     try {
       if (existsSync(path) && readFileSync(path).equals(bytes) && (statSync(path).mode & 0o7777) === mode) {
-        say(`unchanged  ${path}`);
+        writeLine(`unchanged  ${path}`);
         return false;
       }
       mkdirSync(dirname(path), { recursive: true });
@@ -198,7 +200,7 @@ class Service {
     } catch (error) {
       throw new Error(`cannot write ${path}: ${reasonOf(error)}`, { cause: error });
     }
-    say(`written    ${path}`);
+    writeLine(`written    ${path}`);
     return true;
   }
 
@@ -207,13 +209,13 @@ class Service {
     const path = this.#at(name);
     if (!existsSync(path)) return void this.#write(name, Buffer.from(text), mode);
     chmodSync(path, mode);
-    say(`kept       ${path}`);
+    writeLine(`kept       ${path}`);
   }
 }
 
 function addUser(): void {
   if (Bun.spawnSync(["id", "-u", USER]).exitCode === 0) {
-    say(`unchanged  user ${USER}`);
+    writeLine(`unchanged  user ${USER}`);
     return;
   }
   run(
@@ -227,7 +229,7 @@ function addUser(): void {
     "/usr/sbin/nologin",
     USER,
   );
-  say(`written    user ${USER}`);
+  writeLine(`written    user ${USER}`);
 }
 
 function run(program: string, ...words: readonly string[]): void {

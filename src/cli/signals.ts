@@ -24,7 +24,7 @@ const STARTER_CHECK_MS = 1_000;
  * Calls `end` once, when npx ends. npx starts a program as the child of a shell that dies of SIGTERM without passing it
  * on, so we watch that shell. Linux only, by /proc.
  */
-export function whenNpxEnds(end: () => void): void {
+export function onNpxExit(end: () => void): void {
   const shell = shellOfNpx();
   if (shell === null) return;
   const timer = setInterval(() => {

@@ -1,7 +1,7 @@
 /** `luxhub status`: prints the health of the hub, and counts. */
 import { EXIT } from "./exit-codes.ts";
 import { type Environment, recordOf, runRemote } from "./remote.ts";
-import { printJson, printRecord, spanText } from "./table.ts";
+import { printJson, printRecord, durationText } from "./table.ts";
 
 export function statusCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runRemote(
@@ -9,7 +9,7 @@ export function statusCommand(argv: readonly string[], env: Environment): Promis
     async ({ hub, url, json }) => {
       const status = recordOf(await hub.status());
       if (json) printJson(status);
-      else printRecord({ url, ...status, uptime: spanText(status.uptime * 1_000) });
+      else printRecord({ url, ...status, uptime: durationText(status.uptime * 1_000) });
       return status.status === "ok" ? EXIT.OK : EXIT.FAILED;
     },
     argv,

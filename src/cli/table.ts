@@ -3,19 +3,19 @@
  * are replaced, because a terminal would obey them.
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
-import { isReaderGone, say } from "./usage.ts";
+import { isBrokenPipe, writeLine } from "./usage.ts";
 
-/** The reader of standard output has gone, as in `luxhub task list | head -1`: no fault. */
-export class ReaderGone extends Error {
-  override readonly name = "ReaderGone";
+/** The reader of standard output has closed the pipe, as in `luxhub task list | head -1`: not an error. */
+export class BrokenPipe extends Error {
+  override readonly name = "BrokenPipe";
 }
 
-/** Prints data that can be read again. @throws {ReaderGone} */
+/** Prints data that can be read again. @throws {BrokenPipe} */
 export function print(text: string): void {
   try {
-    say(text);
+    writeLine(text);
   } catch (error) {
-    if (isReaderGone(error)) throw new ReaderGone();
+    if (isBrokenPipe(error)) throw new BrokenPipe();
     throw error;
   }
 }
@@ -49,7 +49,7 @@ export function tableOf(head: readonly string[], rows: readonly (readonly Cell[]
   const cells = [head, ...rows.map((row) => row.map(cellOf))];
   const widths = head.map((_, column) => Math.max(...cells.map((row) => Bun.stringWidth(row[column] ?? ""))));
   const lines = cells.map((row) =>
-    fit(
+    truncateToTerminal(
       row
         .map((cell, i) => cell + " ".repeat((widths[i] ?? 0) - Bun.stringWidth(cell)))
         .join("  ")
@@ -85,10 +85,10 @@ export function bold(text: string): string {
 
 /** The time since `time` in one or two units: "3m", "2h5m". */
 export function ageOf(time: string): string {
-  return spanText(systemClock().now() - Date.parse(time));
+  return durationText(systemClock().now() - Date.parse(time));
 }
 
-export function spanText(ms: number): string {
+export function durationText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const [d, h, m, s] = [
     Math.floor(seconds / 86_400),
@@ -134,7 +134,7 @@ function wordOf(value: unknown): string {
 }
 
 /** Cuts a line to the width of the terminal, if standard output is one. */
-export function fit(line: string): string {
+export function truncateToTerminal(line: string): string {
   const width = process.stdout.isTTY === true ? process.stdout.columns : 0;
   return !width || Bun.stringWidth(line) <= width ? line : Bun.sliceAnsi(line, 0, width, { ellipsis: "…" });
 }

@@ -9,7 +9,7 @@ import {
   type Remote,
   type Run,
   collect,
-  complain,
+  printError,
   forEach,
   limitOf,
   readStandardInput,
@@ -18,7 +18,7 @@ import {
   runGroup,
 } from "./remote.ts";
 import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
-import { say } from "./usage.ts";
+import { writeLine } from "./usage.ts";
 import type { Values } from "./values.ts";
 
 export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {
@@ -66,7 +66,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     forEach(words, async (task_id) => {
       const answer = recordOf(await hub.tasks.delete({ task_id }));
       if (json) printJsonLine(answer);
-      else say(`${task_id}  deleted`);
+      else writeLine(`${task_id}  deleted`);
     }),
 };
 
@@ -95,7 +95,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     backoff_s: values.seconds("backoff"),
   };
   const answer = recordOf(await hub.tasks.create(request));
-  return say(json ? JSON.stringify(answer, null, 2) : answer.task_id);
+  return writeLine(json ? JSON.stringify(answer, null, 2) : answer.task_id);
 }
 
 const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
@@ -172,11 +172,11 @@ async function wait({ hub, values, json, words: [taskId = ""] }: Remote): Promis
   show(task, json);
   if (task.status === "completed") return EXIT.OK;
   if (task.status !== "failed") {
-    complain(`after ${values.text("timeout")} the task is still ${task.status}`);
+    printError(`after ${values.text("timeout")} the task is still ${task.status}`);
     return EXIT.TIMED_OUT;
   }
   const { kind, message } = task.failure ?? { kind: "failed", message: null };
-  complain(`the task failed: ${kind}${message === null ? "" : `: ${message}`}`);
+  printError(`the task failed: ${kind}${message === null ? "" : `: ${message}`}`);
   return EXIT.FAILED;
 }
 
@@ -194,7 +194,9 @@ async function complete(remote: Remote): Promise<number> {
   const answer = recordOf(
     await hub.tasks.complete({ task_id, node_id, result, epoch: values.whole("epoch") }),
   );
-  return say(json ? JSON.stringify(answer, null, 2) : `${task_id}  completed  ${answer.lux_paid} LUX paid`);
+  return writeLine(
+    json ? JSON.stringify(answer, null, 2) : `${task_id}  completed  ${answer.lux_paid} LUX paid`,
+  );
 }
 
 function textOf(file: string): string {
@@ -228,7 +230,7 @@ function change(
     const { task } = await act(taskId);
     if (json) printJsonLine(task);
     else
-      say(
+      writeLine(
         plain(
           [task.task_id, task.status, ...(task.assigned_node === null ? [] : [task.assigned_node])].join(
             "  ",

@@ -1,4 +1,4 @@
-/** `luxhub top`: the hub live in the terminal: tasks, nodes, and who does what. */
+/** `luxhub top`: shows the hub live in the terminal: tasks, nodes, and the work of each node. */
 import { writeSync } from "node:fs";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
@@ -6,7 +6,7 @@ import { EXIT } from "./exit-codes.ts";
 import { NODE_HEAD, nodeRow } from "./node.ts";
 import { type Environment, type Remote, recordOf, runRemote } from "./remote.ts";
 import { endingSignals } from "./signals.ts";
-import { bold, fit, plain, print, printJson, spanText, tableOf } from "./table.ts";
+import { bold, truncateToTerminal, plain, print, printJson, durationText, tableOf } from "./table.ts";
 import { TASK_HEAD, taskRow } from "./task.ts";
 
 export function topCommand(argv: readonly string[], env: Environment): Promise<number> {
@@ -43,7 +43,7 @@ async function look({ hub }: Remote) {
 
 type Count = { readonly at: number; readonly completed: number };
 
-/** The lines of a picture; `before` is the last one's count, for the rate. */
+/** Returns the lines of one screen. `before` is the count of the previous one, for the rate. */
 async function picture(
   remote: Remote,
   before: Count | null,
@@ -59,7 +59,7 @@ async function picture(
   return {
     count,
     lines: [
-      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${spanText(status.uptime * SECOND_MS)}  ${status.transport}`,
+      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
       `nodes ${fleet.total}: online ${fleet.by_status.online}`,
       "",
@@ -81,7 +81,7 @@ const TO_LINE_END = "\x1b[K";
 const TO_SCREEN_END = "\x1b[J";
 const CTRL_C = "\x03";
 
-/** Until q, Ctrl-C or a signal. The terminal is left as it was. */
+/** Refreshes the screen until q, Ctrl-C or a signal, and then restores the terminal. */
 async function live(remote: Remote, everyMs: number): Promise<void> {
   let last = await picture(remote, null); // a fault now is a line, not a screen
   const ended = Promise.withResolvers<"ended">();
@@ -96,7 +96,7 @@ async function live(remote: Remote, everyMs: number): Promise<void> {
     put(ENTER);
     for (let isOver = false; !isOver;) {
       const rows = (process.stdout.rows || 24) - 1;
-      const lines = last.lines.slice(0, rows).map(fit);
+      const lines = last.lines.slice(0, rows).map(truncateToTerminal);
       put(`${HOME}${lines.map((line) => `${line}${TO_LINE_END}`).join("\r\n")}${TO_SCREEN_END}`);
       isOver = (await Promise.race([Bun.sleep(everyMs), ended.promise])) === "ended";
       if (isOver) break;

@@ -22,19 +22,19 @@ holds a password.
 LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them the first start makes secrets and
 stores them in the data directory.`;
 
-export const KEYS_HELP = `luxhub keys: who may speak to the hub; a new key is valid at once, other changes within a second
+export const KEYS_HELP = `luxhub keys: manage the keys of the hub; a new key is valid at once, other changes apply within a second
 
   luxhub keys list [--json]          the keys, without their secrets
-  luxhub keys add ID [flags]         makes a key with a name of your choice; its secret is all that is
-                                     printed on standard output, once
-      --variant A|B                  answered in this variant on any listener
+  luxhub keys add ID [flags]         creates a key with a name of your choice; prints only its secret on
+                                     standard output, once
+      --variant A|B                  gets its answers in this variant on any listener
       --node NODE_ID                 acts for this node only
       --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d
-      --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), and no
+      --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), but no
                                      message contents; admin (also --admin) is for X-Admin-Key
-  luxhub keys pin ID A|B|none        pins a key to a variant, or frees it
-  luxhub keys expire ID TIME|never   lets a key end at a time
-  luxhub keys revoke ID              ends a key now and for good
+  luxhub keys pin ID A|B|none        pins a key to a variant, or unpins it
+  luxhub keys expire ID TIME|never   sets when a key expires
+  luxhub keys revoke ID              revokes a key now and for good
 
   --data DIR                         the data directory (LUXHUB_DATA; ./luxhub-data)
   --database URL                     the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)
@@ -44,12 +44,12 @@ downtime: add a key, give it to the nodes, then revoke primary.`;
 
 const DATA_LINE = "  --data DIR   the data directory (LUXHUB_DATA; ./luxhub-data)";
 
-export const BACKUP_HELP = `luxhub backup FILE: back the whole hub up into one file, also while it runs
+export const BACKUP_HELP = `luxhub backup FILE: back up the whole hub into one file, even while it runs
 
 ${DATA_LINE}
 
-FILE is a tar archive of the database, the files and the secrets, all as of one moment, which only
-its owner can read. It must not exist yet, and cannot be a stream; it has a temporary name until it
+FILE is a tar archive, a consistent snapshot of the database, the files and the secrets. Only its
+owner can read it. FILE must not exist yet, and cannot be a stream; it has a temporary name until it
 is complete. The disk needs room for the files and twice the database. Secrets that the hub gets
 from its environment are not in it. Back up a hub on PostgreSQL with PostgreSQL's own tools, such as
 pg_dump.`;
@@ -61,14 +61,14 @@ ${DATA_LINE}
 The directory must be empty, or must not exist. All checksums are verified before anything is moved
 into place. Then start the hub on the directory.`;
 
-export const DOCTOR_HELP = `luxhub doctor: check everything in the data directory, also while the hub runs
+export const DOCTOR_HELP = `luxhub doctor: check everything in the data directory, even while the hub runs
 
 ${DATA_LINE}
 
 Checks the whole database, the ledger and all totals against their rows, the bytes of every file
-against its checksum, the clock, the free space, the version of SQLite, the secrets, and who may
-write and read them. It changes nothing.
-Exit code 0: all is well. 1: a problem was found.`;
+against its checksum, the clock, the free space, the version of SQLite, the secrets, and
+the permissions of their files. It changes nothing.
+Exit code 0: no error found. 1: an error was found.`;
 
 export const MOVE_HELP = `luxhub move: move a stopped hub from SQLite into PostgreSQL, or back
 
@@ -110,24 +110,26 @@ A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`;
  * would be lost unnoticed.
  * @throws {Error} one line, when standard output cannot be written
  */
-export function say(text: string): number {
+export function writeLine(text: string): number {
   const bytes = new TextEncoder().encode(`${text}\n`);
   for (let done = 0; done < bytes.length;) done += writeSome(bytes.subarray(done));
   return 0;
 }
 
-/** Prints a text that can be printed again. Returns exit code 0 even when nobody reads it any more (`| head -1`). */
-export function sayAgain(text: string): number {
+/**
+ * Prints a text that can be printed again. Returns exit code 0 even if the reader has closed the pipe (`| head -1`).
+ */
+export function writeLineUnlessClosed(text: string): number {
   try {
-    return say(text);
+    return writeLine(text);
   } catch (error) {
-    if (isReaderGone(error)) return 0;
+    if (isBrokenPipe(error)) return 0;
     throw error;
   }
 }
 
-/** Whether say() failed because nobody reads standard output any more. */
-export function isReaderGone(error: unknown): boolean {
+/** Whether writeLine() failed because the reader of standard output has closed the pipe. */
+export function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === "EPIPE";
 }
 

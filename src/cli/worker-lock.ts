@@ -8,7 +8,7 @@ import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync 
 import { homedir, tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { newId } from "../lib/ids.ts";
-import { type Lock, takeLock } from "../store/sqlite/file-lock.ts";
+import { type Lock, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -26,7 +26,7 @@ const MARK = "LUXHUB_WORKER_RUN";
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
   const dir = makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
   const file = join(dir, "running");
-  const lock: Lock | null = takeLock(join(dir, "lock"));
+  const lock: Lock | null = takeExclusiveLock(join(dir, "lock"));
   const [pid = "", killedRun = ""] = readIfThere(file).split(" ");
   if (lock === null) return pid;
   const endedProcesses = killedRun === "" ? 0 : endProcesses(`${MARK}=${killedRun}`);

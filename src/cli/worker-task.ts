@@ -10,7 +10,7 @@ import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { nameIn, pour } from "./file.ts";
+import { fileNameFrom, pipeToSink } from "./file.ts";
 import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
@@ -26,7 +26,7 @@ export type TaskOptions = {
   readonly log: Log;
 };
 
-/** The command cannot be started: that is not the task's fault. */
+/** The command cannot be started, whatever the task. */
 export class CommandMissing extends Error {
   override readonly name = "CommandMissing";
 }
@@ -153,12 +153,12 @@ async function fetchFile(
   hub: LuxHub,
 ): Promise<string> {
   const { headers, body } = await hub.files.download({ file_id: fileId }, { signal, retry: FOREVER });
-  const given = nameIn(headers.get("content-disposition"), fileId);
+  const given = fileNameFrom(headers.get("content-disposition"), fileId);
   const unique = taken.has(given) ? `${fileId}-${given}` : given;
   const name = Buffer.byteLength(unique) > NAME_MAX_BYTES ? fileId : unique;
   const path = join(dir, name);
   await Bun.write(path, "");
-  const bytes = body ? await pour(body, Bun.file(path).writer()) : 0;
+  const bytes = body ? await pipeToSink(body, Bun.file(path).writer()) : 0;
   if (bytes !== Number(headers.get("content-length") ?? bytes))
     throw new HubUnreachable(`the download of ${fileId} broke off after ${bytes} bytes`);
   return name;

@@ -11,8 +11,8 @@ import { type Log, openLog } from "../lib/log.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type Environment, type Remote, complain, reportFault, runRemote } from "./remote.ts";
-import { endingSignals, whenNpxEnds } from "./signals.ts";
+import { type Environment, type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { endingSignals, onNpxExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { takeWorkerLock } from "./worker-lock.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
@@ -54,7 +54,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   const lock = takeWorkerLock(url, nodeId, env);
   if (typeof lock === "string") {
     const by = lock === "" ? "" : ` (process ${lock})`;
-    complain(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
+    printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
     return EXIT.CONFLICT;
   }
   try {
@@ -158,7 +158,7 @@ class Signals {
 
   constructor() {
     for (const signal of endingSignals()) process.on(signal, this.#onSignal);
-    whenNpxEnds(this.#onSignal);
+    onNpxExit(this.#onSignal);
   }
 
   /** Removes the handlers, so that a signal ends the process again. */
@@ -201,9 +201,7 @@ async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log
   try {
     const { node } = await hub.nodes.get({ node_id: nodeId }, { signal, retry: { forMs: 0 } });
     if (node.status === "online")
-      log.warn(
-        `${nodeId} is online already: its tasks are taken over, from a worker that crashed or still runs`,
-      );
+      log.warn(`${nodeId} is online already: taking over its tasks from a worker that crashed or still runs`);
   } catch (error) {
     // The node is not registered yet, or the hub cannot be reached.
     if (!(error instanceof LuxHubError || error instanceof HubUnreachable || signal.aborted)) throw error;
@@ -217,13 +215,13 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "left":
       return log.info(`${event.nodeId} left`);
     case "fault":
-      return log.warn("the worker met a fault", { cause: textOf(event.error) });
+      return log.warn("a call of the worker failed", { cause: textOf(event.error) });
   }
   const { task_id: task, title } = event.task;
   const shown = JSON.stringify(title);
   switch (event.kind) {
     case "started":
-      return log.info(`began ${shown}`, { task, epoch: event.epoch });
+      return log.info(`started ${shown}`, { task, epoch: event.epoch });
     case "completed":
       return log.info(`completed ${shown}`, { task, lux: event.luxPaid });
     case "failed":

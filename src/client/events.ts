@@ -2,7 +2,7 @@
  * The event log and the event stream (SSE) as async iterators that resume after a fault: no event is missed or
  * repeated. Both resume from a cursor in the hub's log. Must not: buffer events.
  */
-import { type CallOptions, type Http, HubUnreachable, linked, sleep } from "./http.ts";
+import { type CallOptions, type Http, HubUnreachable, linkedController, sleep } from "./http.ts";
 import type { Call } from "./call.ts";
 import type { Event, EventKind, Message, Variant } from "./types.ts";
 
@@ -78,7 +78,7 @@ async function* follow<V extends Variant>(
   // Read before the first connection, so that a connection that breaks before its first event can be resumed too.
   let cursor = after ?? (await call("events", { limit: 1 }, options)).cursor;
   for (;;) {
-    const connection = linked(given.signal);
+    const connection = linkedController(given.signal);
     try {
       const body = await http.send(
         {

@@ -153,7 +153,7 @@ export class Http {
     const content = body?.();
     const sent = new Headers(this.#headers);
     for (const [name, value] of Object.entries(headers)) sent.set(name, value);
-    const abort = linked(signal);
+    const abort = linkedController(signal);
     const deadlineMs = ATTEMPT_MS + waitMs;
     const deadline = Number.isFinite(deadlineMs)
       ? setTimeout(() => abort.abort(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
@@ -237,7 +237,7 @@ function pauseAfter(error: unknown, attempt: number, { firstPauseMs, maxPauseMs 
 }
 
 /** Returns a controller that aborts with the signal. Abort it at the end, to remove the listener. */
-export function linked(signal: AbortSignal | undefined): AbortController {
+export function linkedController(signal: AbortSignal | undefined): AbortController {
   const controller = new AbortController();
   const follow = (): void => controller.abort(signal?.reason);
   if (signal?.aborted) follow();
@@ -262,7 +262,7 @@ export function sleep(ms: number, signal?: AbortSignal | undefined): Promise<voi
 }
 
 /** Sleeps. Returns false when the signal ended the sleep. */
-export async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
+export async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep(ms, signal);
     return true;

@@ -1635,17 +1635,18 @@ class Lease(TypedDict):
     #: Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
     #: fail, release and extend.
     epoch: int
-    #: Without task/extend or task/complete the task is taken back then; null without a `timeout_s`.
+    #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
+    #: `timeout_s`.
     expires_at: str | None
 
 
 class Failure(TypedDict):
-    #: `failed`, `timed_out`, `offline`: an attempt ended so; `cancelled`, `expired`, `dependency`: the task
-    #: did.
+    #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
+    #: task ended.
     kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency"]
-    #: What the node, or the one who cancelled it, said.
+    #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
-    #: The node that held the task; of a cancelled one, the node that cancelled it.
+    #: The node that held the task or, if it was cancelled, the node that cancelled it.
     node_id: str | None
     #: When it happened.
     at: str
@@ -1657,17 +1658,17 @@ TaskResult = Dict[str, Any]
 class Task(TypedDict):
     #: The id of the task.
     task_id: str
-    #: What is to be done, in one line.
+    #: What to do, in one line.
     title: str
-    #: What is to be done; at most 64 KiB of UTF-8.
+    #: What to do; at most 64 KiB of UTF-8.
     description: str
-    #: Compared with the capabilities of nodes; none fits every node.
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
     #: The node that created the task; it need not be registered.
     creator_node: str | None
-    #: The status of the task. `failed` tasks are opened again by task/retry.
+    #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
@@ -1675,27 +1676,27 @@ class Task(TypedDict):
     assigned_node: str | None
     #: As the node sent it; null until the task is completed.
     result: TaskResult | None
-    #: The result came with a key that is bound to the node that completed the task.
+    #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
-    #: The task is open and may be handed out now.
+    #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, and nodes that went offline with it.
+    #: Attempts without a result: failures, timeouts, and nodes that went offline.
     attempts: int
-    #: The task has failed after so many attempts. Without it: after 10 failures and timeouts.
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
-    #: The task is not handed out before.
+    #: The task is not handed out before this time.
     not_before: str | None
-    #: A task that is not completed by then has failed.
+    #: If the task is not completed by this time, it fails.
     expires_at: str | None
     #: The ids of the tasks that must be completed first.
     depends_on: list[str]
-    #: When the node began with it.
+    #: When the node started the task.
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
-    #: Why the last attempt ended, or the task.
+    #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task.
     files: list[str]
@@ -1712,17 +1713,17 @@ class Node(TypedDict):
     name: str
     #: `offline` when its heartbeats stopped or it left.
     status: Literal["online", "offline"]
-    #: Where the node can be reached, for people: the hub does not use it.
+    #: Where people can reach the node: the hub does not use it.
     host: str | None
-    #: Where the node can be reached, for people: the hub does not use it.
+    #: Where people can reach the node: the hub does not use it.
     port: int | None
-    #: The task types that the node takes; empty is all.
+    #: The task types that the node takes; empty means all.
     capabilities: str | list[str]
-    #: How many unfinished tasks the balancer may give the node; none is any number.
+    #: The balancer assigns the node no more unfinished tasks than this; null means any number.
     max_tasks: int | None
-    #: Whether the balancer may give the node tasks.
+    #: Whether the balancer may assign the node tasks.
     auto_assign: bool
-    #: The node gets nothing new.
+    #: Whether the node drains: it gets no new tasks.
     draining: bool
     #: When the node first registered.
     registered_at: str
@@ -1737,7 +1738,7 @@ class Node(TypedDict):
 
 
 class Message(TypedDict):
-    #: The id of the message: the `message_id` of sending and of the ACK.
+    #: The id of the message: `message_id` in the answer to the send, and in the ACK.
     id: str
     #: The sender; it need not be registered.
     from_node: str
@@ -1747,16 +1748,16 @@ class Message(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
+    #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
-    #: The message came with a key that is bound to its sender.
+    #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
     sent_at: str
 
 
 class ReceivedMessage(TypedDict):
-    #: The id of the message: the `message_id` of sending and of the ACK.
+    #: The id of the message: `message_id` in the answer to the send, and in the ACK.
     id: str
     #: The sender; it need not be registered.
     from_node: str
@@ -1766,9 +1767,9 @@ class ReceivedMessage(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
+    #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
-    #: The message came with a key that is bound to its sender.
+    #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
     sent_at: str
@@ -1779,18 +1780,18 @@ class ReceivedMessage(TypedDict):
 
 
 class HistoryMessageRecipients(TypedDict):
-    #: They have not taken it yet.
+    #: How many have not received it yet.
     waiting: int
-    #: They have taken it.
+    #: How many have received it.
     delivered: int
-    #: They have confirmed it.
+    #: How many have confirmed it.
     acked: int
-    #: They never confirmed it.
+    #: How many never confirmed it.
     parked: int
 
 
 class HistoryMessage(TypedDict):
-    #: The id of the message: the `message_id` of sending and of the ACK.
+    #: The id of the message: `message_id` in the answer to the send, and in the ACK.
     id: str
     #: The sender; it need not be registered.
     from_node: str
@@ -1800,13 +1801,13 @@ class HistoryMessage(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
+    #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
-    #: The message came with a key that is bound to its sender.
+    #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
     sent_at: str
-    #: What became of it.
+    #: The delivery status: `waiting`, `delivered`, `acked` or `parked`.
     state: Literal["waiting", "delivered", "acked", "parked"] | None
     #: How often it was delivered.
     deliveries: int | None
@@ -1836,11 +1837,11 @@ class FileRecord(TypedDict):
     name: str
     #: Bytes.
     size: int
-    #: Of the bytes, in hexadecimal digits.
+    #: SHA-256 of the bytes, in hexadecimal digits.
     sha256: str
-    #: As uploaded; `application/octet-stream` if it was none.
+    #: As uploaded; `application/octet-stream` if that was invalid.
     content_type: str
-    #: As uploaded, digit for digit; empty if there was none.
+    #: As uploaded, numbers included; empty if there was none.
     metadata: dict[str, Any]
     #: The node that the file is attached to.
     node_id: str | None
@@ -1848,20 +1849,20 @@ class FileRecord(TypedDict):
     task_id: str | None
     #: When the file was uploaded.
     uploaded_at: str
-    #: The path of its download.
+    #: The path for its download.
     url: str
 
 
 class Key(TypedDict):
-    #: The name of the key, chosen by who made it.
+    #: The name of the key.
     name: str
-    #: What the key may do. A viewer only reads, and no contents of messages; `admin` is for `X-Admin-Key`.
+    #: What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.
     role: Literal["full", "viewer", "admin"]
-    #: Whether it is still good.
+    #: Whether the key is `valid`, `expired` or `revoked`.
     state: Literal["valid", "expired", "revoked"]
-    #: The variant in which its requests are answered; null: that of the listener.
+    #: The variant of the answers to its requests; null: that of the listener.
     variant: Literal["A", "B"] | None
-    #: The node for which alone it acts.
+    #: The node that the key is bound to: it acts only for this node.
     node_id: str | None
     #: When it was made; null for the keys of the first start.
     created_at: str | None
@@ -1882,10 +1883,10 @@ class Event(TypedDict):
     node_id: str | None
     #: The task that the event is about.
     task_id: str | None
-    #: The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent` the
-    #: sender.
+    #: Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent`
+    #: the sender.
     verified: bool
-    #: More about the event; depends on the kind.
+    #: Further fields, which depend on the kind.
     data: dict[str, str | float | bool | None]
 
 
@@ -1893,7 +1894,7 @@ class TaskAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
     task_id: str
-    #: The status of the task. `failed` tasks are opened again by task/retry.
+    #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: The node that holds the task, or completed it.
     assigned_node: str | None
@@ -1907,7 +1908,7 @@ class EventBatch(TypedDict):
     success: Literal[True]
     #: The events, oldest first.
     events: list[Event]
-    #: The id of the last event that was looked at: the next `since`.
+    #: The id of the last event that the hub examined: the next `since`.
     cursor: int
 
 
@@ -1938,7 +1939,7 @@ class Problem(TypedDict):
 
 class NodeRegisterAnswer(TypedDict):
     success: Literal[True]
-    #: The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+    #: The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
     node_id: str
     #: The node is online from now on.
     status: Literal["online"]
@@ -1946,7 +1947,7 @@ class NodeRegisterAnswer(TypedDict):
     created: bool
     #: Seconds between two heartbeats.
     heartbeat_interval: float
-    #: After so many seconds without a heartbeat the node is offline.
+    #: Seconds without a heartbeat after which the node is offline.
     offline_after: float
     #: The node as it is now.
     node: Node
@@ -1966,7 +1967,7 @@ class NodeHeartbeatAnswer(TypedDict):
     tasks_assigned: int
     #: How many messages are in the node's mailbox.
     messages_waiting: int
-    #: Whether the node drains: it finishes what it has and gets nothing new.
+    #: Whether the node drains: it finishes its tasks and gets no new ones.
     drain: bool
 
 
@@ -1984,7 +1985,7 @@ class NodeDrainAnswer(TypedDict):
     success: Literal[True]
     #: The id of the node.
     node_id: str
-    #: Whether the node drains: it finishes what it has and gets nothing new.
+    #: Whether the node drains: it finishes its tasks and gets no new ones.
     drain: bool
     #: How many unfinished tasks the node has.
     tasks_assigned: int
@@ -2004,20 +2005,20 @@ class NodeListAnswer(TypedDict):
     page: NotRequired[int | None]
     #: Rows on a page; above 50 is read as 50.
     per_page: NotRequired[int]
-    #: How many match; null if that was not counted.
+    #: How many nodes match; null if they were not counted.
     total: NotRequired[int | None]
-    #: How many pages there are; null if that was not counted.
+    #: How many pages there are; null if they were not counted.
     pages: NotRequired[int | None]
-    #: Send it as `cursor` for what comes after this page; null at the end.
+    #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: NotRequired[str | None]
 
 
 class StatsNodesAnswerByStatus(TypedDict):
     """How many nodes there are in each state."""
 
-    #: Those that drain too.
+    #: Online nodes, including draining ones.
     online: int
-    #: Those that left, or whose heartbeats stopped.
+    #: Nodes that left or whose heartbeats stopped.
     offline: int
 
 
@@ -2041,11 +2042,11 @@ class NodeGetAnswer(TypedDict):
 
 class TaskNextAnswer(TypedDict):
     success: Literal[True]
-    #: The task that was handed out; null if none came in time.
+    #: The handed-out task; null if there was none within `wait`.
     task: Task | None
     #: The node's hold on it; null without a task.
     lease: Lease | None
-    #: Whether the node drains: it is handed nothing new.
+    #: Whether the node drains: it gets no new tasks.
     drain: bool
 
 
@@ -2091,7 +2092,7 @@ class TaskBatchAssignAnswer(TypedDict):
     pending: NotRequired[int]
     #: The tasks and the nodes that get them.
     assignments: NotRequired[list[TaskBatchAssignAnswerAssignment]]
-    #: What became of each assignment, in the same order.
+    #: The result of each assignment, in the same order.
     results: NotRequired[list[TaskBatchAssignAnswerResult]]
 
 
@@ -2109,11 +2110,11 @@ class TaskListAnswer(TypedDict):
     page: int | None
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all; null if that was not counted.
+    #: How many there are in all; null if they were not counted.
     total: int | None
-    #: How many pages there are; null if that was not counted.
+    #: How many pages there are; null if they were not counted.
     pages: int | None
-    #: Send it as `cursor` for what comes after this page; null at the end.
+    #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
 
 
@@ -2143,7 +2144,7 @@ class TaskStatsAnswerTopNode(TypedDict):
     node_id: str
     #: How many tasks are completed; in `top_nodes`, by this node.
     completed: int
-    #: LUX that the node earned with them.
+    #: LUX that the node earned with completed tasks.
     lux_earned: float
 
 
@@ -2167,17 +2168,17 @@ class MessageSendAnswer(TypedDict):
     success: Literal[True]
     #: The id of the message.
     message_id: str
-    #: What carries messages.
+    #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
 
 
 class MessageBroadcastAnswer(TypedDict):
     success: Literal[True]
-    #: The nodes that it was sent to.
+    #: The recipients of the broadcast.
     receivers: list[str]
     #: The id of the message.
     message_id: str
-    #: What carries messages.
+    #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
 
 
@@ -2187,7 +2188,7 @@ class MessageReceiveAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[ReceivedMessage]
-    #: What carries messages.
+    #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
 
 
@@ -2201,7 +2202,7 @@ class MessageHistoryAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[HistoryMessage]
-    #: What carries messages.
+    #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
 
 
@@ -2235,7 +2236,7 @@ class SigninAnswer(TypedDict):
     success: Literal[True]
     #: LUX that this sign-in paid.
     lux_earned: float
-    #: The node had signed in on this day (UTC) before.
+    #: Whether the node had already signed in on this day (UTC).
     already_signed_in: bool
     #: The sum of the node's ledger entries.
     lux_balance: float
@@ -2279,15 +2280,15 @@ class FileDeleteAnswer(TypedDict):
 
 class KeyListAnswer(TypedDict):
     success: Literal[True]
-    #: All keys, the two of the first start too.
+    #: All keys, including the two of the first start.
     keys: list[Key]
 
 
 class KeyAddAnswer(TypedDict):
     success: Literal[True]
-    #: A name that no other key has or had.
+    #: A name that no key has or had.
     name: str
-    #: The secret of the new key; it is not kept, and cannot be shown again.
+    #: The secret of the new key; the hub does not store it and cannot show it again.
     secret: str
     #: The key.
     key: Key
@@ -2315,14 +2316,14 @@ class StatusAnswer(TypedDict):
     tasks_count: int
     #: The program and its version.
     software: str
-    #: The variant that answers.
+    #: The variant of the answer.
     variant: Literal["A", "B"]
-    #: What carries messages.
+    #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
 
 
 class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
-    """From when the tasks could be handed out to when they were for the first time."""
+    """The time from when a task could be handed out to its first hand-out."""
 
     #: How many durations.
     count: int
@@ -2335,7 +2336,7 @@ class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
 
 
 class StatsMinutesAnswerMinuteTimeToFinish(TypedDict):
-    """From when the tasks could be handed out to their completion."""
+    """The time from when a task could be handed out to its completion."""
 
     #: How many durations.
     count: int
@@ -2360,18 +2361,18 @@ class StatsMinutesAnswerMinute(TypedDict):
     attempts_failed: int
     #: How many tasks failed for good.
     tasks_failed: int
-    #: LUX that was paid.
+    #: LUX paid, including sign-ins.
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: From when the tasks could be handed out to when they were for the first time.
+    #: The time from when a task could be handed out to its first hand-out.
     time_to_start: StatsMinutesAnswerMinuteTimeToStart
-    #: From when the tasks could be handed out to their completion.
+    #: The time from when a task could be handed out to its completion.
     time_to_finish: StatsMinutesAnswerMinuteTimeToFinish
 
 
 class StatsMinutesAnswerTotalTimeToStart(TypedDict):
-    """From when the tasks could be handed out to when they were for the first time."""
+    """The time from when a task could be handed out to its first hand-out."""
 
     #: How many durations.
     count: int
@@ -2384,7 +2385,7 @@ class StatsMinutesAnswerTotalTimeToStart(TypedDict):
 
 
 class StatsMinutesAnswerTotalTimeToFinish(TypedDict):
-    """From when the tasks could be handed out to their completion."""
+    """The time from when a task could be handed out to its completion."""
 
     #: How many durations.
     count: int
@@ -2409,13 +2410,13 @@ class StatsMinutesAnswerTotal(TypedDict):
     attempts_failed: int
     #: How many tasks failed for good.
     tasks_failed: int
-    #: LUX that was paid.
+    #: LUX paid, including sign-ins.
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: From when the tasks could be handed out to when they were for the first time.
+    #: The time from when a task could be handed out to its first hand-out.
     time_to_start: StatsMinutesAnswerTotalTimeToStart
-    #: From when the tasks could be handed out to their completion.
+    #: The time from when a task could be handed out to its completion.
     time_to_finish: StatsMinutesAnswerTotalTimeToFinish
 
 
@@ -2429,17 +2430,17 @@ class StatsMinutesAnswer(TypedDict):
 
 class PgDiagnosticAnswer(TypedDict):
     success: Literal[True]
-    #: What stores the hub's data.
+    #: The engine of the store: `sqlite` or `postgresql`.
     engine: Literal["sqlite", "postgresql"]
     #: Whether the store answers.
     connected: bool
-    #: Milliseconds of a read.
+    #: The duration of a read, in milliseconds.
     latency_ms: float | None
     #: The version of the store's engine.
     engine_version: str | None
     #: How large the database is.
     size_bytes: int | None
-    #: The number of the schema.
+    #: The version of the schema.
     migration: int | None
     #: Writes that wait for their commit.
     queued: int | None
@@ -2448,22 +2449,22 @@ class PgDiagnosticAnswer(TypedDict):
 
 
 class BatchedAnswer(TypedDict):
-    #: The status that the request alone would have been answered with.
+    #: The status of the answer, as if the request had been sent alone.
     status: int
-    #: Its body.
+    #: The body of the request.
     body: dict[str, Any]
 
 
 class BatchAnswer(TypedDict):
     success: Literal[True]
-    #: In the order of the requests.
+    #: The answers, in the order of the requests.
     answers: list[BatchedAnswer]
 
 
 class BatchRequest(TypedDict):
     #: The path of a POST of JSON without `/api/v1/`, such as `task/claim`.
     path: str
-    #: Its body.
+    #: The body of the request.
     body: Mapping[str, Any]
 
 
@@ -2482,13 +2483,14 @@ class Nodes(_Resource):
     ) -> NodeRegisterAnswer:
         """Registers a node, or updates it, and puts it online.
 
-        node_id: The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+        node_id: The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
         name: The name that people see.
-        host: Where the node can be reached, for people: the hub does not use it.
-        port: Where the node can be reached, for people: the hub does not use it.
-        capabilities: The task types that the node takes; none is all. Comma-separated, or an array.
-        max_tasks: How many unfinished tasks the balancer may give the node; none is any number.
-        auto_assign: Whether the balancer may give the node tasks.
+        host: Where people can reach the node: the hub does not use it.
+        port: Where people can reach the node: the hub does not use it.
+        capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
+            array.
+        max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
+        auto_assign: Whether the balancer may assign the node tasks.
         """
         fields = {
             "node_id": node_id,
@@ -2502,7 +2504,7 @@ class Nodes(_Resource):
         return cast("NodeRegisterAnswer", self._call("node/register", fields, options))
 
     def heartbeat(self, node_id: str, *, options: CallOptions | None = None) -> NodeHeartbeatAnswer:
-        """Keeps a node online; answers how many tasks and messages wait for it.
+        """Keeps a node online; answers the number of its tasks and messages.
 
         node_id: The id of the node.
         """
@@ -2518,10 +2520,10 @@ class Nodes(_Resource):
         return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
 
     def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
-        """Lets a node finish what it has and get nothing new, or ends that.
+        """Drains a node (it finishes its tasks, gets no new ones) or ends the drain.
 
         node_id: The id of the node.
-        drain: Whether the node drains: it finishes what it has and gets nothing new.
+        drain: Whether the node drains: it finishes its tasks and gets no new ones.
         """
         fields = {"node_id": node_id, "drain": drain}
         return cast("NodeDrainAnswer", self._call("node/drain", fields, options))
@@ -2547,13 +2549,13 @@ class Nodes(_Resource):
     ) -> NodeListAnswer:
         """All nodes, or a page of them: by state, name and order.
 
-        status: Only nodes in this state; `online` are also those that drain.
+        status: Only nodes in this state; `online` includes draining nodes.
         q: Only nodes whose node_id or name begins with this, in upper or lower case.
-        order: `id` (the default); `busy`: most unfinished tasks first, and those that are offline last;
-            `lux`: highest balance first.
+        order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
+            balance first.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
-        cursor: The `next_cursor` of the page before, with the same filters and order and without `page`.
+        cursor: The `next_cursor` of the previous page, with the same filters and order and without `page`.
         """
         fields = {
             "status": status,
@@ -2566,7 +2568,7 @@ class Nodes(_Resource):
         return cast("NodeListAnswer", self._call("node/list", fields, options))
 
     def stats(self, *, options: CallOptions | None = None) -> StatsNodesAnswer:
-        """How many nodes there are by status, and the sum of their LUX."""
+        """The number of nodes by status, and the sum of their LUX."""
         return cast("StatsNodesAnswer", self._call("stats/nodes", None, options))
 
     def get(self, node_id: str, *, options: CallOptions | None = None) -> NodeGetAnswer:
@@ -2599,20 +2601,20 @@ class Tasks(_Resource):
     ) -> TaskAnswer:
         """Creates a task; on B the hub assigns it at once when a node is available.
 
-        title: What is to be done, in one line.
-        description: What is to be done; at most 64 KiB of UTF-8.
-        task_type: Compared with the capabilities of nodes; none fits every node.
+        title: What to do, in one line.
+        description: What to do; at most 64 KiB of UTF-8.
+        task_type: The hub compares it with the capabilities of nodes. A task without a type fits every node.
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
         creator_node: The node that created the task; it need not be registered.
         lux_reward: LUX for the node that completes the task, with at most 6 decimals.
-        max_attempts: The task has failed after so many attempts. Without it: after 10 failures and timeouts.
-        backoff_s: Seconds until a task that failed is open again (5 by default); doubled with each further
-            attempt, at most an hour.
+        max_attempts: The task fails after this many attempts; by default after 10 failures and timeouts.
+        backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
+            each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
         delay_s: Seconds until the task may be handed out.
-        not_before: The task is not handed out before.
-        expires_at: A task that is not completed by then has failed.
+        not_before: The task is not handed out before this time.
+        expires_at: If the task is not completed by this time, it fails.
         depends_on: The ids of the tasks that must be completed first.
         """
         fields = {
@@ -2647,8 +2649,10 @@ class Tasks(_Resource):
 
         node_id: The id of the node.
         wait: Seconds to wait for a task; 0, the default, answers at once.
-        task_types: Only tasks of these types; what is assigned to the node already comes all the same.
-        resume: Hands out again first what the node had begun and not finished, each with a new epoch.
+        task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
+            in any case.
+        resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
+            not finished.
         """
         fields = {"node_id": node_id, "wait": wait, "task_types": task_types, "resume": resume}
         return cast("TaskNextAnswer", self._call("task/next", fields, options))
@@ -2684,10 +2688,9 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The id of the node.
-        result: What came of the work: three texts of at most 64 KiB each, and any further keys, together at
+        result: The result of the work: three texts of at most 64 KiB each, and any further keys, together at
             most 64 KiB of JSON.
-        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
-            `stale_lease`.
+        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         """
         fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
         return cast("TaskCompleteAnswer", self._call("task/complete", fields, options))
@@ -2701,13 +2704,12 @@ class Tasks(_Resource):
         reason: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """A node gives a task back that it holds.
+        """A node gives back a task that it holds.
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
-            `stale_lease`.
-        reason: Why; it is shown in the event.
+        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        reason: The reason, which the event shows.
         """
         fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "reason": reason}
         return cast("TaskAnswer", self._call("task/release", fields, options))
@@ -2722,13 +2724,12 @@ class Tasks(_Resource):
         retry: bool | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """A node says that its attempt at a task failed.
+        """A node reports that its attempt at a task failed.
 
         task_id: The id of the task.
         node_id: The id of the node.
         error: What went wrong.
-        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
-            `stale_lease`.
+        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         retry: Whether the task may be tried again.
         """
         fields = {"task_id": task_id, "node_id": node_id, "error": error, "epoch": epoch, "retry": retry}
@@ -2743,13 +2744,12 @@ class Tasks(_Resource):
         note: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Restarts the lease of a task that has a timeout, and may note its progress.
+        """Extends the lease of a task that has a timeout, and may note its progress.
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
-            `stale_lease`.
-        note: How far the work is; the task shows it as `progress`.
+        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        note: The progress of the work; the task shows it as `progress`.
         """
         fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
         return cast("TaskAnswer", self._call("task/extend", fields, options))
@@ -2770,11 +2770,11 @@ class Tasks(_Resource):
         reason: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Ends a task that is not finished: it has failed.
+        """Ends an unfinished task: it fails.
 
         task_id: The id of the task.
-        node_id: The node that wants it.
-        reason: Why; it is shown in the event.
+        node_id: The node that cancels the task.
+        reason: The reason, which the event shows.
         """
         fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
         return cast("TaskAnswer", self._call("task/cancel", fields, options))
@@ -2791,7 +2791,7 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The node that gets the task; without it the task is open again.
-        reason: Why; it is shown in the event.
+        reason: The reason, which the event shows.
         """
         fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
         return cast("TaskAnswer", self._call("task/revoke", fields, options))
@@ -2836,10 +2836,11 @@ class Tasks(_Resource):
         node_id: Only tasks that this node holds or completed.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
-        q: Only tasks whose title has words that begin with each of these, among the newest 10,000.
+        q: Only tasks whose title has, for each of these words, a word that begins with it; among the newest
+            10,000.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
-        cursor: The `next_cursor` of the page before, with the same filters and without `page`.
+        cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
         """
         fields = {
             "status": status,
@@ -2869,7 +2870,7 @@ class Tasks(_Resource):
         return cast("TaskPullAnswer", self._call("task/pull", fields, options))
 
     def stats(self, *, options: CallOptions | None = None) -> TaskStatsAnswer:
-        """Tasks counted by status, and the nodes that completed most."""
+        """Tasks counted by status, and the nodes that completed the most."""
         return cast("TaskStatsAnswer", self._call("task/stats", None, options))
 
     def get(
@@ -2907,8 +2908,8 @@ class Messages(_Resource):
         to_node: The recipient.
         content: The message itself; at most 256 KiB of UTF-8.
         type: The kind of message.
-        require_ack: Whether the recipient must confirm the message; it is delivered again until then, at most
-            5 times.
+        require_ack: Whether the recipient must confirm the message; until then the hub delivers it again, up
+            to 5 times.
         """
         fields = {
             "from_node": from_node,
@@ -3007,7 +3008,7 @@ class Messages(_Resource):
         *,
         options: CallOptions | None = None,
     ) -> MessageRedriveAnswer:
-        """Lets a parked message wait again, as if it had never been delivered.
+        """Puts a parked message back into its mailbox, with no deliveries counted.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -3105,15 +3106,15 @@ class Keys(_Resource):
         expires_in_s: float | None = None,
         options: CallOptions | None = None,
     ) -> KeyAddAnswer:
-        """Makes a key and answers its secret, once.
+        """Creates a key; only this answer shows its secret.
 
         Not repeated after a fault: the hub keeps no secret that it could answer again.
 
-        name: A name that no other key has or had.
-        role: What the key may do; `full` if left out. A viewer only reads, and no contents of messages;
-            `admin` is for `X-Admin-Key`.
-        variant: The variant in which its requests are answered, on any listener.
-        node_id: The node for which alone it acts.
+        name: A name that no key has or had.
+        role: What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is
+            for `X-Admin-Key`.
+        variant: The variant of the answers to its requests, on any listener.
+        node_id: The node that the key is bound to: it acts only for this node.
         expires_at: When it ends; at most ten years ahead.
         expires_in_s: Seconds until it ends, instead of `expires_at`.
         """
@@ -3128,7 +3129,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Ends a key for good; what it has open ends within a second.
+        """Revokes a key for good; its open calls and streams end within a second.
 
         name: The name of the key.
         """

@@ -116,7 +116,7 @@ export class LuxHub<V extends Variant = "A"> {
   };
 
   readonly status = this.#method("status");
-  /** Returns what was done in the last minutes, and how long tasks took. */
+  /** Returns the counts and durations of the last minutes. */
   readonly minutes = this.#method("stats/minutes");
   readonly diagnostic = this.#method("pg/diagnostic");
 

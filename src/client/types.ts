@@ -46,19 +46,22 @@ export interface Lease {
    * fail, release and extend.
    */
   epoch: number;
-  /** Without task/extend or task/complete the task is taken back then; null without a `timeout_s`. */
+  /**
+   * When the hub takes the task back, unless task/extend or task/complete comes first; null without a
+   * `timeout_s`.
+   */
   expires_at: string | null;
 }
 
 export interface Failure {
   /**
-   * `failed`, `timed_out`, `offline`: an attempt ended so; `cancelled`, `expired`, `dependency`: the
-   * task did.
+   * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
+   * the task ended.
    */
   kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
-  /** What the node, or the one who cancelled it, said. */
+  /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
-  /** The node that held the task; of a cancelled one, the node that cancelled it. */
+  /** The node that held the task or, if it was cancelled, the node that cancelled it. */
   node_id: string | null;
   /** When it happened. */
   at: string;
@@ -77,17 +80,17 @@ export interface TaskResult {
 export interface Task<V extends Variant = "A"> {
   /** The id of the task. */
   task_id: string;
-  /** What is to be done, in one line. */
+  /** What to do, in one line. */
   title: string;
-  /** What is to be done; at most 64 KiB of UTF-8. */
+  /** What to do; at most 64 KiB of UTF-8. */
   description: string;
-  /** Compared with the capabilities of nodes; none fits every node. */
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
   /** The node that created the task; it need not be registered. */
   creator_node: string | null;
-  /** The status of the task. `failed` tasks are opened again by task/retry. */
+  /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
   lux_reward: number;
@@ -95,27 +98,27 @@ export interface Task<V extends Variant = "A"> {
   assigned_node: string | null;
   /** As the node sent it; null until the task is completed. */
   result: TaskResult | null;
-  /** The result came with a key that is bound to the node that completed the task. */
+  /** Whether the result came with a key that is bound to the node that completed the task. */
   result_verified: boolean;
-  /** The task is open and may be handed out now. */
+  /** Whether the task is open and may be handed out now. */
   ready: boolean;
-  /** Attempts without a result: failures, timeouts, and nodes that went offline with it. */
+  /** Attempts without a result: failures, timeouts, and nodes that went offline. */
   attempts: number;
-  /** The task has failed after so many attempts. Without it: after 10 failures and timeouts. */
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
   /** Seconds that a node may hold the task without task/extend or task/complete. */
   timeout_s: number | null;
-  /** The task is not handed out before. */
+  /** The task is not handed out before this time. */
   not_before: string | null;
-  /** A task that is not completed by then has failed. */
+  /** If the task is not completed by this time, it fails. */
   expires_at: string | null;
   /** The ids of the tasks that must be completed first. */
   depends_on: string[];
-  /** When the node began with it. */
+  /** When the node started the task. */
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** Why the last attempt ended, or the task. */
+  /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task. */
   files: string[];
@@ -132,17 +135,17 @@ export interface Node<V extends Variant = "A"> {
   name: string;
   /** `offline` when its heartbeats stopped or it left. */
   status: "online" | "offline";
-  /** Where the node can be reached, for people: the hub does not use it. */
+  /** Where people can reach the node: the hub does not use it. */
   host: string | null;
-  /** Where the node can be reached, for people: the hub does not use it. */
+  /** Where people can reach the node: the hub does not use it. */
   port: number | null;
-  /** The task types that the node takes; empty is all. */
+  /** The task types that the node takes; empty means all. */
   capabilities: By<V, string, string[]>;
-  /** How many unfinished tasks the balancer may give the node; none is any number. */
+  /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
   max_tasks: number | null;
-  /** Whether the balancer may give the node tasks. */
+  /** Whether the balancer may assign the node tasks. */
   auto_assign: boolean;
-  /** The node gets nothing new. */
+  /** Whether the node drains: it gets no new tasks. */
   draining: boolean;
   /** When the node first registered. */
   registered_at: string;
@@ -157,7 +160,7 @@ export interface Node<V extends Variant = "A"> {
 }
 
 export interface Message {
-  /** The id of the message: the `message_id` of sending and of the ACK. */
+  /** The id of the message: `message_id` in the answer to the send, and in the ACK. */
   id: string;
   /** The sender; it need not be registered. */
   from_node: string;
@@ -167,16 +170,19 @@ export interface Message {
   content: string;
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
-  /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+  /**
+   * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
+   * times.
+   */
   require_ack: boolean;
-  /** The message came with a key that is bound to its sender. */
+  /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
   sent_at: string;
 }
 
 export interface ReceivedMessage {
-  /** The id of the message: the `message_id` of sending and of the ACK. */
+  /** The id of the message: `message_id` in the answer to the send, and in the ACK. */
   id: string;
   /** The sender; it need not be registered. */
   from_node: string;
@@ -186,9 +192,12 @@ export interface ReceivedMessage {
   content: string;
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
-  /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+  /**
+   * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
+   * times.
+   */
   require_ack: boolean;
-  /** The message came with a key that is bound to its sender. */
+  /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
   sent_at: string;
@@ -199,7 +208,7 @@ export interface ReceivedMessage {
 }
 
 export interface HistoryMessage {
-  /** The id of the message: the `message_id` of sending and of the ACK. */
+  /** The id of the message: `message_id` in the answer to the send, and in the ACK. */
   id: string;
   /** The sender; it need not be registered. */
   from_node: string;
@@ -209,25 +218,28 @@ export interface HistoryMessage {
   content: string;
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
-  /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+  /**
+   * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
+   * times.
+   */
   require_ack: boolean;
-  /** The message came with a key that is bound to its sender. */
+  /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
   sent_at: string;
-  /** What became of it. */
+  /** The delivery status: `waiting`, `delivered`, `acked` or `parked`. */
   state: "waiting" | "delivered" | "acked" | "parked" | null;
   /** How often it was delivered. */
   deliveries: number | null;
   /** The recipients of a broadcast that the node sent, counted by state; null for every other message. */
   recipients: {
-    /** They have not taken it yet. */
+    /** How many have not received it yet. */
     waiting: number;
-    /** They have taken it. */
+    /** How many have received it. */
     delivered: number;
-    /** They have confirmed it. */
+    /** How many have confirmed it. */
     acked: number;
-    /** They never confirmed it. */
+    /** How many never confirmed it. */
     parked: number;
   } | null;
 }
@@ -254,11 +266,11 @@ export interface FileRecord {
   name: string;
   /** Bytes. */
   size: number;
-  /** Of the bytes, in hexadecimal digits. */
+  /** SHA-256 of the bytes, in hexadecimal digits. */
   sha256: string;
-  /** As uploaded; `application/octet-stream` if it was none. */
+  /** As uploaded; `application/octet-stream` if that was invalid. */
   content_type: string;
-  /** As uploaded, digit for digit; empty if there was none. */
+  /** As uploaded, numbers included; empty if there was none. */
   metadata: Record<string, unknown>;
   /** The node that the file is attached to. */
   node_id: string | null;
@@ -266,23 +278,20 @@ export interface FileRecord {
   task_id: string | null;
   /** When the file was uploaded. */
   uploaded_at: string;
-  /** The path of its download. */
+  /** The path for its download. */
   url: string;
 }
 
 export interface Key {
-  /** The name of the key, chosen by who made it. */
+  /** The name of the key. */
   name: string;
-  /**
-   * What the key may do. A viewer only reads, and no contents of messages; `admin` is for
-   * `X-Admin-Key`.
-   */
+  /** What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`. */
   role: "full" | "viewer" | "admin";
-  /** Whether it is still good. */
+  /** Whether the key is `valid`, `expired` or `revoked`. */
   state: "valid" | "expired" | "revoked";
-  /** The variant in which its requests are answered; null: that of the listener. */
+  /** The variant of the answers to its requests; null: that of the listener. */
   variant: "A" | "B" | null;
-  /** The node for which alone it acts. */
+  /** The node that the key is bound to: it acts only for this node. */
   node_id: string | null;
   /** When it was made; null for the keys of the first start. */
   created_at: string | null;
@@ -304,11 +313,11 @@ export interface Event {
   /** The task that the event is about. */
   task_id: string | null;
   /**
-   * The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent`
-   * the sender.
+   * Whether the request came with a key that is bound to the acting node: `node_id`, or of
+   * `message.sent` the sender.
    */
   verified: boolean;
-  /** More about the event; depends on the kind. */
+  /** Further fields, which depend on the kind. */
   data: Record<string, string | number | boolean | null>;
 }
 
@@ -316,7 +325,7 @@ export interface TaskAnswer<V extends Variant = "A"> {
   success: true;
   /** The id of the task. */
   task_id: string;
-  /** The status of the task. `failed` tasks are opened again by task/retry. */
+  /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** The node that holds the task, or completed it. */
   assigned_node: string | null;
@@ -330,7 +339,7 @@ export interface EventBatch {
   success: true;
   /** The events, oldest first. */
   events: Event[];
-  /** The id of the last event that was looked at: the next `since`. */
+  /** The id of the last event that the hub examined: the next `since`. */
   cursor: number;
 }
 
@@ -409,24 +418,24 @@ export interface Operations<V extends Variant = "A"> {
   /** Registers a node, or updates it, and puts it online */
   "node/register": {
     request: {
-      /** The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
       node_id: string;
       /** The name that people see. */
       name: string;
-      /** Where the node can be reached, for people: the hub does not use it. */
+      /** Where people can reach the node: the hub does not use it. */
       host?: string | undefined;
-      /** Where the node can be reached, for people: the hub does not use it. */
+      /** Where people can reach the node: the hub does not use it. */
       port?: number | undefined;
-      /** The task types that the node takes; none is all. Comma-separated, or an array. */
+      /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
-      /** How many unfinished tasks the balancer may give the node; none is any number. */
+      /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
-      /** Whether the balancer may give the node tasks. */
+      /** Whether the balancer may assign the node tasks. */
       auto_assign?: boolean | undefined;
     };
     answer: {
       success: true;
-      /** The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
       node_id: string;
       /** The node is online from now on. */
       status: "online";
@@ -434,14 +443,14 @@ export interface Operations<V extends Variant = "A"> {
       created: boolean;
       /** Seconds between two heartbeats. */
       heartbeat_interval: number;
-      /** After so many seconds without a heartbeat the node is offline. */
+      /** Seconds without a heartbeat after which the node is offline. */
       offline_after: number;
       /** The node as it is now. */
       node: Node<V>;
     };
   };
 
-  /** Keeps a node online; answers how many tasks and messages wait for it */
+  /** Keeps a node online; answers the number of its tasks and messages */
   "node/heartbeat": {
     request: {
       /** The id of the node. */
@@ -461,7 +470,7 @@ export interface Operations<V extends Variant = "A"> {
       tasks_assigned: number;
       /** How many messages are in the node's mailbox. */
       messages_waiting: number;
-      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      /** Whether the node drains: it finishes its tasks and gets no new ones. */
       drain: boolean;
     };
   };
@@ -483,19 +492,19 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Lets a node finish what it has and get nothing new, or ends that */
+  /** Drains a node (it finishes its tasks, gets no new ones) or ends the drain */
   "node/drain": {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      /** Whether the node drains: it finishes its tasks and gets no new ones. */
       drain: boolean;
     };
     answer: {
       success: true;
       /** The id of the node. */
       node_id: string;
-      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      /** Whether the node drains: it finishes its tasks and gets no new ones. */
       drain: boolean;
       /** How many unfinished tasks the node has. */
       tasks_assigned: number;
@@ -518,20 +527,20 @@ export interface Operations<V extends Variant = "A"> {
   /** All nodes, or a page of them: by state, name and order */
   "node/list": {
     request: {
-      /** Only nodes in this state; `online` are also those that drain. */
+      /** Only nodes in this state; `online` includes draining nodes. */
       status?: "online" | "draining" | "offline" | undefined;
       /** Only nodes whose node_id or name begins with this, in upper or lower case. */
       q?: string | undefined;
       /**
-       * `id` (the default); `busy`: most unfinished tasks first, and those that are offline last; `lux`:
-       * highest balance first.
+       * `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance
+       * first.
        */
       order?: "id" | "busy" | "lux" | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
-      /** The `next_cursor` of the page before, with the same filters and order and without `page`. */
+      /** The `next_cursor` of the previous page, with the same filters and order and without `page`. */
       cursor?: string | undefined;
     };
     answer: {
@@ -542,11 +551,11 @@ export interface Operations<V extends Variant = "A"> {
       page?: number | null | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
-      /** How many match; null if that was not counted. */
+      /** How many nodes match; null if they were not counted. */
       total?: number | null | undefined;
-      /** How many pages there are; null if that was not counted. */
+      /** How many pages there are; null if they were not counted. */
       pages?: number | null | undefined;
-      /** Send it as `cursor` for what comes after this page; null at the end. */
+      /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor?: string | null | undefined;
     };
   };
@@ -567,11 +576,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Creates a task; on B the hub assigns it at once when a node is available */
   "task/create": {
     request: {
-      /** What is to be done, in one line. */
+      /** What to do, in one line. */
       title: string;
-      /** What is to be done; at most 64 KiB of UTF-8. */
+      /** What to do; at most 64 KiB of UTF-8. */
       description: string;
-      /** Compared with the capabilities of nodes; none fits every node. */
+      /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
       task_type?: string | undefined;
       /**
        * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
@@ -582,20 +591,20 @@ export interface Operations<V extends Variant = "A"> {
       creator_node?: string | undefined;
       /** LUX for the node that completes the task, with at most 6 decimals. */
       lux_reward?: number | undefined;
-      /** The task has failed after so many attempts. Without it: after 10 failures and timeouts. */
+      /** The task fails after this many attempts; by default after 10 failures and timeouts. */
       max_attempts?: number | undefined;
       /**
-       * Seconds until a task that failed is open again (5 by default); doubled with each further attempt,
-       * at most an hour.
+       * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+       * attempt, up to an hour.
        */
       backoff_s?: number | undefined;
       /** Seconds that a node may hold the task without task/extend or task/complete. */
       timeout_s?: number | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
-      /** The task is not handed out before. */
+      /** The task is not handed out before this time. */
       not_before?: string | undefined;
-      /** A task that is not completed by then has failed. */
+      /** If the task is not completed by this time, it fails. */
       expires_at?: string | undefined;
       /** The ids of the tasks that must be completed first. */
       depends_on?: readonly string[] | undefined;
@@ -610,18 +619,24 @@ export interface Operations<V extends Variant = "A"> {
       node_id: string;
       /** Seconds to wait for a task; 0, the default, answers at once. */
       wait?: number | undefined;
-      /** Only tasks of these types; what is assigned to the node already comes all the same. */
+      /**
+       * Only open tasks of these types; tasks that are already assigned to the node are handed out in any
+       * case.
+       */
       task_types?: readonly string[] | undefined;
-      /** Hands out again first what the node had begun and not finished, each with a new epoch. */
+      /**
+       * Whether to hand out first, again and with a new epoch, the tasks that the node had started and not
+       * finished.
+       */
       resume?: boolean | undefined;
     };
     answer: {
       success: true;
-      /** The task that was handed out; null if none came in time. */
+      /** The handed-out task; null if there was none within `wait`. */
       task: Task<V> | null;
       /** The node's hold on it; null without a task. */
       lease: Lease | null;
-      /** Whether the node drains: it is handed nothing new. */
+      /** Whether the node drains: it gets no new tasks. */
       drain: boolean;
     };
   };
@@ -655,10 +670,10 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
       epoch?: number | undefined;
       /**
-       * What came of the work: three texts of at most 64 KiB each, and any further keys, together at most
+       * The result of the work: three texts of at most 64 KiB each, and any further keys, together at most
        * 64 KiB of JSON.
        */
       result: {
@@ -682,29 +697,29 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** A node gives a task back that it holds */
+  /** A node gives back a task that it holds */
   "task/release": {
     request: {
       /** The id of the task. */
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
       epoch?: number | undefined;
-      /** Why; it is shown in the event. */
+      /** The reason, which the event shows. */
       reason?: string | undefined;
     };
     answer: TaskAnswer<V>;
   };
 
-  /** A node says that its attempt at a task failed */
+  /** A node reports that its attempt at a task failed */
   "task/fail": {
     request: {
       /** The id of the task. */
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
       epoch?: number | undefined;
       /** What went wrong. */
       error: string;
@@ -714,16 +729,16 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Restarts the lease of a task that has a timeout, and may note its progress */
+  /** Extends the lease of a task that has a timeout, and may note its progress */
   "task/extend": {
     request: {
       /** The id of the task. */
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
       epoch?: number | undefined;
-      /** How far the work is; the task shows it as `progress`. */
+      /** The progress of the work; the task shows it as `progress`. */
       note?: string | undefined;
     };
     answer: TaskAnswer<V>;
@@ -738,14 +753,14 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Ends a task that is not finished: it has failed */
+  /** Ends an unfinished task: it fails */
   "task/cancel": {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The node that wants it. */
+      /** The node that cancels the task. */
       node_id?: string | undefined;
-      /** Why; it is shown in the event. */
+      /** The reason, which the event shows. */
       reason?: string | undefined;
     };
     answer: TaskAnswer<V>;
@@ -758,7 +773,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The node that gets the task; without it the task is open again. */
       node_id?: string | undefined;
-      /** Why; it is shown in the event. */
+      /** The reason, which the event shows. */
       reason?: string | undefined;
     };
     answer: TaskAnswer<V>;
@@ -783,7 +798,7 @@ export interface Operations<V extends Variant = "A"> {
       V,
       {
         success: true;
-        /** What became of each assignment, in the same order. */
+        /** The result of each assignment, in the same order. */
         results: {
           /** The id of the task. */
           task_id: string;
@@ -835,13 +850,16 @@ export interface Operations<V extends Variant = "A"> {
       creator_node?: string | undefined;
       /** Only tasks of this type. */
       task_type?: string | undefined;
-      /** Only tasks whose title has words that begin with each of these, among the newest 10,000. */
+      /**
+       * Only tasks whose title has, for each of these words, a word that begins with it; among the newest
+       * 10,000.
+       */
       q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
-      /** The `next_cursor` of the page before, with the same filters and without `page`. */
+      /** The `next_cursor` of the previous page, with the same filters and without `page`. */
       cursor?: string | undefined;
     };
     answer: {
@@ -852,11 +870,11 @@ export interface Operations<V extends Variant = "A"> {
       page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all; null if that was not counted. */
+      /** How many there are in all; null if they were not counted. */
       total: number | null;
-      /** How many pages there are; null if that was not counted. */
+      /** How many pages there are; null if they were not counted. */
       pages: number | null;
-      /** Send it as `cursor` for what comes after this page; null at the end. */
+      /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
     };
   };
@@ -876,7 +894,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks counted by status, and the nodes that completed most */
+  /** Tasks counted by status, and the nodes that completed the most */
   "task/stats": {
     request: Record<never, never>;
     answer: {
@@ -911,7 +929,7 @@ export interface Operations<V extends Variant = "A"> {
         node_id: string;
         /** How many tasks are completed; in `top_nodes`, by this node. */
         completed: number;
-        /** LUX that the node earned with them. */
+        /** LUX that the node earned with completed tasks. */
         lux_earned: number;
       }[];
     };
@@ -943,14 +961,17 @@ export interface Operations<V extends Variant = "A"> {
       content: string;
       /** The kind of message. */
       type?: "text" | "task" | "status" | undefined;
-      /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+      /**
+       * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
+       * times.
+       */
       require_ack?: boolean | undefined;
     };
     answer: {
       success: true;
       /** The id of the message. */
       message_id: string;
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -973,7 +994,7 @@ export interface Operations<V extends Variant = "A"> {
       count: number;
       /** The messages. */
       messages: ReceivedMessage[];
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -990,11 +1011,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The nodes that it was sent to. */
+      /** The recipients of the broadcast. */
       receivers: string[];
       /** The id of the message. */
       message_id: string;
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -1028,7 +1049,7 @@ export interface Operations<V extends Variant = "A"> {
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -1058,7 +1079,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Lets a parked message wait again, as if it had never been delivered */
+  /** Puts a parked message back into its mailbox, with no deliveries counted */
   "message/redrive": {
     request: {
       /** The id of the node. */
@@ -1082,14 +1103,17 @@ export interface Operations<V extends Variant = "A"> {
       content: string;
       /** The kind of message. */
       type?: "text" | "task" | "status" | undefined;
-      /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+      /**
+       * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
+       * times.
+       */
       require_ack?: boolean | undefined;
     };
     answer: {
       success: true;
       /** The id of the message. */
       message_id: string;
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -1127,11 +1151,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The nodes that it was sent to. */
+      /** The recipients of the broadcast. */
       receivers: string[];
       /** The id of the message. */
       message_id: string;
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -1159,7 +1183,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** LUX that this sign-in paid. */
       lux_earned: number;
-      /** The node had signed in on this day (UTC) before. */
+      /** Whether the node had already signed in on this day (UTC). */
       already_signed_in: boolean;
       /** The sum of the node's ledger entries. */
       lux_balance: number;
@@ -1198,24 +1222,24 @@ export interface Operations<V extends Variant = "A"> {
     request: Record<never, never>;
     answer: {
       success: true;
-      /** All keys, the two of the first start too. */
+      /** All keys, including the two of the first start. */
       keys: Key[];
     };
   };
 
-  /** Makes a key and answers its secret, once */
+  /** Creates a key; only this answer shows its secret */
   "key/add": {
     request: {
-      /** A name that no other key has or had. */
+      /** A name that no key has or had. */
       name: string;
       /**
-       * What the key may do; `full` if left out. A viewer only reads, and no contents of messages; `admin`
-       * is for `X-Admin-Key`.
+       * What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is for
+       * `X-Admin-Key`.
        */
       role?: "full" | "viewer" | "admin" | undefined;
-      /** The variant in which its requests are answered, on any listener. */
+      /** The variant of the answers to its requests, on any listener. */
       variant?: "A" | "B" | undefined;
-      /** The node for which alone it acts. */
+      /** The node that the key is bound to: it acts only for this node. */
       node_id?: string | undefined;
       /** When it ends; at most ten years ahead. */
       expires_at?: string | undefined;
@@ -1224,16 +1248,16 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** A name that no other key has or had. */
+      /** A name that no key has or had. */
       name: string;
-      /** The secret of the new key; it is not kept, and cannot be shown again. */
+      /** The secret of the new key; the hub does not store it and cannot show it again. */
       secret: string;
       /** The key. */
       key: Key;
     };
   };
 
-  /** Ends a key for good; what it has open ends within a second */
+  /** Revokes a key for good; its open calls and streams end within a second */
   "key/revoke": {
     request: {
       /** The name of the key. */
@@ -1265,9 +1289,9 @@ export interface Operations<V extends Variant = "A"> {
       tasks_count: number;
       /** The program and its version. */
       software: string;
-      /** The variant that answers. */
+      /** The variant of the answer. */
       variant: By<V, "A", "B">;
-      /** What carries messages. */
+      /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
     };
   };
@@ -1275,7 +1299,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The event log after a cursor, oldest first; without one, its newest events */
   events: {
     request: {
-      /** The id of the last event that was read; 0 is the beginning, none the newest events. */
+      /** The id of the last event read; 0: from the beginning; without it, the newest events. */
       since?: number | undefined;
       /** How many to answer at most. */
       limit?: number | undefined;
@@ -1292,7 +1316,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Waits for task events after a cursor */
   poll: {
     request: {
-      /** The id of the last event that was read; without it, only what comes from now on. */
+      /** The id of the last event read; without it, only new events. */
       since?: number | undefined;
       /** Seconds to wait. */
       timeout?: number | undefined;
@@ -1300,10 +1324,10 @@ export interface Operations<V extends Variant = "A"> {
     answer: EventBatch;
   };
 
-  /** What was done in the last hour, minute by minute, and how long tasks took */
+  /** Counts of the last hour, minute by minute, and the durations of tasks */
   "stats/minutes": {
     request: {
-      /** How many minutes, with the one that is not over; 60 if left out. */
+      /** How many minutes, including the current one; 60 if left out. */
       last?: number | undefined;
     };
     answer: {
@@ -1322,11 +1346,11 @@ export interface Operations<V extends Variant = "A"> {
         attempts_failed: number;
         /** How many tasks failed for good. */
         tasks_failed: number;
-        /** LUX that was paid. */
+        /** LUX paid, including sign-ins. */
         lux_paid: number;
         /** How many messages were sent; a broadcast is one. */
         messages_sent: number;
-        /** From when the tasks could be handed out to when they were for the first time. */
+        /** The time from when a task could be handed out to its first hand-out. */
         time_to_start: {
           /** How many durations. */
           count: number;
@@ -1337,7 +1361,7 @@ export interface Operations<V extends Variant = "A"> {
           /** The 95th percentile in seconds, estimated; null without durations. */
           p95_s: number | null;
         };
-        /** From when the tasks could be handed out to their completion. */
+        /** The time from when a task could be handed out to its completion. */
         time_to_finish: {
           /** How many durations. */
           count: number;
@@ -1361,11 +1385,11 @@ export interface Operations<V extends Variant = "A"> {
         attempts_failed: number;
         /** How many tasks failed for good. */
         tasks_failed: number;
-        /** LUX that was paid. */
+        /** LUX paid, including sign-ins. */
         lux_paid: number;
         /** How many messages were sent; a broadcast is one. */
         messages_sent: number;
-        /** From when the tasks could be handed out to when they were for the first time. */
+        /** The time from when a task could be handed out to its first hand-out. */
         time_to_start: {
           /** How many durations. */
           count: number;
@@ -1376,7 +1400,7 @@ export interface Operations<V extends Variant = "A"> {
           /** The 95th percentile in seconds, estimated; null without durations. */
           p95_s: number | null;
         };
-        /** From when the tasks could be handed out to their completion. */
+        /** The time from when a task could be handed out to its completion. */
         time_to_finish: {
           /** How many durations. */
           count: number;
@@ -1391,7 +1415,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** How many nodes there are by status, and the sum of their LUX */
+  /** The number of nodes by status, and the sum of their LUX */
   "stats/nodes": {
     request: Record<never, never>;
     answer: {
@@ -1400,9 +1424,9 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many nodes there are in each state. */
       by_status: {
-        /** Those that drain too. */
+        /** Online nodes, including draining ones. */
         online: number;
-        /** Those that left, or whose heartbeats stopped. */
+        /** Nodes that left or whose heartbeats stopped. */
         offline: number;
       };
       /** Online nodes that take no new tasks. */
@@ -1417,17 +1441,17 @@ export interface Operations<V extends Variant = "A"> {
     request: Record<never, never>;
     answer: {
       success: true;
-      /** What stores the hub's data. */
+      /** The engine of the store: `sqlite` or `postgresql`. */
       engine: "sqlite" | "postgresql";
       /** Whether the store answers. */
       connected: boolean;
-      /** Milliseconds of a read. */
+      /** The duration of a read, in milliseconds. */
       latency_ms: number | null;
       /** The version of the store's engine. */
       engine_version: string | null;
       /** How large the database is. */
       size_bytes: number | null;
-      /** The number of the schema. */
+      /** The version of the schema. */
       migration: number | null;
       /** Writes that wait for their commit. */
       queued: number | null;
@@ -1436,24 +1460,27 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Does many requests in order and in one transaction */
+  /** Runs many requests in order and in one transaction */
   batch: {
     request: {
-      /** Done in this order, each as if it had come alone; a refusal stops nothing. */
+      /**
+       * The requests, which run in this order, each as if sent alone; a refused one does not stop the
+       * others.
+       */
       requests: readonly {
         /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
         path: string;
-        /** Its body. */
+        /** The body of the request. */
         body: Record<string, unknown>;
       }[];
     };
     answer: {
       success: true;
-      /** In the order of the requests. */
+      /** The answers, in the order of the requests. */
       answers: {
-        /** The status that the request alone would have been answered with. */
+        /** The status of the answer, as if the request had been sent alone. */
         status: number;
-        /** Its body. */
+        /** The body of the request. */
         body: Record<string, unknown>;
       }[];
     };

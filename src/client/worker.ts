@@ -6,7 +6,15 @@
  * epoch is old or the task was ended or taken away, the task is lost: its handler's signal aborts, and the result is
  * dropped.
  */
-import { type CallOptions, LuxHubError, isTemporary, linked, now, sleep, slept } from "./http.ts";
+import {
+  type CallOptions,
+  LuxHubError,
+  isTemporary,
+  linkedController,
+  now,
+  sleep,
+  sleepUnlessAborted,
+} from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { Lease, Task, TaskResult, Variant } from "./types.ts";
 
@@ -28,7 +36,7 @@ export type TaskContext = {
   readonly extend: (note?: string) => Promise<void>;
 };
 
-/** Thrown by a handler when nobody can do the task: it fails for good, without a retry. */
+/** Thrown by a handler if no worker can do the task: the task fails permanently, without a retry. */
 export class FatalError extends Error {
   override readonly name = "FatalError";
 }
@@ -137,7 +145,7 @@ class Worker<V extends Variant> {
     this.#options = options;
     this.#concurrency = options.concurrency ?? 1;
     this.#graceMs = options.graceMs ?? GRACE_MS;
-    this.#stop = linked(options.signal);
+    this.#stop = linkedController(options.signal);
     this.#stop.signal.addEventListener("abort", () => this.#wake());
   }
 
@@ -167,7 +175,7 @@ class Worker<V extends Variant> {
   #release(reason: unknown): void {
     this.#stop.abort();
     for (const { abort } of this.#jobs) abort.abort(reason);
-    void slept(this.#graceMs + GRACE_MS, this.#end.signal).then(() => this.#end.abort());
+    void sleepUnlessAborted(this.#graceMs + GRACE_MS, this.#end.signal).then(() => this.#end.abort());
   }
 
   // ---- The node
@@ -186,7 +194,7 @@ class Worker<V extends Variant> {
 
   /** Keeps the node online while no task/next waits. */
   async #sendHeartbeats(everyMs: number, signal: AbortSignal): Promise<void> {
-    while (await slept(everyMs, signal)) {
+    while (await sleepUnlessAborted(everyMs, signal)) {
       try {
         const { tasks_assigned } = await this.#call(
           "node/heartbeat",
@@ -227,7 +235,7 @@ class Worker<V extends Variant> {
       this.#refusal = fault;
       this.#stop.abort();
     }
-    await slept(PAUSE_MS, this.#stop.signal);
+    await sleepUnlessAborted(PAUSE_MS, this.#stop.signal);
   }
 
   // ---- Its tasks
@@ -244,7 +252,7 @@ class Worker<V extends Variant> {
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#options.taskTypes });
       if (signal.aborted) return;
       if (taken?.task && taken.lease) this.#start(taken.task, taken.lease);
-      else if (now() - askedAt < PAUSE_MS) await slept(PAUSE_MS, signal); // the node drains, or the hub stops
+      else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
     }
   }
 
@@ -375,7 +383,8 @@ class Worker<V extends Variant> {
         resolve(outcome);
       };
       const onAbort = async (): Promise<void> => {
-        if (await slept(this.#graceMs, ended.signal)) end({ isDone: false, error: signal.reason });
+        if (await sleepUnlessAborted(this.#graceMs, ended.signal))
+          end({ isDone: false, error: signal.reason });
       };
       signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
       Promise.resolve()
@@ -438,7 +447,7 @@ class Worker<V extends Variant> {
   async #extendLease(job: Job<V>): Promise<void> {
     const { timeout_s } = job.task;
     if (timeout_s === null) return;
-    while (await slept((timeout_s * 1_000) / 3, job.end.signal)) await this.#check(job);
+    while (await sleepUnlessAborted((timeout_s * 1_000) / 3, job.end.signal)) await this.#check(job);
   }
 
   /** Finds the jobs whose task is no longer this worker's. */

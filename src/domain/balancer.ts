@@ -24,7 +24,7 @@ export type Candidate = Pick<
 /** What the balancer reads of an open task. */
 export type WaitingTask = Pick<Task, "taskType" | "revokedFrom">;
 
-export type Given<T> = { readonly task: T; readonly nodeId: string };
+export type Assignment<T> = { readonly task: T; readonly nodeId: string };
 
 /** A task without a type fits every node; a node without capabilities takes every task. */
 export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskType">): boolean {
@@ -66,9 +66,9 @@ export function balance<T extends WaitingTask>(
   tasks: readonly T[],
   nodes: readonly Candidate[],
   now: number,
-): readonly Given<T>[] {
+): readonly Assignment<T>[] {
   const shortlists = shortlistsOf(tasks, nodes);
-  const given: Given<T>[] = [];
+  const given: Assignment<T>[] = [];
   for (const task of tasks) {
     const node = firstOf(task, shortlists.get(task.taskType) ?? []);
     if (!node) continue;

@@ -21,15 +21,15 @@ export type Offer =
   { readonly kind: "open"; readonly taskType: string } | { readonly kind: "gift"; readonly nodeId: string };
 
 /**
- * What a commit notification names: the changes of a transaction, or what is known of another hub's. `work.offered`:
- * so many tasks wait for a worker that perhaps did not before; `work.missed`: any may.
+ * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
+ * `work.offered`: `count` tasks may have become available to workers; `work.missed`: any tasks may have.
  */
 export type Notified =
   | Change
   | { readonly kind: "work.offered"; readonly offer: Offer; readonly count: number }
   | { readonly kind: "work.missed" };
 
-/** How a task ended that others wait for. */
+/** How a task ended on which others depend. */
 export type Outcome = "completed" | "failed" | "deleted";
 
 export type Change =
@@ -61,7 +61,7 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
-  /** It came through A2A. */
+  /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /** The mutable fields of a task: state, holder, lease, attempts, result. */
   | { readonly kind: "task.moved"; readonly task: Task }
@@ -119,7 +119,7 @@ export type Change =
     }
   /** What a step adds to the counts of a broadcast's recipients by state. */
   | ({ readonly kind: "broadcast.tallied"; readonly seq: number } & BroadcastTally)
-  /** Gives up all broadcasts that are not whole. */
+  /** Gives up all unfinished broadcasts. */
   | { readonly kind: "broadcasts.abandoned" }
   /** Removes the first `limit` deliveries of a dropped broadcast, and the broadcast itself when none is left. */
   | { readonly kind: "broadcast.trimmed"; readonly seq: number; readonly limit: number }

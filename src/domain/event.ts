@@ -52,16 +52,19 @@ export type NewEvent = {
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;
-  /** The key of the request was bound to the node that acted (actorOf): nobody else can have done it. Left out: false. */
+  /**
+   * The key of the request was bound to the node that acted (actorOf): so only that node can have done it. Default:
+   * false.
+   */
   readonly verified?: boolean;
 };
 
 export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };
 
-/** What an administrator does with the task of a node, or with the node. */
+/** Kinds of changes that an administrator makes, not the node that the event names. */
 const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
 
-/** Who assigns a task to a node that did not ask for it. */
+/** Values of `by` in task.assigned for tasks that the node did not request. */
 const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
 
 /** The node that did what an event says; null: the hub or an administrator did it. */
@@ -86,7 +89,7 @@ export function creatorOf({ kind, data }: Pick<NewEvent, "kind" | "data">): stri
   return typeof creator === "string" ? creator : null;
 }
 
-/** Whether everyone may be its recipient. */
+/** Whether any node may be a recipient of the message. */
 export function isBroadcast({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): boolean {
   return kind === "message.sent" && nodeId === null;
 }

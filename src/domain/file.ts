@@ -8,9 +8,8 @@ export const FILE_ID_BYTES = 39;
 
 /**
  * Records an upload whose bytes are on disk, and attaches it to the task and the node that its metadata names, if they
- * exist: else what it names is metadata like the rest. The task must have room.
- * `bound`: the node to which the caller's key is bound, if it is: the file is that node's, and the task must be one that
- * the node created or holds.
+ * exist; otherwise these fields are plain metadata. The task must have room. `bound`: the node to which the caller's
+ * key is bound, if it is: the file is that node's, and the task must be one that the node created or holds.
  */
 export function upload(
   named: FileRecord,
@@ -49,7 +48,7 @@ function boundElsewhere(nodeId: string, what: string): Rejected {
 }
 
 function taskFull({ taskId, files }: Task): Rejected {
-  const detail = `Task ${taskId} has ${files.length} files, and may have ${FILES_OF_TASK_MAX}. Delete one of them with POST /api/v1/file/delete, or put several into one archive.`;
+  const detail = `Task ${taskId} has ${files.length} files, and ${FILES_OF_TASK_MAX} is the maximum. Delete one with POST /api/v1/file/delete, or put several into one archive.`;
   return reject("task_files_limit", detail);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Key rules: who may call the hub (specification 5). The hub stores the SHA-256 of a secret; the secret itself is shown
- * once, when it is made.
+ * Key rules: creation, expiry and revocation of secrets (specification 5). The hub stores the SHA-256 of a secret, and
+ * shows the secret itself only once, at its creation.
  */
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
@@ -12,7 +12,7 @@ import type { KeyRecord } from "./model.ts";
 export const PRIMARY_KEY_ID = "primary";
 export const PRIMARY_ADMIN_KEY_ID = "primary-admin";
 
-/** Neither revoked nor expired. */
+/** Whether a key is neither revoked nor expired. */
 export function isValid(key: KeyRecord, now: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
 }
@@ -29,13 +29,16 @@ export function stateOf(key: KeyRecord, now: number): KeyState {
 /** A revoked key keeps its name. `all`: every key of the hub. */
 export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyRecord> {
   if (all.some(({ keyId }) => keyId === key.keyId))
-    return reject("key_exists", `There is a key ${key.keyId} already. Choose another name.`);
+    return reject("key_exists", `The key name ${key.keyId} is already in use, or was. Choose another name.`);
   if (all.length >= KEYS_MAX)
-    return reject("keys_limit", `There are ${KEYS_MAX} keys already, and a hub may have no more.`);
+    return reject(
+      "keys_limit",
+      `The hub has reached its limit of ${KEYS_MAX} keys, which includes revoked ones.`,
+    );
   return accept(key, [{ kind: "key.saved", key }]);
 }
 
-/** Revoking again changes nothing. */
+/** Revokes a key. A repeat changes nothing. */
 export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number): Decision<KeyRecord> {
   const key = all.find((other) => other.keyId === keyId);
   if (!key) return reject("key_not_found", `There is no key ${keyId}. Look its name up in the list of keys.`);
@@ -44,8 +47,8 @@ export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number)
   return accept(revoked, [{ kind: "key.saved", key: revoked }]);
 }
 
-/** The changes of a request whose key is bound to a node: what this node says in them is verified. */
-export function verifiedBy(nodeId: string, changes: readonly Change[]): readonly Change[] {
+/** Marks the changes of a request whose key is bound to a node: the node's own statements are verified. */
+export function markVerified(nodeId: string, changes: readonly Change[]): readonly Change[] {
   return changes.map((change): Change => {
     if (change.kind === "event.logged" && actorOf(change.event) === nodeId)
       return { ...change, event: { ...change.event, verified: true } };

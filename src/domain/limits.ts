@@ -10,7 +10,7 @@ const MIB = 1024 * KIB;
 
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
-/** Values, lists and objects in a body: parsing many costs the event loop 100 times as much as one long text. */
+/** Values, lists and objects in a body: parsing many of them takes 100 times as long as parsing one long text. */
 export const JSON_VALUES_MAX = 50_000;
 /** Invalid fields that one answer names. */
 export const ERRORS_MAX = 100;
@@ -19,7 +19,7 @@ export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
-/** They are paths under node/, or what a client makes of a path before it sends it. */
+/** They are paths under node/, or path segments that a client removes before it sends a request. */
 export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
   "list",
   "register",
@@ -47,7 +47,7 @@ export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
 /** The further keys of a result together, as JSON. */
 export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
-/** Why an attempt failed, as its node says. */
+/** The `error` of task/fail. */
 export const ERROR_MAX_CHARS = 4_000;
 export const NOTE_MAX_CHARS = 1_000;
 export const ATTEMPTS_MAX = 100;
@@ -93,7 +93,7 @@ export const PULL_MAX = 1_000;
 export const TOP_NODES_MAX = 10;
 export const EVENTS_DEFAULT = 100;
 export const EVENTS_MAX = 1_000;
-/** What of the log one call looks at that asks for the events of a task or a node: some milliseconds. */
+/** Events of the log that one call with a task_id or a node_id examines, in some milliseconds. */
 export const EVENTS_SCANNED_MAX = 10_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
@@ -112,15 +112,15 @@ export const BATCH_RECEIVE_BYTES = 256 * KIB;
 export const LIST_NEAR_ROWS = 10_000;
 /** Such pages that may wait; beyond it the answer is 503. The same for steps of searches. */
 export const LIST_FAR_PAGES_MAX = 256;
-/** The text for which titles are searched. */
+/** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-/** Titles that one search looks at: the newest. */
+/** Titles that one search examines: the newest. */
 export const SEARCHED_TITLES_MAX = 10_000;
-/** Tasks that one call of a filtered list looks at; what is older comes with the next cursor. Also the end of its pages. */
+/** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
 export const LIST_SCANNED_MAX = 10_000;
-/** Tasks that one call of a filtered list looks at only to count them all; a longer list has no total. */
+/** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
-/** Tasks, and blocks of tasks, that one step of a search looks at: about a millisecond. */
+/** Tasks, and blocks of tasks, that one step of a search examines: about a millisecond. */
 export const SEARCH_STEP_ROWS = 500;
 export const SEARCH_STEP_BLOCKS = 32;
 /** The first step of a search: for a filter that matches many. */
@@ -133,7 +133,7 @@ export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
 export const NODES_PART = 100;
-/** Nodes that one step of a search looks at: about a millisecond. */
+/** Nodes that one step of a search examines: about a millisecond. */
 export const NODES_SEARCH_STEP = 1_000;
 /** Response backpressure counts a larger answer until its caller has read it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
@@ -201,7 +201,7 @@ export const A2A_PAGE_DEFAULT = 50;
 export const A2A_PAGE_MAX = 100;
 /** Tasks on one page of ListTasks together; beyond it the page has fewer. */
 export const A2A_PAGE_MAX_BYTES = 1 * MIB;
-/** Tasks of a caller that one ListTasks looks at, and counts: the last changed. */
+/** Tasks of a caller that one ListTasks examines, and counts: the last changed. */
 export const A2A_SCANNED_MAX = 2_000;
 /** Seconds for which a client may keep an agent card. */
 export const A2A_CARD_MAX_AGE_SECONDS = 60;
@@ -226,14 +226,14 @@ export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
 /** Calls of MCP within this time that ask for the same are one call and its repeats. */
-export const SAME_CALL_MS = 10 * MINUTE_MS;
+export const MCP_REPEAT_WINDOW_MS = 10 * MINUTE_MS;
 /** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 /** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
-export const KEYS_EVERY_MS = SECOND_MS / 2;
+export const KEYS_RELOAD_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
@@ -325,9 +325,9 @@ export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
 /** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */
 export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
 /** Reads that the hub has given up and the server has not answered yet; beyond it a read is refused at once. */
-export const READS_GIVEN_UP_MAX = 256;
+export const ABANDONED_READS_MAX = 256;
 /** How long the hub tries to find out whether a commit succeeded, after it lost the database during the commit. */
-export const FATE_WAIT_MS = 5 * SECOND_MS;
+export const COMMIT_OUTCOME_WAIT_MS = 5 * SECOND_MS;
 /** Connections to the database for reads and for files; one more writes and one more listens. */
 export const READ_CONNECTIONS = 4;
 export const FILE_CONNECTIONS = 3;

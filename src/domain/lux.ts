@@ -89,7 +89,7 @@ function pay(payment: Payment, account: Account, now: number): Decision<bigint> 
   const { nodeId, taskId, amountMicro } = payment;
   const balanceMicro = account.balanceMicro + BigInt(amountMicro);
   if (balanceMicro > BALANCE_MAX_MICRO) {
-    return reject("lux_balance_limit", `Node ${nodeId} holds as much LUX as the hub can count.`);
+    return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
   }
   const kind = payment.kind === "reward" ? "lux.paid" : "lux.signin";
   return accept(balanceMicro, [

@@ -12,10 +12,11 @@
  *   any --ack--> acked
  *   parked --redrive--> waiting                              (deliveries from 0)
  *
- * Retention removes a message whatever its state; an event names each recipient that never took or confirmed it.
+ * Retention removes a message whatever its state; an event names each recipient that never received or confirmed it.
  *
- * A broadcast to many nodes is written in several commits (begin and continueBroadcast), and nobody sees it before the
- * last one (publish). Until then it has a lease, `writeUntil`: when that runs out, or no hub is left, it is removed.
+ * A broadcast to many nodes is written in several commits (begin and continueBroadcast), and no reader sees it before
+ * the last commit (publish). Until then it has a lease, `writeUntil`: when that runs out, or no hub is left, it is
+ * removed.
  *
  * Must not: load or write anything; every function here is pure.
  */
@@ -50,7 +51,9 @@ export function send(message: Message, recipient: Registered | null, toNode: str
   ]);
 }
 
-/** Stores a message for each of `recipients` except its sender, in one commit. The answer is who gets it. */
+/**
+ * Stores a message for each of `recipients` except its sender, in one commit. The answer lists the actual recipients.
+ */
 export function broadcast(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
   const { answer, changes } = queuedFor(message, recipients);
   return accept(answer, [
@@ -67,7 +70,7 @@ export type UnfinishedBroadcast = {
   readonly writeUntil: number;
 };
 
-/** The first part of a broadcast that takes several commits. The answer is who gets it, of this part. */
+/** Writes the first part of a broadcast that takes several commits. The answer lists the recipients in this part. */
 export function beginBroadcast(
   message: Message,
   recipients: readonly string[],
@@ -81,7 +84,7 @@ export function beginBroadcast(
   ]);
 }
 
-/** The next part; `before` is the number of recipients so far. Undecided when the broadcast was given up. */
+/** Writes the next part; `before` is the number of recipients so far. Undecided when the broadcast was given up. */
 export function continueBroadcast(
   message: Message,
   recipients: readonly string[],
@@ -109,8 +112,8 @@ export function publish(
 }
 
 /**
- * Removes a broadcast that was not finished in time, `limit` deliveries at a time; `left` counts those that it has, up
- * to the limit. The answer is whether it is gone.
+ * Removes a broadcast that was not finished in time, `limit` deliveries at a time; `left` is the number of its
+ * deliveries, at most `limit`. The answer is whether all are removed.
  */
 export function dropBroadcast(
   unfinished: UnfinishedBroadcast,
@@ -125,10 +128,10 @@ export function dropBroadcast(
   return accept(true, [trimmed, { kind: "broadcast.removed", seq }, { kind: "message.removed", messageId }]);
 }
 
-/** What a character of text becomes at most in JSON, of which each is a byte or more: a control character is \u0000. */
+/** The most bytes of JSON for one byte of text: a control character becomes \u0000. */
 const JSON_BYTES_MAX = 6;
 
-/** The first of `waiting` that one answer carries, by their JSON; the first is always there. */
+/** Returns the first of `waiting` whose JSON fits into one answer, at least one. */
 function fitting(waiting: readonly Delivery[]): readonly Delivery[] {
   const chars = waiting.reduce((sum, { message }) => sum + message.content.length, 0);
   if (chars * JSON_BYTES_MAX <= MESSAGES_ANSWER_MAX_BYTES) return waiting;
@@ -141,8 +144,8 @@ function fitting(waiting: readonly Delivery[]): readonly Delivery[] {
 }
 
 /**
- * Takes `waiting`, oldest first, as much as one answer carries; undecided when it is empty. Answers the deliveries in
- * their new state.
+ * Takes deliveries from `waiting`, oldest first, as many as fit into one answer; undecided when it is empty. Answers
+ * the deliveries in their new state.
  */
 export function receive(
   node: Registered | null,
@@ -203,7 +206,7 @@ export function acknowledge(
   return accept(null, [...moves([{ stub: acked, from: stub.state }]), fate("message.acked", acked, now)]);
 }
 
-/** Lets a parked message wait again, as if it had never been delivered. */
+/** Puts a parked message back into its mailbox, with no deliveries counted. */
 export function redrive(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
@@ -215,14 +218,14 @@ export function redrive(
   if (stub.state !== "parked") {
     return reject(
       "message_not_parked",
-      `Message ${asked.messageId} is not parked. List what is with GET /api/v1/message/parked.`,
+      `Message ${asked.messageId} is not parked. List the parked messages with GET /api/v1/message/parked.`,
     );
   }
   const waiting: DeliveryStub = { ...stub, state: "waiting", deliveries: 0, leaseUntil: null };
   return accept(null, moves([{ stub: waiting, from: stub.state }]));
 }
 
-/** The delivery of a message to the node that names it, or why there is none. */
+/** Finds the delivery of a message to the node that the request names, or refuses. */
 function ownDelivery(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
@@ -252,7 +255,7 @@ export function expireLeases(expired: readonly DeliveryStub[], now: number): Acc
   return accept(expired.length, changes);
 }
 
-/** What retention is about to remove: an event for each recipient that never took or confirmed its message. */
+/** Returns an event for each recipient that never received or confirmed a message that retention is about to remove. */
 export function expire(old: readonly DeliveryStub[], now: number): readonly Change[] {
   const lost = old.filter(({ state }) => state !== "gone" && state !== "acked");
   return [
@@ -267,7 +270,7 @@ function queuedFor(message: Message, recipients: readonly string[]): Accepted<re
   return accept(receivers, [{ kind: "deliveries.queued", messageId: message.messageId, toNodes: receivers }]);
 }
 
-/** One event for all recipients. */
+/** Logs one event for all recipients. */
 function published(message: Message, receivers: number): readonly Change[] {
   return [
     { kind: "broadcast.saved", messageId: message.messageId, writeUntil: null, waiting: receivers },
@@ -302,7 +305,7 @@ function moved(delivery: DeliveryStub): Change {
   return { kind: "delivery.moved", messageId, seq, toNode, state, deliveries, leaseUntil };
 }
 
-/** What the steps change in the counts of broadcasts. */
+/** Returns the changes of the counts of broadcasts that the steps cause. */
 function tallies(steps: readonly Step[]): readonly Change[] {
   const sums = new Map<number, Record<keyof BroadcastTally, number>>();
   for (const { stub, from, isRemoved } of steps) {

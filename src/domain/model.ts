@@ -10,7 +10,7 @@ export type Moment = { readonly now: number; readonly steady: number };
 
 export type VariantName = "A" | "B";
 
-/** What a node registered through: a variant of HTTP, or MCP. */
+/** How a node registered: through a variant of HTTP, or MCP. */
 export const JOINED_THROUGH = ["A", "B", "MCP"] as const;
 export type JoinedThrough = (typeof JOINED_THROUGH)[number];
 
@@ -20,13 +20,13 @@ export type Node = {
   readonly host: string | null;
   readonly port: number | null;
   readonly capabilities: readonly string[];
-  /** What it registered through: it sets the heartbeat interval. */
+  /** How it registered, which determines the heartbeat interval. */
   readonly variant: JoinedThrough;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
   /** Whether the balancer may give it tasks at all. */
   readonly autoAssign: boolean;
-  /** Nothing new is handed to it; it finishes what it has. */
+  /** Whether it gets no new tasks and finishes those that it has. */
   readonly draining: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
@@ -62,11 +62,11 @@ export const FAILURE_KINDS = [
   "dependency",
 ] as const;
 
-/** Why an attempt ended, or the task. */
+/** Why an attempt or a task failed. */
 export type Failure = {
   readonly kind: (typeof FAILURE_KINDS)[number];
   readonly message: string | null;
-  /** Who held the task; of a cancelled one, who cancelled it. */
+  /** The node that held the task or, if it was cancelled, the node that cancelled it. */
   readonly nodeId: string | null;
   readonly at: number;
 };
@@ -103,7 +103,7 @@ export type Task = {
   readonly resultVerified: boolean;
   /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
-  /** The node it was last revoked from: the balancer does not give it straight back. */
+  /** The node that it was last revoked from: the balancer does not assign it to that node at once. */
   readonly revokedFrom: string | null;
   /** Attempts that ended without a result: failures, timeouts, and nodes that went offline with it. */
   readonly attempts: number;
@@ -117,24 +117,24 @@ export type Task = {
   readonly timeoutMs: number | null;
   /** Steady clock; only while it is assigned and has a timeout. */
   readonly leaseUntil: number | null;
-  /** Fencing token: counts its hand-outs and its returns to open. Who names an older one no longer holds it. */
+  /** Fencing token: counts its hand-outs and its returns to open. A request with an older one is refused. */
   readonly epoch: number;
   readonly notBefore: number | null;
-  /** It has failed if it is not completed by then. */
+  /** It fails if it is not completed by then. */
   readonly expiresAt: number | null;
   /** The tasks that must be completed first. */
   readonly dependsOn: readonly string[];
-  /** How many of them are not. */
+  /** How many of them are not completed. */
   readonly unmet: number;
   /** Whether another task depends on it. */
   readonly hasDependents: boolean;
   /** It is open and waits for its time or its dependencies: it is not in the backlog. */
   readonly scheduled: boolean;
-  /** When its holder said that it works on it. */
+  /** When its holder started it. */
   readonly startedAt: number | null;
   /** The last note of its holder. */
   readonly progress: string | null;
-  /** The last one. */
+  /** The last failure. */
   readonly failure: Failure | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -142,9 +142,9 @@ export type Task = {
   readonly files: readonly string[];
 };
 
-/** How a task came about through A2A. It never changes, and no rule reads it. */
+/** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
 export type TaskOrigin = {
-  /** Who created it, and through whose card; only the same caller finds it there. */
+  /** The caller that created it, and the card that it used; only this caller finds it there. */
   readonly caller: string;
   readonly contextId: string;
   readonly messageId: string;
@@ -190,7 +190,7 @@ export type Message = {
   readonly sentAt: number;
 };
 
-/** A message on its way to one recipient. */
+/** The delivery of a message to one recipient. */
 export type Delivery = {
   readonly message: Message;
   /** The order of arrival in the hub. */
@@ -228,7 +228,7 @@ export type MessageFate = {
 export type FileRecord = {
   /** Also the id of its blob. */
   readonly fileId: string;
-  /** The base name the uploader gave; for people, never a path. */
+  /** The base name from the upload; for people, never a path. */
   readonly name: string;
   readonly sizeBytes: number;
   /** Lower-case hex. */
@@ -266,7 +266,7 @@ export type KeyRecord = {
 // ---- Stored answers
 
 export type StoredAnswer = {
-  /** Whose it is: key id, path and Idempotency-Key, with a space between them. */
+  /** Identifies the request: key id, path and Idempotency-Key, with a space between them. */
   readonly scope: string;
   /** The variant, and the hex SHA-256 of the request: of the JSON value, or of an upload's fields and bytes. */
   readonly asked: string;

@@ -5,7 +5,7 @@
  *   online --leave--> offline
  *   any --delete--> deleted --register--> online, with its old totals
  *
- * A node that drains gets nothing new and finishes what it has, until it ends the drain, leaves or is deleted.
+ * A draining node gets no new tasks and finishes those that it has, until it ends the drain, leaves or is deleted.
  *
  * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
@@ -32,9 +32,9 @@ export type NodeProfile = Pick<
 >;
 
 /** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
-export type Beat = Moment & { readonly leaseMs: number };
+export type HeartbeatTime = Moment & { readonly leaseMs: number };
 
-/** The profile by the names of a node record, as values to be compared. */
+/** The values of a profile to compare, by the field names of a node record. */
 const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
   name: ({ name }) => name,
   host: ({ host }) => host,
@@ -54,7 +54,7 @@ export function register(
   profile: NodeProfile,
   existing: Node | null,
   waiting: readonly Task[],
-  beat: Beat,
+  beat: HeartbeatTime,
   former: Node | null = null,
 ): Accepted<{ node: Node; created: boolean }> {
   const totals = existing ?? former;
@@ -83,28 +83,32 @@ export function register(
   return accept({ node: given.node, created: !existing }, changes);
 }
 
-/** Why a hub that has `most` nodes takes no new one. */
+/** The refusal of a new node when the hub has `most` nodes. */
 export function tooManyNodes(most: number): Rejected {
-  const detail = `The hub has as many nodes as it may (${most}). Delete those that are gone, or start it with a larger --max-nodes.`;
+  const detail = `The hub has reached its limit of ${most} nodes. Delete unused nodes, or start the hub with a larger --max-nodes.`;
   return reject("nodes_limit", detail);
 }
 
 /**
  * Renews the lease of an online node. Undecided for an offline node: the caller then loads the waiting tasks and calls
- * comeBack. So the common heartbeat reads one row.
+ * goOnline. So the common heartbeat reads one row.
  */
-export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Decision<Pulse> | Undecided {
+export function heartbeat(
+  pulse: Pulse | null,
+  nodeId: string,
+  beat: HeartbeatTime,
+): Decision<Pulse> | Undecided {
   if (!pulse) return nodeNotFound(nodeId);
   if (!pulse.online) return UNDECIDED;
-  return accept(pulse, [beaten(nodeId, beat)]);
+  return accept(pulse, [heartbeatChange(nodeId, beat)]);
 }
 
 /** The first heartbeat of an offline node: puts it online and assigns it open tasks. */
-export function comeBack(
+export function goOnline(
   node: Node | null,
   nodeId: string,
   waiting: readonly Task[],
-  beat: Beat,
+  beat: HeartbeatTime,
 ): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   const back = backOnline(node, waiting, beat);
@@ -112,21 +116,21 @@ export function comeBack(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by comeBack.
- * @param isBeaten the heartbeat of this call is written: one without a task needs no other
+ * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline).
+ * @param isBeaten whether this call has already written a heartbeat: without a task it need not write another
  */
 export function nextTask(
   node: Node | null,
   nodeId: string,
   { waiting, ...found }: NextTasks & { readonly waiting: readonly Task[] },
-  beat: Beat,
+  beat: HeartbeatTime,
   isBeaten: boolean,
 ): Decision<Next> {
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
     if (isBeaten && decision.answer.task === null) return decision;
-    return { ...decision, changes: [beaten(nodeId, beat), ...decision.changes] };
+    return { ...decision, changes: [heartbeatChange(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);
   const gifts = bestOf(found.gifts, back.given);
@@ -141,10 +145,10 @@ function bestOf(gift: Task | null, [given]: readonly Task[]): Task | null {
   return isFirst ? gift : given;
 }
 
-function backOnline(node: Node, waiting: readonly Task[], beat: Beat): Given {
+function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): Given {
   const leaseUntil = beat.steady + beat.leaseMs;
   const after: Node = { ...node, online: true, lastHeartbeatAt: beat.now, leaseUntil };
-  const changes: Change[] = [beaten(node.nodeId, beat)];
+  const changes: Change[] = [heartbeatChange(node.nodeId, beat)];
   if (!node.online) {
     changes.push({ kind: "node.returned", nodeId: node.nodeId });
     changes.push(nodeEvent("node.online", after, beat.now));
@@ -165,7 +169,9 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-/** Puts a node offline at its own wish. Its tasks are released by `releaseAll` of task.ts. A repeat changes nothing. */
+/**
+ * Puts a node offline at its own request. Its tasks are released by `releaseAll` of task.ts. A repeat changes nothing.
+ */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   const after: Node = { ...node, online: false, draining: false };
@@ -207,11 +213,11 @@ export function saved(node: Node): readonly Change[] {
 }
 
 /** A heartbeat, which renews the lease. */
-export function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
+export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: HeartbeatTime): Change {
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 
-/** A node, and what the balancer has assigned to it, best first. */
+/** A node, and the tasks that the balancer has assigned to it, best first. */
 type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
 
 function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {

@@ -14,14 +14,15 @@
  *        dependency
  *   any --delete--> (none)
  *
- *   dependency       what it depends on has failed or is gone: also at once, when it is created or retried
+ *   dependency       a task that it depends on has failed or is deleted; also at once, when it is created or retried
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline: one attempt more
  *
- * An open task is ready when its time has come (`notBefore`) and all that it depends on is completed (`unmet`); until
- * then nobody gets it. `epoch` is a fencing token: it counts each hand-out and each return to open.
+ * An open task is ready when its start time has come (`notBefore`, a delayed job) and its dependencies are completed
+ * (`unmet` is 0). Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
+ * to open.
  *
  * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
  * others, and not started, is a gift: next hands it out before any open task.
@@ -125,7 +126,7 @@ export function create(
   return accept(created, changes);
 }
 
-/** What comes with a task that is sent through A2A. */
+/** The data of a task sent through A2A, besides its draft. */
 export type Sent = {
   readonly origin: TaskOrigin;
   /** The node whose card it was sent to; null: the hub's. */
@@ -192,15 +193,15 @@ export function take(
 
 // ---- The next task of a worker
 
-/** Where a task was that `next` hands out: open, a gift of the node, or started by it before. */
+/** The previous state of a task that `next` hands out: open, a gift of the node, or started by it before. */
 export type TakenFrom = "open" | "gifts" | "started";
 
-/** What `next` answers: a task; or none, because the node drains, holds all that it may, or nothing waits for it. */
+/** The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available. */
 export type Next =
   | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
   | { readonly task: null; readonly isFull: boolean; readonly draining: boolean };
 
-/** The best task of each place from which `next` takes one, null where there is none; of the open ones perhaps several. */
+/** The candidates of `next`: the best task of each kind, null if there is none. `open` may have several. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
@@ -208,8 +209,8 @@ export type NextTasks = {
 };
 
 /**
- * Hands an online node what it has started, if that was loaded; else its best gift; else the best open task. The answer
- * that there is none is not stored: a repeat asks again.
+ * Hands an online node a task: one that it has started, if loaded; else its best gift; else the best open task. The
+ * answer that there is none is not stored: a repeat asks again.
  */
 export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
   const { nodeId, draining } = node;
@@ -227,13 +228,13 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 }
 
 /** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
-export function giveAgain(task: Task | null, asked: OfHolder): Accepted<null> {
+export function returnGift(task: Task | null, asked: HolderRequest): Accepted<null> {
   if (!task || task.status !== "assigned" || task.assignedNode !== asked.nodeId || isStale(task, asked))
     return accept(null);
   return accept(null, [{ kind: "task.moved", task: { ...task, startedAt: null } }]);
 }
 
-/** The tasks that wait for a worker after these changes of one transaction, and perhaps did not before. */
+/** Returns the tasks that the changes of one transaction may have made available to workers. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   const written: Task[] = [];
   for (const change of changes)
@@ -265,7 +266,7 @@ export type Completion = {
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: OfHolder & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
   at: Moment,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
@@ -305,14 +306,18 @@ export function complete(
 // ---- Requests of the node that holds the task
 
 /** `epoch` is that of the lease, or null if the request names none. */
-export type OfHolder = { readonly taskId: string; readonly nodeId: string; readonly epoch: number | null };
+export type HolderRequest = {
+  readonly taskId: string;
+  readonly nodeId: string;
+  readonly epoch: number | null;
+};
 
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: OfHolder & { reason: string | null },
+  asked: HolderRequest & { reason: string | null },
   at: Moment,
 ): Decision<Task> {
   const held = heldBy(task, node, asked);
@@ -328,7 +333,7 @@ export function fail(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: OfHolder & { error: string; retry: boolean },
+  asked: HolderRequest & { error: string; retry: boolean },
   at: Moment,
 ): Decision<Task> {
   const held = heldBy(task, node, asked);
@@ -341,7 +346,7 @@ export function fail(
 export function extend(
   task: Task | null,
   node: Node | null,
-  asked: OfHolder & { note: string | null },
+  asked: HolderRequest & { note: string | null },
   at: Moment,
 ): Decision<Task> {
   const held = heldBy(task, node, asked);
@@ -360,7 +365,7 @@ export function extend(
 }
 
 /** The task, if this node holds it and names its current epoch or none. */
-function heldBy(task: Task | null, node: Node | null, asked: OfHolder): Task | Rejected {
+function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
@@ -370,7 +375,7 @@ function heldBy(task: Task | null, node: Node | null, asked: OfHolder): Task | R
   return task.status === "completed" ? finishedAlready(task) : task;
 }
 
-function isStale(task: Task, asked: OfHolder): boolean {
+function isStale(task: Task, asked: HolderRequest): boolean {
   return asked.epoch !== null && asked.epoch !== task.epoch;
 }
 
@@ -406,13 +411,13 @@ export function revoke(
 }
 
 /** `boundTo`: the node of a bound key, which may cancel and retry only tasks that it created; null: any task. */
-export type OfCreator = { readonly taskId: string; readonly boundTo: string | null };
+export type CreatorRequest = { readonly taskId: string; readonly boundTo: string | null };
 
 /** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
 export function cancel(
   task: Task | null,
   node: Node | null,
-  asked: OfCreator & { nodeId: string | null; reason: string | null },
+  asked: CreatorRequest & { nodeId: string | null; reason: string | null },
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
@@ -433,7 +438,7 @@ export function retry(
   task: Task | null,
   dependencies: readonly Dependency[],
   candidates: readonly Node[],
-  asked: OfCreator,
+  asked: CreatorRequest,
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
@@ -441,7 +446,7 @@ export function retry(
   if (task.status !== "failed") {
     return reject(
       "task_not_failed",
-      `Task ${task.taskId} is ${task.status}. Only a failed one can be retried.`,
+      `Task ${task.taskId} is ${task.status}. Only a failed task can be retried.`,
     );
   }
   const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
@@ -471,7 +476,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   ]);
 }
 
-function mayDecide(task: Task, { boundTo }: OfCreator): boolean {
+function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
   return boundTo === null || task.creatorNode === boundTo;
 }
 
@@ -787,7 +792,7 @@ function notOpen(task: Task): Rejected {
 function notReady(task: Task): Rejected {
   return reject(
     "task_not_ready",
-    `Task ${task.taskId} waits for its time or for other tasks. Choose another with GET /api/v1/task/pull.`,
+    `Task ${task.taskId} waits for its start time or for other tasks. Choose another with GET /api/v1/task/pull.`,
   );
 }
 
@@ -808,7 +813,7 @@ function notYours(task: Task, node: Node): Rejected {
   );
 }
 
-function notTheirCreation(task: Task, { boundTo }: OfCreator): Rejected {
+function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
   return reject(
     "key_bound_to_other_node",
     `This key acts for ${boundTo} only, and ${boundTo} did not create task ${task.taskId}.`,

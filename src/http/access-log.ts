@@ -40,7 +40,7 @@ export function openAccessLog(log: Log, limits: AccessLogLimits): AccessLog {
   let written = 0;
   let unwritten = 0;
   const startSecond = (nowMs: number): void => {
-    if (unwritten > 0) log.warn("more requests were answered with 429 or 5xx", { requests: unwritten });
+    if (unwritten > 0) log.warn("more requests got 429 or 5xx", { requests: unwritten });
     secondEndsMs = nowMs + SECOND_MS;
     written = 0;
     unwritten = 0;

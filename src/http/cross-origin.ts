@@ -44,7 +44,7 @@ export class CrossOrigin {
     const [, inBrackets, bare = ""] = /^(?:\[([^\]]*)\]|([^:]+))(?::\d{1,5})?$/.exec(host) ?? [];
     const name = bare.toLowerCase().replace(/\.$/, "");
     if (isIP(inBrackets ?? name) !== 0 || name === "localhost" || hosts.includes(name)) return;
-    const detail = "Call the hub by its address, or let its operator allow this name with --allowed-host.";
+    const detail = "Call the hub by its address, or ask its operator to allow this name with --allowed-host.";
     throw new Problem(403, "host_not_allowed", "Host not allowed", detail);
   }
 
@@ -60,7 +60,8 @@ export class CrossOrigin {
     const name = (url?.hostname ?? "").replace(/^\[|\]$/g, "");
     const isNamed = isIP(name) !== 0 || name === "localhost" || this.#options.hosts.includes(name);
     if (isNamed && url?.host === request.headers.get("host")) return;
-    const detail = "A page of this origin may not call the hub here. Its operator can allow it with --cors.";
+    const detail =
+      "Pages of this origin may not call the hub at this path. The operator can allow the origin with --cors.";
     throw new Problem(403, "origin_not_allowed", "Origin not allowed", detail);
   }
 

@@ -198,7 +198,7 @@ function percentEncoded(char: string): string {
 }
 
 function rangeNotSatisfiable(size: number): Problem {
-  const detail = `The file has ${size} bytes. Ask for a range within it, or leave Range out for all of it.`;
+  const detail = `The file has ${size} bytes. Request a range within it, or leave Range out to get the whole file.`;
   return new Problem(416, "range_not_satisfiable", "Range not satisfiable", detail, {
     headers: { "Content-Range": `bytes */${size}` },
   });
@@ -206,6 +206,6 @@ function rangeNotSatisfiable(size: number): Problem {
 
 function contentMissing(): Problem {
   const detail =
-    "The hub has the record of this file but not its content. Tell its operator, or upload it again.";
+    "The hub has the record of this file but not its bytes. Tell the operator of the hub, or upload the file again.";
   return new Problem(500, "content_missing", "Content missing", detail);
 }

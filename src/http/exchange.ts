@@ -28,7 +28,7 @@ export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 export const UNCACHED = { ...NO_SNIFF, "Cache-Control": "no-store", Vary: "X-Matrix-Secret" } as const;
 
 /** Turns off the idle timeout of the connection, for a request that waits (long poll) or streams. */
-export function allowSilence({ server, request }: Exchange): void {
+export function disableIdleTimeout({ server, request }: Exchange): void {
   server.timeout(request, 0);
 }
 

@@ -142,7 +142,7 @@ async function readChunked(request: Request, maxBytes: number, deadlineMs: numbe
 function withDeadline(body: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const deadline = READ_DEADLINES.add(deadlineMs, () => {
-      const detail = "The body did not arrive in time. Send it again, faster.";
+      const detail = "The body did not arrive in time. Send it again over a faster connection.";
       reject(closing(new Problem(408, "request_timeout", "Request timeout", detail)));
     });
     body.then(

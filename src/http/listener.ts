@@ -249,7 +249,7 @@ function noSuchRoute(table: MethodTable, method: string): Problem {
       "There is no such path. The paths of the API begin with /api/v1.",
     );
   }
-  const detail = `${method} does not work here. Use ${table.allow}.`;
+  const detail = `This path does not support ${method}. Use ${table.allow}.`;
   return new Problem(405, "method_not_allowed", "Method not allowed", detail, {
     headers: { Allow: table.allow },
   });
@@ -259,7 +259,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
   let problem = error instanceof Problem ? error : listening.problemOf(error);
   if (!problem) {
     listening.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
-    const detail = `The hub failed on this request. Try again; if it keeps failing, tell its operator the request id ${requestId}.`;
+    const detail = `The hub failed to process this request. Try again; if it fails again, give the operator the request id ${requestId}.`;
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {

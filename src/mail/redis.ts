@@ -108,9 +108,8 @@ export class RedisMail extends EmbeddedMail {
   }
 
   #changed(unavailable: string | null): void {
-    if (unavailable === null) this.#log.info("redis carries the messages");
-    else
-      this.#log.warn(`redis is unavailable, ${super.transport} carries the messages`, { cause: unavailable });
+    if (unavailable === null) this.#log.info("messages use redis again");
+    else this.#log.warn(`redis is unavailable; messages use ${super.transport}`, { cause: unavailable });
     void this.#record();
   }
 
@@ -126,7 +125,7 @@ export class RedisMail extends EmbeddedMail {
         );
         this.#recorded = to;
       } catch (error) {
-        this.#log.error("a change of transport could not be logged", { cause: String(error) });
+        this.#log.error("the event transport.changed could not be written", { cause: String(error) });
       }
     });
     return this.#recording;

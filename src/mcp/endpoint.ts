@@ -1,7 +1,8 @@
 /**
  * The endpoint /mcp: the Model Context Protocol over streamable HTTP, in its revisions 2026-07-28 (stateless) and
- * 2025-11-25 (docs/mcp.md). It checks who calls, reads the body and sends the answer, as the pipeline does for the other
- * endpoints. The protocol and its packages are loaded at the first call, so that an idle hub does not hold them.
+ * 2025-11-25 (docs/mcp.md). It authenticates the caller, reads the body and sends the answer, as the pipeline does for
+ * the other endpoints. The protocol and its packages are loaded at the first call, so that an idle hub does not hold
+ * them.
  */
 import { type Call, type Endpoint, rawEndpoint } from "../api/endpoint.ts";
 import { keyLost } from "../api/error-table.ts";
@@ -13,7 +14,7 @@ import { Problem } from "../http/problem.ts";
 import { inMcp } from "../variant/mcp.ts";
 import { type Serve, Session, type Shared } from "./session.ts";
 
-/** Loads the protocol. Another than the hub's own is for tests: the same endpoint with tools of theirs. */
+/** Loads the protocol. Tests replace it, to run the same endpoint with other tools. */
 export type LoadServer = () => Promise<{ readonly serve: Serve }>;
 
 export type McpParts = Pick<Shared, "publicUrl"> & {

@@ -104,7 +104,7 @@ function bytesOf(content: string, isBase64: boolean): Uint8Array {
     throw invalidRequest([{ path: "content", message: "must be base64, because encoding is base64" }]);
   }
   if (bytes.byteLength <= limit.MCP_INLINE_MAX_BYTES) return bytes;
-  const message = `must have at most ${limit.MCP_INLINE_MAX_BYTES} bytes; leave it out to be told how to upload a larger file`;
+  const message = `must have at most ${limit.MCP_INLINE_MAX_BYTES} bytes; leave it out to get instructions for the upload of a larger file`;
   throw invalidRequest([{ path: "content", message }]);
 }
 

@@ -11,7 +11,7 @@ export const RESOURCES = [
   {
     uri: "luxhub://events",
     name: "events",
-    description: "The newest events of the hub; go on with luxhub://events?since=<cursor>",
+    description: "The newest events of the hub; continue with luxhub://events?since=<cursor>",
     mimeType: JSON_TYPE,
   },
 ];

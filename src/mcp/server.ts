@@ -1,6 +1,6 @@
 /**
- * The server side of the protocol, by the package of its authors: both revisions, the tools, the resources and the prompt.
- * Loaded at the first call. A new server is made for each call, as the package wants it for stateless serving.
+ * The server side of the protocol, by the package of its authors: both revisions, the tools, the resources and the
+ * prompt. Loaded at the first call. Each call gets a new server, which the package requires for stateless serving.
  */
 import {
   type CallToolResult,
@@ -18,7 +18,7 @@ import { TOOL_LIST, callTool, hasTool } from "./tools.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** What never changes while a hub runs. */
+/** Cache hints for data that never changes while a hub runs. */
 const STATIC = { ttlMs: HOUR_MS, cacheScope: "public" } as const;
 
 const CACHE_HINTS = {
@@ -30,7 +30,7 @@ const CACHE_HINTS = {
   "resources/read": { ttlMs: 0, cacheScope: "private" },
 } as const;
 
-/** The hub asks its callers nothing, so there is nothing to validate. */
+/** The hub sends no requests to its callers, so it has no answers to validate. */
 const NO_VALIDATOR = {
   getValidator: (): never => {
     throw new Error("The hub asks for no input.");

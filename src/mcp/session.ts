@@ -1,9 +1,8 @@
 /**
- * The session of an agent: one call of it, with who it is and what it may reach. It registers a node that the hub does not
- * know yet.
+ * The session of an agent: the context of one call. It identifies the caller's node, and registers it if it is unknown.
  *
- * Must not: decide, or remember anything: an agent may call any hub of a database, each call another. Everything is done
- * by the endpoints of HTTP, whose limits and refusals hold here too.
+ * Must not: decide, or remember anything: an agent may call any hub of a database, each call another. Everything is
+ * done by the endpoints of HTTP, whose limits and refusals hold here too.
  */
 import type { Call, Invocation } from "../api/endpoint.ts";
 import { JSON_DEPTH_MAX } from "../domain/limits.ts";
@@ -28,16 +27,16 @@ function badNodeId({ message }: Refused): Refused {
   return new Refused(invalidRequest([{ path: "X-Node-Id", message: said }]).toJSON());
 }
 
-/** What all sessions of a hub share. */
+/** The data that all sessions of a hub share. */
 export type Shared = {
-  /** What links begin with. */
+  /** Returns the beginning of links. */
   readonly publicUrl: () => string;
 };
 
 export class Session {
   readonly call: Call;
   readonly shared: Shared;
-  /** Who calls; null for a key that is bound to no node, when the header X-Node-Id names none. */
+  /** The caller's node; null if the key is not bound to a node and the header X-Node-Id names none. */
   readonly nodeId: string | null;
   /** The body of the call. */
   text = "";
@@ -48,7 +47,7 @@ export class Session {
     const bound = call.key?.nodeId ?? null;
     if (bound !== null && named !== null && named !== bound) {
       const detail = `This key acts for ${bound} only. Send X-Node-Id: ${bound}, or leave the header out.`;
-      throw new Problem(403, "key_bound_to_other_node", "Key of another node", detail);
+      throw new Problem(403, "key_bound_to_other_node", "Key bound to another node", detail);
     }
     this.call = call;
     this.shared = shared;
@@ -59,7 +58,7 @@ export class Session {
   get self(): string {
     if (this.nodeId !== null) return this.nodeId;
     const message =
-      "is required for this tool: your key is bound to no node, so name yours in this header (for all calls)";
+      "is required for this tool: your key is not bound to a node, so name your node in this header (for all calls)";
     throw new Refused(invalidRequest([{ path: "X-Node-Id", message }]).toJSON());
   }
 

@@ -30,7 +30,7 @@ export function recordsOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-export function several(amount: unknown, thing: string): string {
+export function plural(amount: unknown, thing: string): string {
   return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
 }
 
@@ -82,23 +82,23 @@ export function messageText(message: JsonObject): string {
 
 /** What to do after a refusal, by its code, where the detail does not say it to a model. */
 const ADVICE: Readonly<Record<string, string>> = {
-  task_not_found: "Check the task_id: task_list shows what there is.",
-  task_not_open: "Another node has it. Call task_next for a task that is free.",
-  task_not_ready: "It waits for its time or for other tasks. Call task_next for a task that is ready.",
+  task_not_found: "Check the task_id: task_list shows the tasks.",
+  task_not_open: "Another node has it. Call task_next for an open task.",
+  task_not_ready: "It waits for its start time or for other tasks. Call task_next for a task that is ready.",
   task_not_assigned: "You do not hold it. Call task_claim first, or task_next for another task.",
   not_assigned_to_node: "It is no longer yours: drop it and call task_next.",
-  stale_lease: "It was taken from you meanwhile: drop it and call task_next.",
+  stale_lease: "You have lost it meanwhile: drop it and call task_next.",
   task_completed: "It is done: read its result with task_get. Call task_next for another task.",
   task_failed: "It has ended as failed: drop it and call task_next.",
   node_draining: "Finish what you hold; node_update {drain: false} ends the drain.",
-  node_not_found: "node_list shows the nodes that there are.",
+  node_not_found: "node_list shows the nodes.",
   message_not_found: "mail_check shows the messages that wait for you.",
   not_your_message: "Acknowledge only what mail_check showed to you.",
   file_not_found: "Check the file_id: task_get shows the files of a task.",
   key_bound_to_other_node: "Your key may not do this for another node: ask the operator of the hub.",
   key_not_bound: "Ask the operator of the hub for a key of your node.",
   task_files_limit: "Put several files into one archive.",
-  outcome_unknown: "Look with task_get or task_list what became of it before you call again.",
+  outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
 };
 
 /** A refusal: what is wrong, and what to do next, which is a tool and no endpoint of HTTP. */

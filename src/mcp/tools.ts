@@ -25,7 +25,7 @@ import {
   recordOf,
   recordsOf,
   refusalText,
-  several,
+  plural,
   taskLine,
   taskText,
 } from "./texts.ts";
@@ -251,7 +251,7 @@ function refusalOf({ call }: Session, error: unknown): CallToolResult {
   if (body === undefined) {
     const { requestId } = call.exchange;
     call.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
-    const detail = `The hub failed on this call. Call again; if it keeps failing, give the operator the request id ${requestId}.`;
+    const detail = `The hub failed to process this call. Call again; if it fails again, give the operator the request id ${requestId}.`;
     body = { error: "internal_error", status: 500, detail };
   }
   body = inArguments(body);
@@ -282,7 +282,7 @@ function checkArguments({ properties, required = [] }: Declared, args: Args): vo
     const property = properties[name];
     if (property === undefined) {
       const known = Object.keys(properties).join(", ");
-      const message = `is no argument of this tool; there are: ${known === "" ? "none" : known}`;
+      const message = `is not an argument of this tool; its arguments are: ${known === "" ? "none" : known}`;
       errors.push({ path: name, message });
     } else if (value !== null && !isOfType(property, value))
       errors.push({ path: name, message: mustBe(property) });
@@ -324,7 +324,7 @@ function given({ key: _, ...args }: Args): JsonObject {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
 }
 
-/** An identical call within SAME_CALL_MS is a repeat, unless its `key` differs. */
+/** An identical call within MCP_REPEAT_WINDOW_MS is a repeat, unless its `key` differs. */
 function once({ nodeId }: Session, args: Args) {
   return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
 }
@@ -343,9 +343,9 @@ async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Pr
   const who =
     beat === null
       ? "Your key is bound to no node and you sent no X-Node-Id: you can look, but not work."
-      : `You are the node ${beat["node_id"]}: you hold ${several(beat["tasks_assigned"], "task")}, and ${several(beat["messages_waiting"], "message")} ${beat["messages_waiting"] === 1 ? "waits" : "wait"} for you.`;
+      : `You are the node ${beat["node_id"]}: you hold ${plural(beat["tasks_assigned"], "task")}, and ${plural(beat["messages_waiting"], "message")} ${beat["messages_waiting"] === 1 ? "waits" : "wait"} for you.`;
   const { software, status, nodes_count } = hub;
-  const text = `${who}\n${software}, ${status}; ${several(nodes_count, "node")}; tasks: ${tasks.join(", ")}.`;
+  const text = `${who}\n${software}, ${status}; ${plural(nodes_count, "node")}; tasks: ${tasks.join(", ")}.`;
   const you = beat && {
     node_id: beat["node_id"],
     tasks_assigned: beat["tasks_assigned"],
@@ -369,7 +369,7 @@ function countOf(args: Args, fallback: number = limit.PER_PAGE_DEFAULT): number 
   return typeof asked === "number" ? Math.min(Math.max(asked, 1), limit.MCP_LIST_MAX) : fallback;
 }
 
-/** A registration is the whole profile: what is left out stays as it is. */
+/** Registers the whole profile, and takes fields that the call leaves out from the current one. */
 async function nodeUpdate(session: Session, args: Args): Promise<ToolAnswer> {
   const { self } = session;
   const { drain, ...changes } = given(args);

@@ -2,7 +2,7 @@
  * The tasks that were created through A2A, as their callers see them: a caller finds what it created itself, through the
  * same card, and nothing else. They are created by tasks.ts.
  *
- * The list of a caller is ordered by the last change. A page looks at a bounded number of entries and holds a bounded
+ * The list of a caller is ordered by the last change. A page examines a bounded number of entries and holds a bounded
  * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
  */
 import { Rejection, reject } from "../domain/decision.ts";
@@ -34,7 +34,7 @@ export type SentPage = {
 const START: Place = { updatedAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 function notFound(taskId: string): Rejection {
-  const detail = `There is no task ${taskId} of yours at this address. Ask for it at the address that you sent it to, with the same key, or list your tasks.`;
+  const detail = `There is no task ${taskId} of yours at this address. Use the address to which you sent it, and the same key, or list your tasks.`;
   return new Rejection(reject("task_not_found", detail));
 }
 

@@ -146,19 +146,19 @@ function textOf(entry: Entry): string {
     case "task.released":
       return `${what} of ${who} open again${reasonOf(data["reason"])} ${id}`;
     case "task.attempt_failed":
-      return `${who} could not do ${what}${reasonOf(data["error"])} ${id}`;
+      return `${who} failed at ${what}${reasonOf(data["error"])} ${id}`;
     case "task.timed_out":
       return `${what} of ${who} timed out ${id}`;
     case "task.progress":
-      return `${who} goes on with ${what}${reasonOf(data["note"])} ${id}`;
+      return `${who} works on ${what}${reasonOf(data["note"])} ${id}`;
     case "task.failed":
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":
-      return `${what} open again after it had failed ${id}`;
+      return `${what} retried after it had failed ${id}`;
     case "node.left":
       return `${who} left`;
     case "node.draining":
-      return data["draining"] === true ? `${who} drains` : `${who} drains no more`;
+      return data["draining"] === true ? `${who} drains` : `${who} ended its drain`;
     case "node.updated":
       return `${who} changed its ${String(data["changed"]).replaceAll(",", ", ")}`;
     case "node.deleted":
@@ -172,9 +172,9 @@ function textOf(entry: Entry): string {
     case "message.acked":
       return `${who} confirmed ${message}`;
     case "message.parked":
-      return `${who} did not confirm, parked ${message}`;
+      return `${who} did not confirm a message: parked ${message}`;
     case "message.expired":
-      return `${who} did not take or confirm what ${data["from_node"]} sent, expired ${message}`;
+      return `${who} did not receive or confirm a message of ${data["from_node"]}: expired ${message}`;
     case "file.uploaded":
       return `${nodeId === null ? "" : `${nodeId} uploaded `}${quoted(data["name"])}${nodeId === null ? " uploaded" : ""}, ${data["size"]} bytes (file ${data["file_id"]})`;
     case "file.deleted":

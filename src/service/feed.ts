@@ -154,7 +154,7 @@ export class Feed {
   }
 
   /**
-   * A task once it is completed or has failed, or as it is when the wait is over.
+   * Returns a task once it is completed or has failed, or its current state when the wait is over.
    * @throws {Rejection} task_not_found, also when it is deleted meanwhile
    */
   async taskEnd(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {

@@ -11,13 +11,13 @@ import type { FileRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
-import { NOTHING } from "../store/sql/query.ts";
+import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import { fileSizes, fileSizesOf, fileTotals, filesBySeq, filesCountOf } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
-/** The part of a file's record that its uploader decides. */
+/** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
 export class FileService {
@@ -107,9 +107,9 @@ export class FileService {
 
   async #record(transact: Transact, file: FileRecord, boundTo: string | null): Promise<FileRecord> {
     const load = {
-      task: file.taskId === null ? NOTHING : taskById(file.taskId),
-      node: file.nodeId === null ? NOTHING : nodeById(file.nodeId),
-      own: boundTo === null ? NOTHING : nodeById(boundTo),
+      task: file.taskId === null ? NO_ROW : taskById(file.taskId),
+      node: file.nodeId === null ? NO_ROW : nodeById(file.nodeId),
+      own: boundTo === null ? NO_ROW : nodeById(boundTo),
     };
     try {
       return await transact(load, ({ task, node, own }) =>

@@ -211,7 +211,7 @@ export class IdleWorker {
   }
 
   /** Must precede each read of the store. */
-  reads(types: readonly string[] | null, variant: JoinedThrough | null): void {
+  beginRead(types: readonly string[] | null, variant: JoinedThrough | null): void {
     this.types = types;
     this.variant = variant;
     this.mustReadAgain = false;

@@ -47,7 +47,7 @@ export class KeyRing {
       const stored = await this.#store.read(allKeys());
       this.#byPrefix = indexed(everyKey(this.#primary, stored));
     } finally {
-      this.#tellLosses(); // a key expires by the clock, also while the store cannot be read
+      this.#notifyLosses(); // a key expires by the clock, also while the store cannot be read
     }
   }
 
@@ -101,7 +101,7 @@ export class KeyRing {
     return current !== undefined && isValid(current, this.#clock.now());
   }
 
-  #tellLosses(): void {
+  #notifyLosses(): void {
     for (const { key, listeners } of this.#holders.values()) {
       if (this.isInForce(key)) continue;
       this.#holders.delete(key.keyId);
@@ -136,7 +136,7 @@ export class KeyRing {
   #planLookup(): Lookup {
     const hashes = new Set<string>();
     this.#lastLookup = this.#lastLookup.then(() => {
-      this.#nextLookup = null; // who asks from here on may ask for a key that is written later
+      this.#nextLookup = null; // a later caller may look for a key that is written after this query
       return this.#lookUp([...hashes]);
     });
     return { hashes, done: this.#lastLookup };
@@ -147,7 +147,7 @@ export class KeyRing {
       const stored = await this.#store.read(keysByHash(hashes));
       if (stored.some((key) => isValid(key, this.#clock.now()))) await this.refresh();
     } catch {
-      // The caller is refused; the requests of others say that the store cannot be read.
+      // The caller is refused. Requests that read the store report its error.
     }
   }
 }

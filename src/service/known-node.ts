@@ -5,13 +5,13 @@ import { deletedNode, nodeById } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
 /** @throws {Rejection} node_not_found */
-export async function knownNode(store: Store, nodeId: string): Promise<Node> {
+export async function getNode(store: Store, nodeId: string): Promise<Node> {
   const node = await store.read(nodeById(nodeId));
   if (!node) throw new Rejection(nodeNotFound(nodeId));
   return node;
 }
 
 /** For what stays of a node that was deleted: its ledger and its messages. @throws {Rejection} node_not_found */
-export async function knownOrDeleted(store: Store, nodeId: string): Promise<Node> {
-  return (await store.read(deletedNode(nodeId))) ?? knownNode(store, nodeId);
+export async function getNodeOrDeleted(store: Store, nodeId: string): Promise<Node> {
+  return (await store.read(deletedNode(nodeId))) ?? getNode(store, nodeId);
 }

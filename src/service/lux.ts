@@ -6,7 +6,7 @@ import type { NewId } from "../lib/ids.ts";
 import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { knownOrDeleted } from "./known-node.ts";
+import { getNodeOrDeleted } from "./known-node.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
 export class LuxService {
@@ -30,7 +30,7 @@ export class LuxService {
 
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
-    const { entries: total } = await knownOrDeleted(this.#store, nodeId);
+    const { entries: total } = await getNodeOrDeleted(this.#store, nodeId);
     const newest = total - (page.page - 1) * page.perPage;
     const oldest = Math.max(newest - page.perPage, 0) + 1;
     const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));

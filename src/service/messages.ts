@@ -25,7 +25,7 @@ import {
   waitingDeliveries,
 } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
-import { knownOrDeleted } from "./known-node.ts";
+import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
 
@@ -33,7 +33,7 @@ import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 
 /** How long a receive may wait, and for whom. */
-export type Patience = {
+export type ReceiveWait = {
   readonly waitMs: number;
   /** Aborts when the caller is gone. */
   readonly signal: AbortSignal;
@@ -80,7 +80,7 @@ export class MessageService {
    * Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`.
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
-  async receive(transact: Transact, nodeId: string, count: number, patience: Patience): Promise<Taken> {
+  async receive(transact: Transact, nodeId: string, count: number, patience: ReceiveWait): Promise<Taken> {
     const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
@@ -132,7 +132,7 @@ export class MessageService {
   async peek(
     nodeId: string,
     most: { readonly count: number; readonly maxBytes: number },
-    { waitMs, signal }: Pick<Patience, "waitMs" | "signal">,
+    { waitMs, signal }: Pick<ReceiveWait, "waitMs" | "signal">,
   ): Promise<readonly Delivery[]> {
     const deadline = this.#clock.steady() + waitMs;
     const waiter = this.#receivers.join(nodeId); // before the first read, so that no wake-up is missed
@@ -158,7 +158,7 @@ export class MessageService {
    * @throws {Rejection} node_not_found, message_not_found
    */
   async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
-    await knownOrDeleted(this.#store, nodeId);
+    await getNodeOrDeleted(this.#store, nodeId);
     const place = await this.#placeOf(before, "before");
     return this.#load(nodeId, await this.#measure(historySizes(nodeId, place, count)));
   }
@@ -173,7 +173,7 @@ export class MessageService {
     asked: { readonly since: string | null; readonly before: string | null },
     limit: number,
   ): Promise<MessageList> {
-    await knownOrDeleted(this.#store, nodeId);
+    await getNodeOrDeleted(this.#store, nodeId);
     const since = await this.#placeOf(asked.since, "since");
     const before = await this.#placeOf(asked.before, "before");
     const sizes = await this.#measure(mailboxSizes(nodeId, { since, before }, limit));
@@ -182,7 +182,7 @@ export class MessageService {
 
   /** What is parked in a node's mailbox, oldest first. @throws {Rejection} node_not_found */
   async parked(nodeId: string, page: PageRequest): Promise<Page<MessageFate>> {
-    await knownOrDeleted(this.#store, nodeId);
+    await getNodeOrDeleted(this.#store, nodeId);
     return this.#pages.load(page, async (read) => ({
       total: await read(parkedCount(nodeId)),
       sizes: (slice) => parkedSizes(nodeId, slice),

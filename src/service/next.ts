@@ -16,10 +16,10 @@ import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
-import { type Next, giveAgain } from "../domain/task.ts";
+import { type Next, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
-import { NOTHING } from "../store/sql/query.ts";
+import { NO_ROW } from "../store/sql/query.ts";
 import {
   bestGift,
   bestReady,
@@ -31,7 +31,7 @@ import {
 import type { Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
-import type { Patience } from "./messages.ts";
+import type { ReceiveWait } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
 import type { TaskService } from "./tasks.ts";
 import { WaitAborted } from "./wait-queue.ts";
@@ -55,7 +55,7 @@ type Known = {
   readonly isBeaten: boolean;
 };
 
-/** `task` is null when there is none in time; `draining`: the node is to finish what it has. */
+/** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
 
 export class NextService {
@@ -82,7 +82,7 @@ export class NextService {
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
-  async next(transact: Transact, asked: NextAsked, patience: Patience): Promise<NextAnswer> {
+  async next(transact: Transact, asked: NextAsked, patience: ReceiveWait): Promise<NextAnswer> {
     const { nodeId } = asked;
     const { signal, repeatable } = patience;
     const deadline = this.#clock.steady() + patience.waitMs;
@@ -92,7 +92,7 @@ export class NextService {
       let node = await this.#readTogether(nodeId);
       for (let isBeaten = false; !signal.aborted && !worker.hasLeft;) {
         const types = node ? typesFor(node, asked.taskTypes) : [];
-        worker.reads(types, node?.variant ?? null);
+        worker.beginRead(types, node?.variant ?? null);
         const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
@@ -144,10 +144,10 @@ export class NextService {
     const comesBack = known.node !== null && !known.node.online;
     const load = {
       node: nodeById(nodeId),
-      started: resume ? firstStarted(nodeId) : NOTHING,
+      started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
       open: bestReady(known.types, inBatch),
-      waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NOTHING,
+      waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
     };
     let current = known.node;
     let isFilled = true;
@@ -187,7 +187,7 @@ export class NextService {
   async #tryPutBack(nodeId: string, { task: { taskId, epoch }, from }: Taken): Promise<void> {
     const asked = { taskId, nodeId, epoch };
     const { transact } = this.#store;
-    if (from === "gifts") await transact({ task: taskById(taskId) }, ({ task }) => giveAgain(task, asked));
+    if (from === "gifts") await transact({ task: taskById(taskId) }, ({ task }) => returnGift(task, asked));
     if (from !== "open") return;
     try {
       await this.#tasks.release(transact, { ...asked, reason: CALLER_GONE });

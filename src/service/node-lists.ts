@@ -110,7 +110,7 @@ export class NodeLists {
       : this.#searchByRank(query, order, from, wanted);
   }
 
-  /** Until it has found enough, or has looked at its most. */
+  /** Searches until it has found enough nodes, or has examined its maximum. */
   async #searchById(query: NodeQuery, from: string, wanted: number): Promise<Search> {
     const found: RankedNode[] = [];
     let after = from;

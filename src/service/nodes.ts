@@ -3,10 +3,10 @@ import { NODES_DEFAULT_MAX, NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "..
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
 import {
-  type Beat,
+  type HeartbeatTime,
   type NodeProfile,
-  beaten,
-  comeBack,
+  heartbeatChange,
+  goOnline,
   drain,
   expire,
   heartbeat,
@@ -32,7 +32,7 @@ import {
 import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
-import { knownNode } from "./known-node.ts";
+import { getNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
 import { NodeLists } from "./node-lists.ts";
 import { NODE_DELETED, type TaskService } from "./tasks.ts";
@@ -86,7 +86,7 @@ export class NodeService {
     return registered;
   }
 
-  /** The most frequent request, so the usual case is one short transaction; #comeBack handles the others (UNDECIDED). */
+  /** The most frequent request, so the usual case is one short transaction; #goOnline handles the others (UNDECIDED). */
   async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
     const beat = this.#beat(0);
@@ -97,7 +97,7 @@ export class NodeService {
       const answer = { ...decision.answer, lastHeartbeatAt: beat.now, messagesWaiting: mail.count };
       return { ...decision, answer };
     });
-    return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
+    return beaten ?? this.#goOnline(transact, nodeId, leaseOf);
   }
 
   /** The heartbeats of nodes that are online, in one commit, or one for each SWEEP_BATCH of them. */
@@ -108,7 +108,7 @@ export class NodeService {
       await this.#store.transact(load, ({ pulses }) => {
         const online = pulses.filter((pulse) => pulse.online);
         const changes = online.map(({ nodeId, variant }) =>
-          beaten(nodeId, { ...beat, leaseMs: INTERVALS[variant].offlineAfterMs }),
+          heartbeatChange(nodeId, { ...beat, leaseMs: INTERVALS[variant].offlineAfterMs }),
         );
         return accept(null, changes);
       });
@@ -130,7 +130,7 @@ export class NodeService {
 
   /** @throws {Rejection} node_not_found */
   get(nodeId: string): Promise<Node> {
-    return knownNode(this.#store, nodeId);
+    return getNode(this.#store, nodeId);
   }
 
   /**
@@ -196,7 +196,7 @@ export class NodeService {
   }
 
   /** The heartbeat of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */
-  async #comeBack(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
+  async #goOnline(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const counted = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
     const beat = this.#beat(leaseOf(known));
@@ -206,7 +206,7 @@ export class NodeService {
       mail: waitingPart(nodeId, 0),
     };
     const back = await transact(load, ({ node, waiting, mail }) => {
-      const decision = comeBack(node, nodeId, waiting, beat);
+      const decision = goOnline(node, nodeId, waiting, beat);
       if (decision.kind === "rejected") return decision;
       const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
@@ -232,7 +232,7 @@ export class NodeService {
     if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
   }
 
-  #beat(leaseMs: number): Beat {
+  #beat(leaseMs: number): HeartbeatTime {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }
 }

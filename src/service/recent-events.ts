@@ -28,7 +28,10 @@ type Unannounced = { readonly message: Message; readonly receivers: Set<string> 
 
 /** A hub writes one broadcast at a time in steps. Others that are left were never finished. */
 const UNANNOUNCED_MAX = 2;
-/** What an event and a recipient weigh, in bytes. A message weighs its content twice: as it is, and as it is sent. */
+/**
+ * Estimated sizes of an event and of a recipient, in bytes. The content of a message counts twice: as stored and as
+ * encoded.
+ */
 const EVENT_WEIGHT = 200;
 const RECEIVER_WEIGHT = 50;
 

@@ -33,7 +33,7 @@ export function compareSecretsChore(
     if (differing === reported) return;
     reported = differing;
     if (differing === "") return log.info("all hubs on the database have the same secrets again");
-    log.warn(`another hub on the database has another ${differing}: each hub accepts only its own`);
+    log.warn(`another hub on the database has a different ${differing}: each hub accepts only its own`);
   };
   return { name: "secrets", everyMs: SECRETS_COMPARE_EVERY_MS, onEveryHub: true, run };
 }

@@ -1,7 +1,7 @@
 /**
  * The lists of tasks. A list of all tasks, of states or of a node is read from an index of exactly these, and its total
  * from running totals. A list that is filtered by creator, type or title is searched: steps of bounded size, between which
- * others are served, look at the tasks that one index finds, newest first, and keep those that match the rest.
+ * others are served, examine the tasks that one index finds, newest first, and keep those that match the rest.
  *
  * A position is the number of a task: what comes after it is older. So a list that is read by cursor shows each task that
  * is there all the time once, whatever is created, changed or deleted meanwhile.
@@ -44,7 +44,10 @@ import { ListPages, type PageRequest, PagesBusy, Rows, loadRows } from "./list-p
 /** `words`: each begins a word of the title (lib/word-search.ts); none is any title. */
 export type TaskQuery = TaskFilter & { readonly words: readonly string[] };
 
-/** A place in a list: `before` is the number of the task above it, `titles` what a search by title may still look at. */
+/**
+ * A position in a list: `before` is the number of the task above it, `titles` how many titles a search may still
+ * examine.
+ */
 export type Position = { readonly before: number; readonly titles: number };
 
 /** The beginning of every list. */
@@ -62,10 +65,10 @@ export type TaskPage = {
 /** What a search found, newest first, each with its own position; `end`: where it stopped, null at the end of the list. */
 type Search = { readonly found: readonly Position[]; readonly end: Position | null };
 
-/** When a search may stop: it has found so many, and looked at so many. */
+/** The limits at which a search stops: tasks found, and tasks examined. */
 type Enough = { readonly found: number; readonly looked: number };
 
-/** The tasks that one step looked at, and below which number the next one goes on; null if there are none. */
+/** The tasks that one step examined, and the number below which the next one continues; null if there are none. */
 type Step = { readonly candidates: readonly Candidate[]; readonly below: number | null };
 
 /** The numbers of the first task and of the last one. */
@@ -166,7 +169,7 @@ export class TaskLists {
     return { ...request, rows: await this.#load(query, shown, true), total, next };
   }
 
-  /** Looks at the tasks after a position until there is enough, or until one call has looked at its most. */
+  /** Examines the tasks after a position until it has found enough, or one call has examined its maximum. */
   async #search(query: TaskQuery, from: Position, enough: Enough): Promise<Search> {
     const found: Position[] = [];
     const bounds = query.statuses.length === 0 ? null : await this.#store.read(taskBounds());

@@ -13,8 +13,8 @@ import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain
 import type { Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
-  type OfCreator,
-  type OfHolder,
+  type CreatorRequest,
+  type HolderRequest,
   type Sent,
   type TaskDraft,
   assignTo,
@@ -40,7 +40,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
-import { NOTHING } from "../store/sql/query.ts";
+import { NO_ROW } from "../store/sql/query.ts";
 import {
   type TaskTotals,
   claimableSizes,
@@ -61,7 +61,7 @@ import {
 } from "../store/sql/tasks.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
-import { knownNode } from "./known-node.ts";
+import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TaskLists } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
@@ -91,7 +91,7 @@ export class TaskService {
   readonly #newId: NewId;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  /** What is to follow a commit and has not begun. */
+  /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
   readonly lists: TaskLists;
 
@@ -104,7 +104,7 @@ export class TaskService {
     this.lists = new TaskLists(store);
   }
 
-  /** Those of these ids that name no task. */
+  /** Returns the ids that name no task. */
   async unknown(taskIds: readonly string[]): Promise<readonly string[]> {
     if (taskIds.length === 0) return [];
     return without(taskIds, await this.#store.read(dependenciesById(taskIds)));
@@ -117,8 +117,8 @@ export class TaskService {
     const { balanced, taskType, dependsOn } = draft;
     if (!balanced && dependsOn.length === 0) return transact({}, () => create(draft, taskId, [], at));
     const load = {
-      candidates: balanced ? candidatesFor(taskType, null) : NOTHING,
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NOTHING,
+      candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
+      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     };
     let unknown: readonly string[] = [];
     const created = await transact(load, ({ candidates, dependencies }) => {
@@ -131,7 +131,7 @@ export class TaskService {
   }
 
   /**
-   * As create(). A refusal is not an answer that a repeat gets: the node may be back by then.
+   * As create(). A refusal is not stored for a repeat, because the node may be online again by then.
    * @throws {UnknownTasks}
    * @throws {Rejection} when the node that it is sent to does not take it
    */
@@ -140,9 +140,9 @@ export class TaskService {
     const at = this.#at();
     const { balanced, taskType, dependsOn } = draft;
     const load = {
-      candidates: balanced ? candidatesFor(taskType, null) : NOTHING,
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NOTHING,
-      node: sent.nodeId === null ? NOTHING : nodeById(sent.nodeId),
+      candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
+      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
+      node: sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId),
     };
     let unknown: readonly string[] = [];
     const outcome = await transact(load, ({ candidates, dependencies, node }) => {
@@ -167,7 +167,7 @@ export class TaskService {
 
   async complete(
     transact: Transact,
-    asked: OfHolder & { result: TaskResult; claimOnComplete: boolean },
+    asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean },
   ): Promise<Completion> {
     const at = this.#at();
     const { taskId, nodeId } = asked;
@@ -179,27 +179,30 @@ export class TaskService {
     return done;
   }
 
-  release(transact: Transact, asked: OfHolder & { reason: string | null }): Promise<Task> {
+  release(transact: Transact, asked: HolderRequest & { reason: string | null }): Promise<Task> {
     const at = this.#at();
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
       release(task, node, candidates, asked, at),
     );
   }
 
-  fail(transact: Transact, asked: OfHolder & { error: string; retry: boolean }): Promise<Task> {
+  fail(transact: Transact, asked: HolderRequest & { error: string; retry: boolean }): Promise<Task> {
     const at = this.#at();
     return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
       fail(task, node, candidates, asked, at),
     );
   }
 
-  extend(transact: Transact, asked: OfHolder & { note: string | null }): Promise<Task> {
+  extend(transact: Transact, asked: HolderRequest & { note: string | null }): Promise<Task> {
     const at = this.#at();
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
     return transact(load, ({ task, node }) => extend(task, node, asked, at));
   }
 
-  /** Ends the hold of a node on a task: others may get the task, and the node another. `notNode` is no candidate. */
+  /**
+   * Takes a task from its node. Then others may get the task, and the node may get another one. `notNode` is no
+   * candidate.
+   */
   async #endHold(
     transact: Transact,
     { taskId, nodeId }: Assignment,
@@ -228,7 +231,7 @@ export class TaskService {
     const at = this.#at();
     // The candidates depend on the task's type, which never changes, and on its node, which the transaction checks.
     const before = await this.#store.read(taskById(asked.taskId));
-    const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
+    const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     for (let from = before?.assignedNode ?? null; ;) {
       const candidates = candidatesIfBalanced(before, from);
       const load = { task: taskById(asked.taskId), target, candidates };
@@ -246,10 +249,10 @@ export class TaskService {
 
   async cancel(
     transact: Transact,
-    asked: OfCreator & { nodeId: string | null; reason: string | null },
+    asked: CreatorRequest & { nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const at = this.#at();
-    const node = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
+    const node = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     let from: string | null = null;
     const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) => {
       from = rows.task?.assignedNode ?? null;
@@ -260,14 +263,14 @@ export class TaskService {
     return cancelled;
   }
 
-  async retry(transact: Transact, asked: OfCreator): Promise<Task> {
+  async retry(transact: Transact, asked: CreatorRequest): Promise<Task> {
     const at = this.#at();
     // What it depends on never changes, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
     const dependsOn = before?.dependsOn ?? [];
     const load = {
       task: taskById(asked.taskId),
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NOTHING,
+      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
       candidates: candidatesIfBalanced(before, null),
     };
     const retried = await transact(load, ({ task, dependencies, candidates }) =>
@@ -326,7 +329,10 @@ export class TaskService {
     return this.#together(`fill ${nodeId}`, () => this.#fill(nodeId));
   }
 
-  /** Once for all who ask before it begins, as the requests of one batch do after its commit. A failure is not reported. */
+  /**
+   * Runs a step once for all callers that ask before it begins (single-flight), such as the requests of one batch after
+   * its commit. A failure is not reported.
+   */
   #together(name: string, step: () => Promise<void>): Promise<void> {
     let following = this.#following.get(name);
     if (!following) {
@@ -461,7 +467,7 @@ export class TaskService {
 
   /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
-    const { capabilities, draining } = await knownNode(this.#store, nodeId);
+    const { capabilities, draining } = await getNode(this.#store, nodeId);
     if (draining) return new Rows([]);
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
     // A task may have been claimed before its part is loaded: openTasks() omits it.
@@ -476,7 +482,7 @@ export class TaskService {
 
 /** The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. */
 function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<readonly Node[] | null> {
-  return task?.balanced ? candidatesFor(task.taskType, notNode) : NOTHING;
+  return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 
 /** Those of `taskIds` that are none of `tasks`. */

@@ -52,7 +52,7 @@ export class JobQueue {
     return end < 0 ? [...this.#jobs] : this.#jobs.slice(0, end);
   }
 
-  /** Takes these out. */
+  /** Removes and returns the transactions of firstGroup(). */
   takeGroup(): readonly Job[] {
     if (this.#members <= GROUP_MAX) return this.takeAll();
     const group = this.#jobs.splice(0, this.firstGroup().length);

@@ -15,7 +15,7 @@ import { isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
-import { isHeld, takePin } from "../store/sqlite/file-lock.ts";
+import { isHeld, takeSharedLock } from "../store/sqlite/file-lock.ts";
 import { ArchiveUnwritten, ArchiveWriter, type Copied } from "./archive.ts";
 import {
   ADMIN_KEY_ENTRY,
@@ -50,7 +50,7 @@ export async function backUp(
   refuseUnsound(dir);
   const partial = `${to}.${Bun.randomUUIDv7()}.partial`;
   const copy = `${partial}-db`;
-  const pin = takePin(dir.pin);
+  const pin = takeSharedLock(dir.pin);
   if (!pin) throw new Error(`${dir.pin} is held by another process; try again`);
   try {
     const report = await writeArchive({ dir, copy, partial, software, at: tools.clock.now() }, tools);

@@ -7,7 +7,7 @@ import { open, readdir, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
-import { type DataDir, secretWarnings, traceOfHub } from "../data-dir.ts";
+import { type DataDir, secretWarnings, findTraceOfHub } from "../data-dir.ts";
 import { FREE_SPACE_MIN_BYTES } from "../domain/limits.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
@@ -43,7 +43,7 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
   tools.onProgress(`checking the database (${sizeText(Bun.file(dir.database).size)})`);
   const found = inspectDatabase(dir.database, { wholeMaxBytes: Number.POSITIVE_INFINITY, live });
   if (found.kind === "none") {
-    const trace = traceOfHub(dir);
+    const trace = findTraceOfHub(dir);
     if (trace === null) throw new Error(`there is no hub in ${dir.path}`);
     yield bad(
       "database",
@@ -66,7 +66,7 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
     }
   }
   const { bavail, bsize } = await statfs(dir.path);
-  yield judgeSpace(bavail * bsize);
+  yield checkFreeSpace(bavail * bsize);
 }
 
 /** Checks the secrets in the directory and the environment, and who may write and read the hub's files. */
@@ -212,7 +212,7 @@ function hasRecord(db: Database, fileId: string): boolean {
   return db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) !== null;
 }
 
-export function judgeSpace(freeBytes: number): Finding {
+export function checkFreeSpace(freeBytes: number): Finding {
   const free = `${sizeText(freeBytes)} free`;
   if (freeBytes >= FREE_SPACE_MIN_BYTES) return ok("space", free);
   return bad("space", `${free}: make room, the hub needs at least ${sizeText(FREE_SPACE_MIN_BYTES)}`);

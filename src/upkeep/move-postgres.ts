@@ -7,14 +7,14 @@
  */
 import { LEADER_LEASE_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { isLocked, checkServer, openPool, query, toOpenError } from "../store/postgres/connection.ts";
+import { isLockTimeout, checkServer, openPool, query, toOpenError } from "../store/postgres/connection.ts";
 import {
-  HOLD_WRITES,
+  SESSION_WRITE_LOCK,
   LOCK,
   POSTGRES_MIGRATIONS,
   hasTable,
-  isHalfMoved,
-  isHubAtWork,
+  isMoveUnfinished,
+  isHubRunning,
   migrate,
 } from "../store/postgres/migrations.ts";
 import { StoreBusy } from "../store/store.ts";
@@ -72,7 +72,7 @@ export class PostgresEnd implements Target {
     try {
       await checkServer(pool);
       const held = await pool.reserve();
-      await query(held, HOLD_WRITES);
+      await query(held, SESSION_WRITE_LOCK);
       const end = new PostgresEnd(pool, held, columns);
       await end.#refuseHub();
       return end;
@@ -83,7 +83,7 @@ export class PostgresEnd implements Target {
   }
 
   async find(): Promise<Found> {
-    if (await isHalfMoved(this.#held)) {
+    if (await isMoveUnfinished(this.#held)) {
       const [mark] = await query(this.#held, "SELECT database_id FROM moving");
       return { kind: "half moved", identity: String(mark?.["database_id"]) };
     }
@@ -97,7 +97,7 @@ export class PostgresEnd implements Target {
 
   /** Creates the tables, unless an interrupted run of this move has. From here on no hub starts on the database. */
   async begin(identity: string): Promise<void> {
-    if (!(await isHalfMoved(this.#held))) {
+    if (!(await isMoveUnfinished(this.#held))) {
       // Before the other tables, so that no hub mistakes them for a new database.
       await query(this.#held, "BEGIN");
       await query(this.#held, "CREATE TABLE moving (database_id TEXT NOT NULL)");
@@ -179,7 +179,7 @@ export class PostgresEnd implements Target {
 
   async #refuseHub(): Promise<void> {
     if (!(await this.#hasTable("turn"))) return;
-    if (!(await isHubAtWork(this.#held))) return;
+    if (!(await isHubRunning(this.#held))) return;
     const seconds = LEADER_LEASE_MS / SECOND_MS;
     throw new Error(
       `a hub is running on the database: stop it first (a killed hub counts as running for ${seconds} s)`,
@@ -214,6 +214,6 @@ export class PostgresEnd implements Target {
 
 function toMoveError(error: unknown, url: string): unknown {
   const known = toOpenError(error, url);
-  if (!isLocked(error) && !(known instanceof StoreBusy)) return known;
+  if (!isLockTimeout(error) && !(known instanceof StoreBusy)) return known;
   return new Error("another luxhub is using the database: stop it first", { cause: error });
 }

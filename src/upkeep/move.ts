@@ -10,7 +10,7 @@ import { openDiskBlobs } from "../blobs/disk.ts";
 import { openPostgresBlobs } from "../blobs/postgres.ts";
 import { type Blobs, BlobsFull } from "../blobs/blobs.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
-import { takeLock } from "../store/sqlite/file-lock.ts";
+import { takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { toStoreError } from "../store/postgres/connection.ts";
 import { StoreFull } from "../store/store.ts";
 import { type FileRecord, type FilesCopied, copyFiles } from "./move-files.ts";
@@ -91,7 +91,7 @@ class Opened implements AsyncDisposable {
 
 /** Runs `work` under the lock of the data directory, which excludes hubs and other moves. */
 async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
-  const lock = takeLock(dir.lock);
+  const lock = takeExclusiveLock(dir.lock);
   if (!lock) throw new Error(`another luxhub is using the data directory ${dir.path}: stop it first`);
   try {
     return await work();

@@ -1,6 +1,6 @@
 /**
- * The dialect of MCP, over the variant of the listener or key: words for status and priority that a model understands, and
- * the interval of a node that thinks for minutes between two calls.
+ * The dialect of MCP, over the variant of the listener or key: words for status and priority that a model understands,
+ * and the heartbeat interval of a node that thinks for minutes between two calls.
  */
 import { MINUTE_MS } from "../lib/clock.ts";
 import { VARIANT_B } from "./b.ts";
@@ -11,7 +11,7 @@ export const MCP_INTERVALS = {
   offlineAfterMs: 15 * MINUTE_MS,
 } as const;
 
-/** What the variant decides of a new task, such as whether the hub assigns it, stays. */
+/** Keeps the variant's policy for new tasks, such as whether the hub assigns them. */
 export function inMcp(variant: Variant): Variant {
   return {
     ...variant,

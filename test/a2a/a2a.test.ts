@@ -1,6 +1,6 @@
 /**
- * A2A at /a2a: the official client over both bindings, the examples of the specification (sections 6, 9 and 11), who sees
- * which task, messages that are sent again, and streams that resume.
+ * A2A at /a2a: the official client over both bindings, the examples of the specification (sections 6, 9 and 11), which
+ * caller sees which task, repeated messages, and streams that resume.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** The access log: what is logged at which level, whose address it shows, and how much a caller can make it say. */
+/** The access log: the level of each line, the address that it shows, and the bounds on its size. */
 import { expect, test } from "bun:test";
 import { LOG_PATH_MAX_CHARS, LOG_WARNINGS_PER_SECOND } from "../../src/domain/limits.ts";
 import { parseNetwork } from "../../src/lib/ip.ts";

@@ -1,4 +1,4 @@
-/** The activity log: a line for what happens, with the same as fields, and few lines however much happens at once. */
+/** The activity log: one line for each change, the same data as fields, and few lines in a burst. */
 import { describe, expect, test } from "bun:test";
 import { ACTIVITY_LINES_MAX, LOG_TEXT_MAX_CHARS } from "../../src/domain/limits.ts";
 import { MINUTE_MS } from "../../src/lib/clock.ts";
@@ -76,7 +76,7 @@ describe("the log tells", () => {
     expect(hub.logged.join("")).not.toContain("top-secret");
   });
 
-  test("who went offline and how many tasks are open again, in one warning", async () => {
+  test("the offline node and the number of its open tasks, in one warning", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     await hub.post("/node/register", { node_id: "worker-2", name: "Worker Two" });
     await hub.post("/node/register", { node_id: "idle", name: "Idle" });
@@ -115,7 +115,7 @@ describe("the log tells", () => {
     expect(activity(hub).filter(({ level }) => level !== "info")).toEqual([]);
   });
 
-  test("a message that expired before anybody took it, as a warning", async () => {
+  test("a message that expired before its recipient received it, as a warning", async () => {
     await using hub = await startHub({ alone: "ownHead", retainMs: MINUTE_MS });
     await hub.post("/node/register", { node_id: "worker-1", name: "One" });
     const { body } = await hub.post("/message/send", {
@@ -128,7 +128,7 @@ describe("the log tells", () => {
     await until(() => activity(hub).some(({ event }) => event === "message.expired"));
     expect(activity(hub).find(({ event }) => event === "message.expired")).toMatchObject({
       level: "warn",
-      message: `worker-1 did not take or confirm what boss sent, expired (message ${body["message_id"]})`,
+      message: `worker-1 did not receive or confirm a message of boss: expired (message ${body["message_id"]})`,
     });
   });
 
@@ -160,7 +160,7 @@ describe("the log tells", () => {
     expect(ACTIVITY_LINES_MAX).toBeLessThan(60);
   });
 
-  test("a title in one line, cut, and without what a terminal would obey", async () => {
+  test("a title in one line, cut, and without control characters", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     await create(hub, `a\u001b[2J\u009b31m\u202e\n2026 error forged ${"x".repeat(400)}`);
     await until(() => messages(hub).length === 1);

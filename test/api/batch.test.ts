@@ -1,6 +1,6 @@
 /**
- * POST batch: requests done in order and in one transaction, each answered as if it had come alone. A kill in the middle
- * is in test/e2e/crash.test.ts.
+ * POST batch: requests run in order and in one transaction, each answered as if sent alone. test/e2e/crash.test.ts
+ * tests a kill in the middle.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -89,7 +89,7 @@ describe("a batch", () => {
   });
   afterAll(() => hub.close());
 
-  test("answers in order, as the requests alone would be; a refusal stops nothing", async () => {
+  test("answers in order, as if each request were sent alone; a refusal does not stop the others", async () => {
     const taskId = await addTask(hub, { lux_reward: 2 });
     const answers = await batch(hub, [
       finish(taskId),
@@ -130,7 +130,7 @@ describe("a batch", () => {
     );
   });
 
-  test("each request sees what those before it did", async () => {
+  test("each request sees the changes of those before it", async () => {
     const answers = await batch(hub, [
       letter("n1", "first"),
       letter("n1", "second"),
@@ -547,7 +547,7 @@ test("every POST is done in a batch, or refused there", async () => {
   expect(never.map(({ status }) => status)).toEqual(NEVER.map(() => 400));
 });
 
-test("task/next hands out in order, also to a node that was offline; without a task it answers null", async () => {
+test("task/next hands out in order, even to a node that was offline; without a task it answers null", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1", { auto_assign: false, capabilities: ["x"] });
   const [first, second] = [await addTask(hub), await addTask(hub, { task_type: "x" })];

@@ -233,7 +233,7 @@ describe("a caller that hangs up while it waits", () => {
     expect((await Promise.all(stayed.map(contentsOf))).flat().toSorted()).toEqual(["one", "two"]);
   });
 
-  test("leaves the message in the mailbox when nobody else waits", async () => {
+  test("leaves the message in the mailbox if no one else waits", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (let round = 0; round < 10; round++) {

@@ -24,7 +24,7 @@ function emptyPagesOf(path: string, letter: string): number {
   return emptied;
 }
 
-test("a damaged page is 500 for what reads it, writes stop, and the rest stays readable", async () => {
+test("a request that reads a damaged page is 500, writes stop, and the rest stays readable", async () => {
   const dataDir = newDataDir();
   try {
     const before = await startHub({ dataDir });

@@ -1,6 +1,6 @@
 /**
- * What becomes of messages, and who hears of it (docs/endpoints.md Messages, docs/events.md): states in history, paging
- * back, parked messages and redrive, what retention removes, and a stream that comes back too late.
+ * The delivery status of messages (docs/endpoints.md Messages, docs/events.md): states in history, paging back, parked
+ * messages and redrive, retention, the events for the sender, and a stream that resumes too late.
  */
 import { describe, expect, test } from "bun:test";
 import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
@@ -156,7 +156,7 @@ describe("before", () => {
 });
 
 describe("message/parked and message/redrive", () => {
-  test("list what is parked, oldest first and paged, and let it wait again", async () => {
+  test("lists parked messages, oldest first and paged, and redrives them", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const ids: string[] = [];
@@ -238,7 +238,7 @@ describe("the sender's stream", () => {
 });
 
 describe("retention", () => {
-  test("within a minute of their time, an event tells of each message that nobody took or confirmed", async () => {
+  test("within a minute after its retention, each unreceived or unconfirmed message has an event", async () => {
     await using hub = await startHub({ retainMs: DAY_MS });
     await addNodes(hub, ["n1", "n2", "n3"]);
     const never = await send(hub, "op", "n1");

@@ -260,7 +260,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("that is cut off leaves nothing", async () => {
+  test("that is interrupted leaves nothing", async () => {
     await using hub = await startHub();
     const text = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf of i';
     const headers = { "Content-Type": "multipart/form-data; boundary=b" };

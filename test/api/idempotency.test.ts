@@ -66,7 +66,7 @@ async function tasksIn(hub: TestHub): Promise<unknown> {
 }
 
 describe("a repeat", () => {
-  test("gets the first answer, marked as replayed, and does nothing", async () => {
+  test("gets the first answer, marked as replayed, and has no effect", async () => {
     await using hub = await startHub();
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
     await ok(first);
@@ -210,7 +210,7 @@ describe("what is stored", () => {
     }
   });
 
-  test("nothing is stored of an answer that changed nothing: the request is done again", async () => {
+  test("an answer without a change is not stored: a repeat runs again", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const task_id = await addTask(hub);
@@ -416,7 +416,7 @@ describe("an upload", () => {
     expect((await hub.get(`/file/download/${first.body["file_id"]}`)).status).toBe(200);
   });
 
-  once.test("compares the metadata by what it says", async () => {
+  once.test("compares metadata by value", async () => {
     await using hub = await startHub();
     const first = await attempt(hub, { metadata: '{"a":"é","b":{"n":9007199254740993,"m":[1,2]}}' });
     await ok(first);
@@ -538,7 +538,7 @@ describe("at once", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   });
 
-  test("the second waits no longer than the first, and another caller's key makes nobody wait", async () => {
+  test("the second waits no longer than the first, and keys of other callers delay nobody", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const attempt = (key: string, timeout: number) =>

@@ -111,7 +111,7 @@ describe("every endpoint", () => {
     return status === 401 || status === 403 || status === 429 ? `${status} ${body["error"]}` : "in";
   }
 
-  test.each(VARIANTS)("requires on %s what the specification says", async (variant) => {
+  test.each(VARIANTS)("requires on %s the credentials of the specification", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const outcomes: Record<string, string> = {};
     const wanted: Record<string, string> = {};
@@ -308,7 +308,7 @@ describe.concurrent("further keys", () => {
     expect(await ok(hub.get("/status"))).toMatchObject({ variant: "A" });
   });
 
-  test("what a bound key uploads belongs to its node, and to tasks that this created or holds", async () => {
+  test("an upload with a bound key belongs to its node, and only to tasks that the node created or holds", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     const upload = (metadata: object, options: CallOptions = as(secret)) => {
@@ -517,7 +517,7 @@ describe("the key endpoints", () => {
     expect(later[2]).toMatchObject({ name: "robot", state: "expired" });
   });
 
-  test("key/revoke ends a key for good, and again changes nothing", async () => {
+  test("key/revoke revokes a key permanently; a repeat changes nothing", async () => {
     await using hub = await startHub();
     const secret = await made(hub, { name: "robot" });
     await ok(hub.get("/status", as(secret, { variant: "B" })));

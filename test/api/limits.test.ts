@@ -51,7 +51,7 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["waiting calls without a secret from one address", limit.WAITERS_PER_ADDRESS_MAX, 500],
   ["uploads of one bound key", limit.UPLOADS_PER_NODE_KEY_MAX, 16],
   ["secrets that are looked up at once", limit.KEY_LOOKUPS_MAX, 500],
-  ["how often keys are read, ms", limit.KEYS_EVERY_MS, 500],
+  ["how often keys are read, ms", limit.KEYS_RELOAD_EVERY_MS, 500],
   ["streams", limit.STREAMS_MAX, 20_000],
   ["bytes that wait for one stream", limit.STREAM_BACKLOG_MAX_BYTES, 1_048_576],
   ["bytes that are held for all streams", limit.STREAMS_HELD_MAX_BYTES, 67_108_864],

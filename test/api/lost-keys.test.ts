@@ -1,6 +1,6 @@
 /**
- * A key that is revoked or expires loses what it has open, within a second: streams end, calls that wait answer 401 and
- * take nothing, an upload ends. No test here asks the hub to look at its keys: its own timer must.
+ * When a key is revoked or expires, its open calls end within a second: streams and uploads end, waiting calls answer
+ * 401 and take nothing. No test here makes the hub reload its keys: the hub's own timer must.
  */
 import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
@@ -91,7 +91,7 @@ test("a stream of the log ends with the key that was shown, also where none is n
   expect(await stream.ended).toStartWith("retry: 3000\n\n");
 });
 
-test("a request whose body arrives after its key was revoked does nothing", async () => {
+test("a request whose body arrives after its key was revoked has no effect", async () => {
   await using hub = await startHub();
   const robot = await addKey(hub, "robot");
   const body = JSON.stringify({ title: "t", description: "d" });

@@ -1,6 +1,6 @@
 /**
- * MCP at /mcp, by the official client in both revisions of the protocol: who may call, what each tool does, calls that are
- * repeated, what the list of tools costs, and agents that share work. The conformance suite is in test/torture/mcp.ts.
+ * MCP at /mcp, by the official client in both revisions of the protocol: authorisation, each tool, repeated calls, the
+ * size of the list of tools, and agents that share work. The conformance suite is in test/torture/mcp.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";
@@ -249,13 +249,13 @@ describe("the list of tools", () => {
       "node_id",
       "priority",
     ]);
-    expect(text).toContain("node_id: is no argument of this tool; there are: title, description");
+    expect(text).toContain("node_id: is not an argument of this tool; its arguments are: title, description");
     const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
     expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
     await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
     const unknown = await agent.call("task_get", { task_id: "x" });
     expect(unknown.text).toBe(
-      "task_not_found: There is no task x. Check the task_id: task_list shows what there is.",
+      "task_not_found: There is no task x. Check the task_id: task_list shows the tasks.",
     );
   });
 });
@@ -545,7 +545,7 @@ describe("a call that is repeated", () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  test("task_next that waits: who hangs up loses no task", async () => {
+  test("a caller of a waiting task_next that hangs up loses no task", async () => {
     await using one = await Agent.connect(hub.base(), "one");
     const params = { name: "task_next", arguments: { wait_s: 25 } };
     const headers = { ...FORM, ...WITH_SECRET, "X-Node-Id": "other" };

@@ -108,7 +108,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     expect(await receive(hub, "b")).toEqual([]);
   });
 
-  test("goes to nobody when no other node is online, and not to nodes that come online later", async () => {
+  test("has no recipients if no other node is online, and does not reach nodes that come online later", async () => {
     await using hub = await startHub();
     await addNode(hub, "a");
     expect(await ok(hub.post(path, { from_node: "a", content: "x" }))).toMatchObject({ receivers: [] });

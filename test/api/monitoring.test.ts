@@ -1,4 +1,4 @@
-/** What those who watch the hub ask for: /healthz, /readyz and /metrics, which stand outside /api/v1. */
+/** Monitoring: /healthz, /readyz and /metrics, which are outside /api/v1. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { monitoringEndpoints } from "../../src/api/monitoring.ts";
@@ -64,7 +64,7 @@ describe("the metrics", () => {
     expect((await hub.get("/task/pull?node_id=n1", { headers })).status).toBe(401);
   });
 
-  test("say what is stored, and what this hub did", async () => {
+  test("show the stored data, and the activity of this hub", async () => {
     const before = await samplesOf(hub);
     await addNodes(hub, ["m1", "m2", "m3", "m4"]);
     await ok(hub.post("/node/leave", { node_id: "m3" }));
@@ -117,7 +117,7 @@ describe("the metrics", () => {
     expect(after.get("luxhub_commit_group_transactions_sum") ?? 0).toBeGreaterThanOrEqual(groups);
   });
 
-  test("say who waits and which streams are open", async () => {
+  test("show waiting calls and open streams", async () => {
     await addNodes(hub, ["w1"]);
     const wait = new AbortController();
     const { signal } = wait;
@@ -147,7 +147,7 @@ describe("the metrics", () => {
     });
   });
 
-  once.test("label nothing with what a caller wrote", async () => {
+  once.test("use no caller's text as a label", async () => {
     await hub.get("/node/label-me");
     await hub.get("/label-me/too");
     await fetch(`${hub.base()}/label-me?x="}`);

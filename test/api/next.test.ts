@@ -1,6 +1,6 @@
 /**
- * A worker's next task (task/next): which one it is, who of the waiting workers gets it, what wakes them, and that nothing
- * is lost when a caller goes.
+ * A worker's next task (task/next): the choice of the task and of the waiting worker, wake-ups, and callers that hang
+ * up without the loss of a task.
  */
 import { describe, expect, spyOn, test } from "bun:test";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
@@ -314,7 +314,7 @@ test.each(Object.keys(CAUSES))("a blocked worker is woken by %s", async (name) =
 });
 
 describe("blocked workers", () => {
-  test("are served in order of arrival, each only what it takes", async () => {
+  test("are served in order of arrival, each with a task that it takes", async () => {
     await using hub = await startHub();
     await addNode(hub, "painter", { capabilities: "paint" });
     await addNodes(hub, ["n1", "n2", "n3"]);
@@ -413,7 +413,7 @@ describe("blocked workers", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ status: "offline", tasks_assigned: 0 });
   });
 
-  once.test("whose key is revoked are answered 401, and take nothing", async () => {
+  once.test("are answered 401 and take nothing when their key is revoked", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const robot = await addKey(hub, "robot", "--node", "n1");
@@ -461,7 +461,7 @@ describe("task/next as a heartbeat", () => {
     expect(await taken(answer)).toBe(taskId);
   });
 
-  test("an offline node that asks is online again, and gets what the balancer has for it", async () => {
+  test("puts an offline node online, which gets tasks from the balancer", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     await ok(hub.post("/node/leave", { node_id: "n1" }));
@@ -586,7 +586,7 @@ test("in a batch it sees the requests before it, and must not wait", async () =>
   expect([bodies[3]?.["task"], bodies[4]?.["error"]]).toEqual([null, "invalid_request"]);
 });
 
-test("in a batch a node that is offline comes back as with a heartbeat, and gets what the balancer has for it", async () => {
+test("in a batch puts an offline node online, which gets tasks from the balancer", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1", { max_tasks: 2 }, "B");
   await ok(hub.post("/node/leave", { node_id: "n1" }));

@@ -162,7 +162,7 @@ describe("register", () => {
 });
 
 describe("heartbeat", () => {
-  test("answers when it arrived and what waits for the node", async () => {
+  test("answers its time of arrival, and the number of the node's tasks and messages", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await addTaskOf(hub, "n1");

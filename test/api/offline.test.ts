@@ -156,7 +156,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, second)).toMatchObject({ attempts: 2 });
   });
 
-  once.test("created through B are assigned again, those of A are not", async () => {
+  once.test("created on B are assigned again, those of A are not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [onB, onB2] = [await addTask(hub, {}, "B"), await addTask(hub, {}, "B")];

@@ -1,10 +1,10 @@
 /**
  * The OpenAPI documents: every operation has a text for each field and a real exchange as its example, the hub answers
- * the document, and shows it as a page. test/support/answers.ts holds every answer of the other tests to the declarations;
- * here an independent validator shows that these and the document say the same.
+ * the document, and shows it as a page. test/support/answers.ts checks every answer of the other tests against the
+ * declarations; here an independent validator checks that the declarations and the document agree.
  *
- * The examples in src/api/openapi-examples.json are what a hub answered to the session below. After a change of the API,
- * LUXHUB_RECORD_EXAMPLES=1 bun test test/api/openapi.test.ts writes them again.
+ * The examples in src/api/openapi-examples.json are what a hub answered to the session below. After a change of the
+ * API, LUXHUB_RECORD_EXAMPLES=1 bun test test/api/openapi.test.ts writes them again.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -339,7 +339,7 @@ describe("the document", () => {
       if (name !== "example") yield* objectsIn(part, `${at}/${name}`);
   }
 
-  test("says what each field means, in texts that are all used", () => {
+  test("describes each field, and uses every text", () => {
     const used = new Set<unknown>();
     const bare: string[] = [];
     for (const variant of VARIANTS) {

@@ -1,6 +1,6 @@
 /**
- * Response backpressure: what is held of all large answers together stays within the limit, each releases its bytes however
- * it ends, and what is sent is what was encoded.
+ * Response backpressure: the unread bytes of all large answers stay within the limit, each answer releases its bytes
+ * however it ends, and the sent bytes are the encoded ones.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { encodeInPieces } from "../../src/api/answer.ts";
@@ -129,7 +129,7 @@ test("an answer without room waits and loads again, and is refused when no room 
   await until(() => held.held === 0);
 });
 
-test("an answer that nobody reads is cut off, and its bytes are released before that", async () => {
+test("an unread answer is cut off, and its bytes are released before that", async () => {
   const held = new Semaphore(HUGE);
   await held.acquire(HUGE); // what was written does not wait for room
   let written = 0;
@@ -188,7 +188,7 @@ test("a second load that fails releases the bytes", async () => {
   expect(held.held).toBe(0);
 });
 
-test("HEAD holds nothing", async () => {
+test("HEAD counts no bytes", async () => {
   const held = new Semaphore(HUGE);
   const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
     backpressure.ofRead(exchange, async () => whole("x".repeat(HUGE))),

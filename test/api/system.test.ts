@@ -39,7 +39,7 @@ describe("stats/minutes", () => {
     return ok(hub.get(`/stats/minutes?last=${last}`));
   }
 
-  test("counts what is done, minute by minute, over a restart", async () => {
+  test("counts changes minute by minute, across a restart", async () => {
     const dataDir = newDataDir();
     try {
       const database = await (async () => {
@@ -342,7 +342,7 @@ describe("poll", () => {
     expect(seen).toEqual(ofTasks.map((event) => event["id"]));
   });
 
-  once.test("refuses what is out of range", async () => {
+  once.test("refuses values out of range", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const timeout of ["301", "-1", "x", "300.5"]) {
       await badFields(hub.get(`/poll?since=-1&timeout=${timeout}`), ["since", "timeout"]);

@@ -685,7 +685,7 @@ describe("list", () => {
       expect(await listed("task_type=coding&creator_node=boss")).toEqual([ids[0]]);
     });
 
-    once.test("names what is wrong", async () => {
+    once.test("names the invalid fields", async () => {
       const bad = async (query: string, path: string) => badFields(hub.get(`/task/list?${query}`), [path]);
       await bad("q=%2B%2B", "q");
       await bad(`q=${"a".repeat(SEARCH_MAX_CHARS + 1)}`, "q");
@@ -746,7 +746,7 @@ describe("list", () => {
 });
 
 describe("pull", () => {
-  test("lists what the node could claim, best first: priority, then age", async () => {
+  test("lists the tasks that the node could claim, by priority, then by age", async () => {
     await using hub = await startHub();
     await addNode(hub, "any");
     await addNode(hub, "coder", { capabilities: "coding, review" });

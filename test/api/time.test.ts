@@ -130,7 +130,7 @@ describe.concurrent("sign-in", () => {
     expect(earned).toEqual([10, 10, 0, 0, 0]);
   });
 
-  test("after a step back over midnight pays nothing for the day before, and answers when it pays again", async () => {
+  test("after a step back over midnight, the previous day is not paid again, and the answer has the time of the next payment", async () => {
     await using hub = await startHub({ clock: clockAt(midnight + MINUTE_MS) });
     await addNode(hub, "n1");
     await signIn(hub);
@@ -201,7 +201,7 @@ describe.concurrent("retention", () => {
     },
   );
 
-  test("a jump that is undone delays nothing", async () => {
+  test("a jump that is undone has no effect", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");

@@ -469,7 +469,7 @@ describe("paging", () => {
     expect(await page("?page=2")).toMatchObject({ tasks: 20, page: 2, per_page: 20, pages: 26 });
   });
 
-  test("B without paging fields answers what is unfinished first, however much is finished", async () => {
+  test("B without paging fields lists unfinished tasks first, however many are finished", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];

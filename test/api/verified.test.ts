@@ -1,6 +1,6 @@
 /**
- * Who said it (docs/security.md): what the hub marks as verified, and what a hub with --strict refuses. A file of its own,
- * because its table has every call that acts for a node.
+ * Who said it (docs/security.md): the data that the hub marks as verified, and the requests that a hub with --strict
+ * refuses. A separate file, because its table has every call that acts for a node.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Endpoint } from "../../src/api/endpoint.ts";
@@ -320,7 +320,7 @@ describe("what is verified", () => {
     expect((await ok(hub.get(`/task/${task_id}`)))["task"]).toMatchObject({ result_verified: true });
   });
 
-  test("only what the node itself did: not what the balancer gives it, nor what an administrator does", async () => {
+  test("only actions of the node itself, not of the balancer or an administrator", async () => {
     await using hub = await startHub({ isStrict: true });
     const { secret } = await ok(hub.post("/key/add", { name: "k", node_id: "n1" }, { headers: ADMIN }));
     const mine = as(String(secret), { variant: "B" });
@@ -343,7 +343,7 @@ describe("what is verified", () => {
     ]);
   });
 
-  test("nothing that a request says makes it verified", async () => {
+  test("no field of a request can set it", async () => {
     const { hub } = all;
     const lies = { verified: true, result_verified: true };
     const before = await lastId(hub);

@@ -93,7 +93,7 @@ function openLongPolls() {
 describe("the number of waiting calls", () => {
   const FLEET = { keyId: "fleet", nodeId: null };
 
-  test("is 20,000 of callers with a secret, and 2,000 of those without, apart", async () => {
+  test("is 20,000 for callers with a secret, and separately 2,000 for those without", async () => {
     const { call, refusal, silence } = openLongPolls();
     const known = Array.from({ length: WAITERS_MAX }, () => call(FLEET));
     const anonymous = Array.from({ length: ANONYMOUS_WAITERS_MAX }, (_, i) => call(null, `a${i % 4}`));

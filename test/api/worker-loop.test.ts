@@ -1,6 +1,6 @@
 /**
- * What a worker and a producer can say of a task beside claiming and completing it: give it back, fail it, extend its
- * lease, cancel and retry it, delay it, let it depend on others, and wait for its end. Nodes that leave and drain.
+ * The worker's and the producer's commands besides claim and complete: release, fail, extend, cancel, retry, delay,
+ * dependencies, and waiting for the end of a task. Nodes that leave and drain.
  */
 import { describe, expect, test } from "bun:test";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/clock.ts";
@@ -256,7 +256,7 @@ describe("leases and epochs", () => {
     expect(Date.parse(String(expires)) - hub.clock.now()).toBeGreaterThan(50 * SECOND_MS);
   });
 
-  test("claim says that the node works on it; assign does not, and a claim of what was assigned does", async () => {
+  test("claim sets started_at, assign does not, and a claim of an assigned task does", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -272,7 +272,7 @@ describe("leases and epochs", () => {
 });
 
 describe("cancel", () => {
-  test("ends an open and an assigned task, and says who and why", async () => {
+  test("ends an open and an assigned task, and records the node and the reason", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "boss"]);
     const open = await addTask(hub);
@@ -535,7 +535,7 @@ describe("leave and drain", () => {
     expect(await get(hub, held)).toMatchObject({ assigned_node: "n2" });
   });
 
-  test("a node that drains finishes what it has and gets nothing new", async () => {
+  test("a draining node finishes its tasks and gets no new ones", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const held = await addTaskOf(hub, "n1");

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy in front of a hub that spoils some of the requests: it cuts the connection before the hub has the request,
- * or once the hub has answered it, or answers 503 itself.
+ * A TCP proxy in front of a hub that injects faults: it cuts the connection before the hub gets the request, or after
+ * the hub has answered, or answers 503 itself.
  */
 
 type Fault = "request" | "answer" | "busy";

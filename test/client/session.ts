@@ -1,5 +1,5 @@
 /**
- * A session over the whole client through a proxy that spoils requests, the same on Bun and, from the bundle, on Node.
+ * A session over the whole client through a proxy that injects faults, the same on Bun and, from the bundle, on Node.
  * Everything must happen once, as if there were no faults.
  */
 import assert from "node:assert/strict";

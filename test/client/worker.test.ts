@@ -1,4 +1,4 @@
-/** The worker of the typed client against a real hub: through faults, refusals, restarts, and its own end. */
+/** The worker of the typed client against a real hub: faults, refusals, restarts, and shutdown. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import {
@@ -198,7 +198,7 @@ test("a result survives a hub that cannot write it", async () => {
   expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "completed", attempts: 0 });
 });
 
-test("it stops in order: takes no more, gives back what it has not begun, finishes, and leaves", async () => {
+test("shuts down gracefully: takes no more, gives back what it has not begun, finishes, and leaves", async () => {
   const { promise: finish, resolve } = Promise.withResolvers<void>();
   await using worker = new TestWorker("stops", async () => {
     await finish;
@@ -217,7 +217,7 @@ test("it stops in order: takes no more, gives back what it has not begun, finish
   expect((await hub.tasks.get({ task_id: second.task_id })).task.status).toBe("open");
 });
 
-test("it gives back what runs when it is told to, and goes on with it after a restart", async () => {
+test("gives back running tasks on release, and continues them after a restart", async () => {
   const epochs: number[] = [];
   const handler: Handler = (_, { signal, epoch }) => {
     epochs.push(epoch);
@@ -242,7 +242,7 @@ test("it gives back what runs when it is told to, and goes on with it after a re
   expect((await hub.tasks.get({ task_id })).task.attempts).toBe(0);
 });
 
-test("it goes on with what its node had begun, as much as it does at once", async () => {
+test("continues the tasks that its node had begun, up to its concurrency", async () => {
   await hub.nodes.register({ node_id: "begun", name: "B", capabilities: "begun" });
   const begun = [await create("begun"), await create("begun"), await create("begun")].map(
     ({ task_id }) => task_id,

@@ -1,6 +1,6 @@
 /**
- * The integrity check of a database before it is opened: what counts as damage, what a crash leaves and is no damage, and
- * that the check changes nothing.
+ * The integrity check of a database before it is opened: the kinds of damage, the leftovers of a crash that are not
+ * damage, and that the check changes nothing.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";

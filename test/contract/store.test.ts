@@ -48,7 +48,7 @@ import {
   type TaskOrigin,
   type TaskStatus,
 } from "../../src/domain/model.ts";
-import { beaten, saved } from "../../src/domain/node.ts";
+import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import * as mailRules from "../../src/domain/message.ts";
 import * as rules from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
@@ -257,7 +257,7 @@ for (const engine of ENGINES) {
             tally({ nodeId: "n1", assigned: 1 }),
             { kind: "tasks.tallied", open: 2, assigned: 0, completed: 0, failed: 0 },
             { kind: "lux.entered", entry: { ...paid, nodeId: "n1", taskId: null, at: 1 } },
-            beaten("n1", { now: n, steady: n, leaseMs: 0 }),
+            heartbeatChange("n1", { now: n, steady: n, leaseMs: 0 }),
             event("a"),
           ]);
         });
@@ -1723,7 +1723,7 @@ function patchedQueries(): void {
       const load = {
         task: taskReads.taskById(taskId),
         node: nodeReads.nodeById(nodeId),
-        started: roll(3) === 0 ? taskReads.firstStarted(nodeId) : sqlQuery.NOTHING,
+        started: roll(3) === 0 ? taskReads.firstStarted(nodeId) : sqlQuery.NO_ROW,
         gifts: taskReads.bestGift(nodeId),
         open: taskReads.bestReady(null),
       };
@@ -1750,7 +1750,7 @@ function patchedQueries(): void {
             const draining = roll(4) === 0;
             return accept(null, [
               { kind: "node.drained", nodeId, draining },
-              beaten(nodeId, { ...at, leaseMs: 9 }),
+              heartbeatChange(nodeId, { ...at, leaseMs: 9 }),
             ]);
           };
           const decision = decide();
@@ -2233,7 +2233,7 @@ describe("store: sqlite: the row cache", () => {
       task: task("t1", { seq: 1, timeoutMs: 9, status: "assigned", assignedNode: "n1", epoch: 1 }),
     },
     tally({ nodeId: "n1", assigned: 1, idleSince: NOW }),
-    beaten("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
+    heartbeatChange("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
     { kind: "task.depended", taskId: "t1" },
     { kind: "file.saved", file },
     { kind: "file.deleted", fileId: "f1" },

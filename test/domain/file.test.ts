@@ -54,7 +54,7 @@ describe("files", () => {
     expect(sketch(upload(file, null, node("n2"), bound), words)).toBe("key_bound_to_other_node");
     expect(sketch(upload(FILE, null, null, { ...bound, node: null }), words)).toBe("node_not_found");
   });
-  test("upload for a task with as many files as it may have, or one fewer", () => {
+  test("upload for a task with the maximum number of files, or one fewer", () => {
     const file = { ...FILE, taskId: "t" };
     const withFiles = (count: number) => ({ ...task("t"), files: new Array<string>(count).fill("f") });
     expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX), null), words)).toBe("task_files_limit");

@@ -180,7 +180,7 @@ describe("retention", () => {
     parked: lost,
   };
   for (const state of ALL)
-    test(`tells of a message that is ${state}, if nobody took or confirmed it`, () => {
+    test(`logs an event for a message that is ${state}, if its recipient never received or confirmed it`, () => {
       expect(expire([STATES[state]], NOW).map(sketchChange)).toEqual([...cells[state]]);
     });
   test("counts the recipients of a broadcast down", () => {

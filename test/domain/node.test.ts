@@ -1,11 +1,11 @@
 /**
- * Nodes (domain/node.ts): registration, heartbeats, coming back, the next task, drain, leave, deletion, expiry; each with
- * every state of the node.
+ * Nodes (domain/node.ts): registration, heartbeats, going online again, the next task, drain, leave, deletion, expiry;
+ * each with every state of the node.
  */
 import { describe, expect, test } from "bun:test";
 import type { Node } from "../../src/domain/model.ts";
 import {
-  comeBack,
+  goOnline,
   drain,
   expire,
   heartbeat,
@@ -147,7 +147,7 @@ describe("heartbeat", () => {
   });
 });
 
-describe("comeBack", () => {
+describe("goOnline", () => {
   const cells: Readonly<Record<State, Sketch>> = {
     unknown: "node_not_found",
     online: ["answers n1", "node.beaten n1"],
@@ -155,11 +155,11 @@ describe("comeBack", () => {
   };
   for (const state of ALL) {
     test(state, () =>
-      expect(sketch(comeBack(STATES[state], "n1", [], BEAT), (n) => n.nodeId)).toEqual(cells[state]),
+      expect(sketch(goOnline(STATES[state], "n1", [], BEAT), (n) => n.nodeId)).toEqual(cells[state]),
     );
     if (state !== "unknown")
       test(`${state}, with waiting tasks`, () => {
-        const decision = comeBack(STATES[state], "n1", waiting, BEAT);
+        const decision = goOnline(STATES[state], "n1", waiting, BEAT);
         expect(sketch(decision, (n) => n.nodeId)).toEqual([...cells[state], ...given("t1"), ...given("t2")]);
         expect(decision).toMatchObject({ answer: { ...ALIVE, tasksAssigned: 4 } });
       });
@@ -238,7 +238,7 @@ describe("nextTask", () => {
           else expect(decision.isStored).toBe(false);
         });
 
-  test("a task that the balancer assigns to a node that comes back is a gift, and next hands out the best gift", () => {
+  test("a task that the balancer assigns to a node that goes online is a gift, and next hands out the best gift", () => {
     const best = [task("best", { balanced: true, priority: 0 }), ...waiting];
     const found = { ...places.gift, waiting: best };
     expect(nextTask(asking.offline, "n1", found, BEAT, false)).toMatchObject({

@@ -9,7 +9,7 @@ import type { Node, Task } from "../../src/domain/model.ts";
 import {
   type Completion,
   type Dependency,
-  type OfHolder,
+  type HolderRequest,
   type TaskDraft,
   assignTo,
   cancel,
@@ -18,7 +18,7 @@ import {
   expire,
   extend,
   fail,
-  giveAgain,
+  returnGift,
   makeReady,
   release,
   releaseAll,
@@ -169,7 +169,7 @@ for (const by of ["claim", "assign"] as const) {
       expect(sketch(decision, sketchTask)).toEqual(taken("n1"));
     });
 
-    test("forgets from whom the task was revoked", () => {
+    test("clears the node from which the task was revoked", () => {
       const before = task("t", { revokedFrom: "n1", balanced: true });
       const decision = take(before, node("n1"), { taskId: "t", nodeId: "n1", by }, AT);
       expect(decision).toMatchObject({ kind: "accepted", answer: { revokedFrom: null } });
@@ -310,7 +310,7 @@ describe("complete", () => {
     ]);
   });
 
-  test("writes nothing when the balance has no room for the reward", () => {
+  test("writes nothing if the reward would exceed the maximum balance", () => {
     expect(sketch(ask(STAGES.assigned, node("n1"), "n1", false, BALANCE_MAX_MICRO), words)).toBe(
       "lux_balance_limit",
     );
@@ -504,7 +504,7 @@ describe("the holder", () => {
   });
   const opened = ["answers open", "task.moved open", "tasks +1 -1 0 0", "n1 -1 0 0"];
   const commands: Readonly<
-    Record<string, readonly [(t: Task | null, n: Node | null, h: OfHolder) => Decision<Task>, Sketch]>
+    Record<string, readonly [(t: Task | null, n: Node | null, h: HolderRequest) => Decision<Task>, Sketch]>
   > = {
     release: [
       (t, n, h) => release(t, n, [], { ...h, reason: "why" }, AT),
@@ -628,7 +628,7 @@ describe("the holder", () => {
 });
 
 /** A gift whose caller was gone. Never a refusal: nobody is there to hear it. */
-describe("giveAgain", () => {
+describe("returnGift", () => {
   const nothing: Sketch = ["answers nothing"];
   const cells: Cells<Stage> = {
     none: everyone(nothing),
@@ -646,7 +646,7 @@ describe("giveAgain", () => {
   eachCell(cells, (stage, who, cell) => {
     const found = STAGES[stage];
     const before = found && { ...found, epoch: 7, startedAt: EARLIER };
-    const ask = (epoch: number) => giveAgain(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch });
+    const ask = (epoch: number) => returnGift(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch });
     const decision = ask(7);
     expect(sketch(decision, () => "nothing")).toEqual(cell);
     for (const change of decision.kind === "accepted" ? decision.changes : [])
@@ -722,7 +722,7 @@ describe("retry", () => {
     expect(ask({ ...failed, creatorNode: "n1" }, [], "n1").kind).toBe("accepted");
   });
 
-  test("waits again for what it depends on", () => {
+  test("waits again for its dependencies", () => {
     const before = { ...failed, dependsOn: ["a", "b"] };
     const open = { taskId: "a", status: "open", hasDependents: true } as const;
     const done = { taskId: "b", status: "completed", hasDependents: true } as const;
@@ -929,7 +929,7 @@ describe("remove", () => {
     test(stage, () => expect(sketch(remove(STAGES[stage], "t", NOW), sketchTask)).toEqual(rows[stage]));
 });
 
-test("assignTo logs who assigned, sets the time and changes the totals", () => {
+test("assignTo logs the assigner, sets the time and changes the totals", () => {
   const { after, changes } = assignTo(task("t", { revokedFrom: "n1" }), "n2", "balancer", AT);
   expect(after).toEqual(task("t", { status: "assigned", assignedNode: "n2", epoch: 1, updatedAt: NOW }));
   expect(changes.map(sketchChange)).toEqual([

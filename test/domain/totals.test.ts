@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { balance } from "../../src/domain/balancer.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
-import { comeBack, drain, expire, heartbeat, leave, nextTask, register } from "../../src/domain/node.ts";
+import { goOnline, drain, expire, heartbeat, leave, nextTask, register } from "../../src/domain/node.ts";
 import {
   assignTo,
   cancel,
@@ -100,7 +100,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
     case "heartbeat": {
       const node = findNode(command.nodeId);
       const quick = heartbeat(node, command.nodeId, beat);
-      return quick.kind === "undecided" ? comeBack(node, command.nodeId, waiting, beat) : quick;
+      return quick.kind === "undecided" ? goOnline(node, command.nodeId, waiting, beat) : quick;
     }
     case "expire":
       return expire(

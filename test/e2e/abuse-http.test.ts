@@ -1,7 +1,7 @@
 /**
- * HTTP as strangers send it: what is malformed, ambiguous or too large is answered or cut, never done, and never throws
- * the connection out of step. What never reaches the hub's own code is answered by the server below it, with a bare
- * status and a close.
+ * Hostile HTTP: a malformed, ambiguous or too large request is answered or cut off, never takes effect, and never
+ * desynchronises the connection. Requests that do not reach the hub's own code are answered by the server below it,
+ * with a bare status and a close.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";

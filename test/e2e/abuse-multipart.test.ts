@@ -292,7 +292,7 @@ describe("a name stays a name", () => {
     });
 });
 
-describe("what is fetched does not run as a page", () => {
+describe("a download does not run as a page", () => {
   const PAGE = "<!doctype html><script>alert(document.domain)</script>";
   const rows: readonly (readonly [name: string, type: string, sent: string, body: string])[] = [
     ["page.html", "text/html", "text/html", PAGE],
@@ -350,7 +350,7 @@ describe("what is fetched does not run as a page", () => {
   });
 });
 
-test("what was refused has left no bytes behind, and the hub is well", async () => {
+test("refused uploads leave no bytes behind, and the hub is healthy", async () => {
   const { hub } = corpus;
   const { total } = (await hub.get("/file/list")).body;
   const stored = readdirSync(corpus.join("data", "files"), { recursive: true, withFileTypes: true });

@@ -40,7 +40,7 @@ describe("help and version", () => {
       expect(stdout).toMatch(says);
     });
 
-  test("a reader that leaves early is no fault of what can be printed again", async () => {
+  test("a reader that closes the pipe early is not an error if the output can be printed again", async () => {
     for (const words of ["openapi", "help", "man", "completions bash", "service print", "keys --help"]) {
       const shell = Bun.spawn(
         ["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "-", ...PROGRAM, ...words.split(" ")],
@@ -713,7 +713,8 @@ describe.concurrent("keys", () => {
     const ended = await Promise.all(Array.from({ length: 4 }, () => at.keys("add", "twin")));
     expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 5, 5, 5]);
     for (const { code, stderr } of ended) {
-      if (code !== 0) expect(stderr).toBe("luxhub: There is a key twin already. Choose another name.\n");
+      if (code !== 0)
+        expect(stderr).toBe("luxhub: The key name twin is already in use, or was. Choose another name.\n");
     }
     const secret = ended.find(({ code }) => code === 0)?.stdout.split("\n")[0] ?? "";
     await at.soon(async () => (await at.statusWith(secret)) === 200); // the one that was told its secret has it
@@ -739,7 +740,7 @@ describe.concurrent("keys", () => {
     ]);
   });
 
-  test("an error is one line, with an exit code that says what is wrong", async () => {
+  test("an error is one line, with the exit code of its kind", async () => {
     await using at = await start();
     await at.add("once");
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
@@ -749,7 +750,7 @@ describe.concurrent("keys", () => {
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
       [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],
-      [["add", "once"], 5, /a key once already/],
+      [["add", "once"], 5, /key name once is already in use/],
       [["pin", "once"], 2, /keys pin needs ID A\|B\|none;/],
       [["pin", "none-such", "A"], 3, /no key none-such/],
       [["expire", "once", "tomorrow"], 2, /no time/],

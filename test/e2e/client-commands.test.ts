@@ -1,6 +1,6 @@
 /**
- * The commands that are clients of a hub: one session over all of them with the real program, what they print for people
- * and for programs, and their exit codes. The hub is that of a data directory, or one that is named by its URL.
+ * The commands that are clients of a hub: one session over all of them with the real program, their output for people
+ * and for programs, and their exit codes. The hub is that of a data directory, or one named by its URL.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -379,7 +379,7 @@ describe("which hub", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refusals", () => {
   const rows: readonly (readonly [args: string, code: number, says: RegExp])[] = [
     ["tsk list", 2, /unknown command "tsk" \(did you mean task\?\); see luxhub help/],
     ["task lst", 2, /unknown command task lst \(did you mean list\?\); see luxhub task --help/],
@@ -429,7 +429,7 @@ describe("what is refused", () => {
   });
 });
 
-describe("what is made from the declarations", () => {
+describe("output generated from the declarations", () => {
   test("help for the program, a group and a command; each names every flag", async () => {
     const [all, group, command] = await Promise.all(
       [["help"], ["task"], ["help", "task", "add"]].map(async (args) => (await run(args)).stdout),

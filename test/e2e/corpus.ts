@@ -1,7 +1,7 @@
 /**
- * What the tests of abuse share: a real hub with something in it, what can be seen of its state, and a row: bytes that
- * are sent over a connection of their own, and what has to become of them. A connection that stays open must still be in
- * step: the next request on it gets its own answer.
+ * Shared by the tests of hostile requests: a real hub with some data, its visible state, and a row: the bytes to send
+ * over a separate connection, and the required outcome. A connection that stays open must still be synchronised: the
+ * next request on it gets its own answer.
  */
 import { expect } from "bun:test";
 import { HANG_MS } from "../support/hang.ts";

@@ -1,8 +1,8 @@
 /**
- * A 200 means on disk: writers keep a ledger of every success they were told of, the hub is killed with SIGKILL in the
- * middle of it, again and again, and after each start everything in the ledger is there, once (torture/crash.ts).
+ * A 200 means on disk: writers record every success that the hub answered, SIGKILL ends the hub repeatedly while they
+ * write, and after each start every recorded write is stored exactly once (torture/crash.ts).
  *
- * A batch is there whole or not at all, and its repeat finds which.
+ * A batch is stored completely or not at all, and its repeat gets the matching answer.
  *
  * The moments are random and printed with their seed; E2E_SEED repeats a run's moments, if not the machine's timing.
  */

@@ -1,6 +1,6 @@
 /**
- * `luxhub demo`: it prints its URL first, its nodes work within seconds, and it leaves nothing behind. A file of its own
- * because each demo is a hub of its own, in a temporary directory that the test looks into.
+ * `luxhub demo`: it prints its URL first, its nodes work within seconds, and it leaves nothing behind. A separate file,
+ * because each demo is a separate hub, in a temporary directory that the test inspects.
  */
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -63,7 +63,7 @@ test("is alive within seconds, and removes its data and that of a killed one, bu
   expect(readdirSync(dir.path)).toEqual([]);
 });
 
-test("a second signal ends it while a request is still running, and nothing is left either", async () => {
+test("a second signal ends it while a request is running, and it still leaves nothing behind", async () => {
   const demo = await start("--port", "0");
   await using _ = demo.program;
   const { hostname, port } = new URL(demo.url);

@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
-import { judgeSpace } from "../../src/upkeep/doctor.ts";
+import { checkFreeSpace } from "../../src/upkeep/doctor.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
 const LINES = [
@@ -218,7 +218,7 @@ test("a hub that has tasks and no node yet is intact", async () => {
   expect([code, lineOf(stdout, "tasks").slice(0, 2)]).toEqual([0, "ok"]);
 });
 
-test("each kind of damage is reported and nothing else; without a hub it says so", async () => {
+test("reports each kind of damage and nothing else, and a missing hub", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("whole") });
   const fileId = await work(hub);
@@ -251,6 +251,6 @@ test("each kind of damage is reported and nothing else; without a hub it says so
 });
 
 test("little free space is a problem", () => {
-  expect(judgeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");
-  expect(judgeSpace(FREE_SPACE_MIN_BYTES - 1)).toMatchObject({ grade: "bad", about: "space" });
+  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");
+  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES - 1)).toMatchObject({ grade: "bad", about: "space" });
 });

@@ -1,7 +1,6 @@
 /**
- * The workers of docs/worker.md, as they stand on the page, and the programs of docs/examples do what they say: against
- * a real hub, through failures, kill -9 of the worker and of the hub, and lost tasks. The pauses between heartbeats are
- * shortened here; nothing else is changed.
+ * The workers of docs/worker.md, word for word, and the programs of docs/examples against a real hub: failures, kill -9
+ * of the worker and of the hub, and lost tasks. Only the pauses between heartbeats are shortened.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** Large files through the real program: memory stays flat, the bytes come back, and what breaks off leaves nothing. */
+/**
+ * Large files through the real program: memory stays flat, a download returns the same bytes, and an interrupted upload
+ * leaves nothing.
+ */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { GREW_MAX_MIB, measureLargeFile } from "../torture/large-files.ts";

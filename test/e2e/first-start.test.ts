@@ -1,4 +1,7 @@
-/** The first start of a hub: what it makes, with which modes, what it prints and what it must never print. */
+/**
+ * The first start of a hub: the files that it creates and their modes, its output, and the secrets that it must never
+ * print.
+ */
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { ENDPOINTS } from "../../src/api/routes.ts";
@@ -63,7 +66,7 @@ const lan = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ family, internal, address }) => family === "IPv4" && !internal && !address.startsWith("169.254."));
 
-test("the page says what is open without the secret, and where", async () => {
+test("the page lists the open reads and their addresses", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const listen = ["--listen", "B:127.0.0.1:0"];
@@ -185,7 +188,7 @@ test("with --log json every line is an object without secrets", async () => {
   for (const { time, level, message } of lines) {
     expect([typeof time, typeof level, typeof message]).toEqual(["string", "string", "string"]);
   }
-  expect(lines.find((line) => line["message"] === "secrets made")).toMatchObject({
+  expect(lines.find((line) => line["message"] === "secrets created")).toMatchObject({
     secret_file: `${data}/secret`,
     admin_key_file: `${data}/admin-key`,
   });

@@ -1,7 +1,7 @@
 /**
- * Several machines in small: two real hubs on a real PostgreSQL and Redis with a real nginx before them, nodes at work
- * through it with a ledger of every 2xx, while a hub is killed, Redis is cut and PostgreSQL crashes. `bun run torture
- * --only fleet` is the long form.
+ * A small fleet: two real hubs on a real PostgreSQL and Redis behind a real nginx. Nodes work through it and record
+ * every 2xx, while a hub is killed, Redis is cut off and PostgreSQL crashes. `bun run torture --only fleet` is the long
+ * form.
  */
 import { expect, test } from "bun:test";
 import { NOTHING_WRONG, runFleet, verdictOf, whyNoFleet } from "../torture/fleet.ts";

@@ -1,4 +1,7 @@
-/** Large files for the tests of the program: made as they are sent, hashed as they are read, never held whole. */
+/**
+ * Large files for the tests of the program: generated while they are sent, hashed while they are read, never held in
+ * memory.
+ */
 import { expect } from "bun:test";
 import type { Hub } from "./program.ts";
 import { uploadOf } from "./raw.ts";

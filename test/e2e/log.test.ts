@@ -1,4 +1,4 @@
-/** Output of the real program that nobody takes: the disk is full, its reader stands still, the terminal is closed. */
+/** Blocked output of the real program: the disk is full, the reader stands still, the terminal is closed. */
 import { expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readSync } from "node:fs";
@@ -133,7 +133,7 @@ test("of an unread log a bounded part is held, and the rest is counted", async (
   }
 });
 
-test("at info the log tells what happens and no request, at debug both", async () => {
+test("at info the log has changes and no requests, at debug both", async () => {
   using dir = new TempDir();
   await using hub = await Hub.start({ data: dir.join("data") });
   await hub.register("worker-1");

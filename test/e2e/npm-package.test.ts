@@ -1,6 +1,6 @@
 /**
- * The npm package of the hub, as `bun run release` makes it: Node starts it, and it runs on the Bun that npm put beside it.
- * Here this test's own Bun stands there, so that nothing is fetched.
+ * The npm package of the hub, as `bun run release` makes it: Node starts it, and it runs on the Bun that npm installed
+ * next to it. The test puts its own Bun there, so that nothing is fetched.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ describe.skipIf(missing !== null)(
       expect(readFileSync(join(dirname(luxhub), "LICENSES-OF-OTHERS"), "utf8")).toMatch(/^zod$/m);
     });
 
-    test("serves, takes nothing from the directory where it is started, and ends with the signal", async () => {
+    test("serves, reads nothing from its current directory, and ends with the signal", async () => {
       const cwd = place.join("cwd");
       mkdirSync(cwd);
       writeFileSync(join(cwd, ".env"), "LUXHUB_VARIANT=B\n");

@@ -140,10 +140,10 @@ const hasIp6 = Object.values(networkInterfaces()).some((ips) =>
   ips?.some(({ address }) => address === "::1"),
 );
 
-describe("what others may write or read", () => {
+describe("permissions of files", () => {
   const serve = ["serve", "--port", "0", "--host", "127.0.0.1"];
 
-  test("is refused when everybody may write it", async () => {
+  test("is refused if everybody may write it", async () => {
     using dir = new TempDir();
     mkdirSync(dir.join("luxhub-data"), { mode: 0o700 });
     writeFileSync(dir.join("luxhub-data", "secret"), "a-secret-of-many-letters\n", { mode: 0o600 });

@@ -1,6 +1,6 @@
 /**
  * Overload in short: the parts of `bun run torture --only overload` at smaller counts, and the limits that an operator
- * meets. Side by side, for most of it is waiting.
+ * sets. The tests run concurrently, because they mostly wait.
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";

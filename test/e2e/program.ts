@@ -1,7 +1,7 @@
 /**
- * The real program as a child process, for the tests of e2e: its output read as it comes, its exit awaited, and itself
- * killed at the latest when the test's process ends. Must not look into the hub: everything goes through the command
- * line, signals and HTTP.
+ * The real program as a child process, for the tests of e2e: reads its output, awaits its exit, and kills it at the
+ * latest when the test's process ends. Must not use the hub's internals: everything goes through the command line,
+ * signals and HTTP.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * Whose wrong secrets are counted when they come through real proxies: the real program behind the nginx configuration
- * of docs/install.md, and callers with addresses of their own, of which Linux has a whole network on the loopback.
+ * Wrong secrets through real proxies count for the right address: the real program behind the nginx configuration of
+ * docs/install.md, and callers with different addresses of Linux's loopback network.
  */
 import { describe, expect, test } from "bun:test";
 import { request } from "node:http";

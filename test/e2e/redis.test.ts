@@ -45,14 +45,14 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     const sent = await hub.post("/message/send", { from_node: "op", to_node: "n1", content: "x" });
     expect(sent.body).toMatchObject({ success: true, transport: "sqlite" });
     await hub.program.printed(
-      /redis is unavailable, sqlite carries the messages .*refuses the user name or the password/,
+      /redis is unavailable; messages use sqlite .*refuses the user name or the password/,
     );
     await redis.ask("ACL", "SETUSER", "default", ">wrong-geheim-2");
     await until(async () => (await hub.get("/status")).body["transport"] === "redis");
     await hub.stop();
     // However often it was retried.
     expect(hub.program.stdout.match(/refuses the user name/g)).toHaveLength(1);
-    expect(hub.program.stdout.match(/redis carries the messages/g)).toHaveLength(1);
+    expect(hub.program.stdout.match(/messages use redis again/g)).toHaveLength(1);
     expect(hub.program.stdout + hub.program.stderr).not.toContain("geheim");
   });
 
@@ -112,7 +112,7 @@ test("no Redis at the address: one log line, and the hub serves", async () => {
   expect((await hub.get("/status")).body).toMatchObject({ status: "ok", transport: "sqlite" });
   await hub.stop();
   const { stdout } = hub.program;
-  expect(stdout.match(/redis is unavailable, sqlite carries the messages/g)).toHaveLength(1);
+  expect(stdout.match(/redis is unavailable; messages use sqlite/g)).toHaveLength(1);
   expect(stdout).toContain("it cannot be reached (ECONNREFUSED)");
   expect(stdout).not.toContain("geheim");
 });

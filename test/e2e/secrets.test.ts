@@ -1,6 +1,6 @@
 /**
- * Secrets stay where they are: every secret of these hubs is a word of its own, everything is called with right and wrong
- * ones, also where it fails, and then the words are looked for in all that the hub has said, logged and stored.
+ * Secrets do not leak: every secret of these hubs is a unique word. The test makes every call with right and wrong
+ * secrets, and then searches all answers, logs and stored data for these words.
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
@@ -201,7 +201,7 @@ test("from the first start: printed once on a terminal, never in a JSON log", as
     "the second output": second.stdout,
     "the data directory": first.onDisk + second.onDisk,
   });
-  expect(first.stdout).toContain('"message":"secrets made"');
+  expect(first.stdout).toContain('"message":"secrets created"');
 });
 
 test("are not in errors about unusable settings", async () => {

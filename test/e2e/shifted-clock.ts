@@ -1,6 +1,6 @@
 /**
- * A wall clock that a test moves under the running program, by libfaketime; the monotonic clock is left alone, as NTP and
- * operators leave it.
+ * Moves the wall clock of the running program, by libfaketime. The monotonic clock does not move, just as NTP and
+ * operators do not move it.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { type Hub, type TempDir, until } from "./program.ts";

@@ -1,6 +1,6 @@
 /**
- * SIGTERM with everything in the air: who waits is answered empty, streams end cleanly, what runs is finished, nothing
- * new is taken, and the next start finds all of it.
+ * SIGTERM under load: waiting calls get an empty answer, streams end cleanly, running requests finish, new requests are
+ * refused, and the next start finds every answered write.
  */
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";

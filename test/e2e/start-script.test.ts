@@ -1,4 +1,4 @@
-/** The start script: a signal to whoever was told to start the hub ends the hub, and leaves no process behind. */
+/** The start script: a signal to the process that started the hub ends the hub, and leaves no process behind. */
 import { expect, test } from "bun:test";
 import { HANG_MS } from "../support/hang.ts";
 import { PROJECT } from "../support/executable.ts";

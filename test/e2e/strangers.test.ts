@@ -1,4 +1,4 @@
-/** Callers without the secret who read nothing, in short: the torture has them in thousands. */
+/** Callers without the secret that do not read their answers, in short; test/torture uses thousands of them. */
 import { describe, expect, test } from "bun:test";
 import { ANSWER_STALL_MS } from "../../src/domain/limits.ts";
 import { UNREAD_DOWNLOADS_MIB_MAX, withHub } from "../torture/overload.ts";

@@ -1,6 +1,6 @@
 /**
- * Preloaded before the program it makes SQLite answer a commit without a flush: so that the test which looks for answers
- * that come too early can show that it would find them.
+ * Preloaded before the program: makes SQLite answer a commit without a flush, to prove that the test for premature
+ * answers detects them.
  */
 import { Database } from "bun:sqlite";
 

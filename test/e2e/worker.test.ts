@@ -1,4 +1,7 @@
-/** `luxhub worker` with the real program against a real hub: what a command is given, what comes of its end, and faults. */
+/**
+ * `luxhub worker` with the real program against a real hub: the input of a command, the effect of its exit status, and
+ * faults.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { HANG_MS } from "../support/hang.ts";
@@ -169,7 +172,7 @@ describe("the end of the command", () => {
     await until(() => !isRunning(pid));
   });
 
-  test("what the command leaves running ends with it", async () => {
+  test("processes that the command leaves running end with it", async () => {
     await using program = worker("leaves", `sleep 1000 & echo $! >"$DIR/left"; echo done`, ["--once"]);
     const taskId = await create("leaves");
     expect(await ended(taskId)).toMatchObject({ result: { output: "done" } });
@@ -199,7 +202,7 @@ describe("the end of the command", () => {
   });
 });
 
-describe("what the command is given", () => {
+describe("the input of the command", () => {
   test("the task on standard input and in the environment, and no secret unless it is asked for", async () => {
     const script = `cat >"$DIR/$LUXHUB_NODE_ID.json"; env | grep ^LUXHUB_ | grep -v ^LUXHUB_WORKER_RUN= | sort`;
     const fields = { title: "Ünï 'title'", description: "two\nlines" };
@@ -230,7 +233,7 @@ describe("what the command is given", () => {
     }
   });
 
-  test("the files of the task in a directory of its own, and what is left in out/ is uploaded", async () => {
+  test("gets the files of the task in a separate directory, and files in out/ are uploaded", async () => {
     const script = `
       ls; cat *in.txt
       mkdir out/sub; echo one >out/a.txt; echo two >out/sub/b.txt; ln -s /etc/passwd out/link`;
@@ -355,7 +358,7 @@ describe("faults and ends", () => {
     expect(await taskOf(taskId)).toMatchObject({ status: "open", attempts: 0 });
   });
 
-  test("after kill -9 it goes on with what it had begun, and ends what was left running", async () => {
+  test("after kill -9 the next worker continues the tasks, and ends the processes left running", async () => {
     const flags = ["--workdir", "work"];
     const taskId = await create("killed");
     let pid: string;
@@ -366,7 +369,7 @@ describe("faults and ends", () => {
       await program.ended;
     }
     await using successor = worker("killed", WAITS, flags);
-    await logged(successor, /began "t"/);
+    await logged(successor, /started "t"/);
     await until(() => !isRunning(pid));
     expect(readdirSync(dir.join("work", "node-killed")).length).toBe(1);
     letGo(taskId);
@@ -408,7 +411,7 @@ describe("faults and ends", () => {
     const taskId = await create("taken", { timeout_s: 1 });
     const pid = await written(`${taskId}.2`);
     await using second = worker("taken", WAITS, [], { XDG_STATE_HOME: dir.join("elsewhere") });
-    await logged(second, /began "t"/);
+    await logged(second, /started "t"/);
     expect(await first.ended).toBe(5);
     expect(first.stderr).toMatch(/lost "t" task=\S+ cause=stale_lease/);
     expect(first.stderr).toMatch(/luxhub: Another worker runs for node taken .*\(node_taken_over\)\n$/);

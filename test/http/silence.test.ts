@@ -1,6 +1,6 @@
-/** allowSilence(): a waiting request has no idle timeout; without it the same server closes the connection. */
+/** disableIdleTimeout(): a waiting request has no idle timeout; without it the same server closes the connection. */
 import { expect, test } from "bun:test";
-import { type Exchange, allowSilence } from "../../src/http/exchange.ts";
+import { type Exchange, disableIdleTimeout } from "../../src/http/exchange.ts";
 
 /** The server's timer runs in steps of 4 s: a silence of one second is cut after at most two of them. */
 const IDLE_SECONDS = 1;
@@ -15,7 +15,7 @@ test("a waiting call is exempt from the server's idle timeout", async () => {
     routes: {
       "/waits": (request, own) => {
         const exchange: Exchange = { request, server: own, requestId: "1" };
-        allowSilence(exchange);
+        disableIdleTimeout(exchange);
         return waiting.promise;
       },
       "/thinks": () => new Promise<Response>(() => {}),

@@ -185,7 +185,7 @@ describe("an open stream", () => {
     expect(head).not.toContain("content-length");
   });
 
-  test("delivers events, also those sent before the response, in order and in UTF-8", async () => {
+  test("delivers events, including those sent before the response, in order and in UTF-8", async () => {
     const fixture = serve();
     fixture.beforeAnswer = (stream) => {
       expect(stream.send(frame({ data: "é" }))).toBe(true);
@@ -238,7 +238,7 @@ describe("the end", () => {
     expect(await stream.drained()).toBe(false);
   });
 
-  test("close() before the answer still delivers what was sent", async () => {
+  test("close() before the answer still delivers the events already sent", async () => {
     const fixture = serve();
     fixture.beforeAnswer = (stream) => {
       stream.send(frame({ data: "only" }));
@@ -262,7 +262,7 @@ describe("the end", () => {
     expect(fixture.closes()).toBe(1);
   });
 
-  test("cut() drops what a client that has stopped reading has not taken, and ends others cleanly", async () => {
+  test("cut() drops the unread events of a stalled client, and ends other streams cleanly", async () => {
     const fixture = serve();
     const { client, stream } = await opened(fixture);
     await stall(client, stream);
@@ -455,7 +455,7 @@ describe("keep-alive", () => {
     expect(timer.running()).toBe(false);
   });
 
-  test("cut a client that reads nothing for four of them, and add nothing to its buffer", async () => {
+  test("cut off a client that reads nothing for four of them, and do not grow its buffer", async () => {
     const timer = handTimer();
     const fixture = serve(new KeepAlive(15_000, timer.every));
     const { client, stream } = await opened(fixture);

@@ -1,4 +1,4 @@
-/** Which known word an unknown one is taken for. */
+/** The suggestion for an unknown word. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { closest, editDistance } from "../../src/lib/closest.ts";

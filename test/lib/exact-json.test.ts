@@ -1,4 +1,4 @@
-/** JSON without loss: what is parsed is written again with the value that it had, and texts are compared by value. */
+/** Lossless JSON: parsed values are written with their exact value, and texts are compared by value. */
 import { describe, expect, test } from "bun:test";
 import { isSameJson, parseExact } from "../../src/lib/exact-json.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -28,7 +28,7 @@ describe("parseExact", () => {
     expect(JSON.stringify(parseExact(text))).toBe(text);
   });
 
-  test("throws for what is no JSON", () => {
+  test("throws for invalid JSON", () => {
     for (const text of ["", "{", "1234567890123456789x"]) expect(() => parseExact(text)).toThrow(SyntaxError);
   });
 });

@@ -1,4 +1,4 @@
-/** The weighted semaphore: never above its limit but for one alone, and FIFO. */
+/** The weighted semaphore: FIFO, and never above its limit, except by a single holder. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { AcquireTimeout, Semaphore, SemaphoreShares, TickQueue } from "../../src/lib/semaphore.ts";
@@ -10,7 +10,7 @@ function ask(semaphore: Semaphore, amounts: readonly number[]): readonly number[
   return served;
 }
 
-test("grants what is free, then lets callers wait in order, small amounts behind large ones", async () => {
+test("grants the free amount, then queues callers in order, small amounts behind large ones", async () => {
   const semaphore = new Semaphore(10);
   const served = ask(semaphore, [6, 4, 5, 1, 1]);
   await Bun.sleep(0);
@@ -63,7 +63,7 @@ test("tryAcquire acquires at once or not at all, and never before a waiter", asy
   expect([served, semaphore.held]).toEqual([[0], 10]);
 });
 
-test("a waiter with a time limit acquires in time, or nothing, and then the next is granted", async () => {
+test("a waiter with a time limit acquires in time or not at all; then the next one is granted", async () => {
   const semaphore = new Semaphore(10);
   await semaphore.acquire(8, 1);
   const late = semaphore.acquire(5, 10);
@@ -77,7 +77,7 @@ test("a waiter with a time limit acquires in time, or nothing, and then the next
   expect(semaphore.held).toBe(10);
 });
 
-test("closed, it refuses all who wait and grants what is free", async () => {
+test("when closed, refuses all waiters and grants the free amount", async () => {
   const semaphore = new Semaphore(10);
   await semaphore.acquire(8);
   const waiters = [semaphore.acquire(5), semaphore.acquire(2), semaphore.acquire(2, 10_000)];
@@ -91,7 +91,7 @@ test("closed, it refuses all who wait and grants what is free", async () => {
   expect([semaphore.held, semaphore.contended]).toEqual([10, false]);
 });
 
-test("whatever is acquired and released, all are granted and nothing stays held", async () => {
+test("after any sequence of acquire and release, all are granted and nothing stays held", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 15 }), { maxLength: 40 }), async (amounts) => {
       const semaphore = new Semaphore(10);
@@ -153,7 +153,7 @@ test("a share is bounded by itself and by the whole, and is forgotten when it is
   expect(shares.size).toBe(0);
 });
 
-test("what is refused of a share, of itself or of the whole, holds nothing", async () => {
+test("an acquire that the share or the whole refuses holds nothing", async () => {
   const shares = new SemaphoreShares(4, 3);
   shares.of("a").overdraw(3);
   await expect(shares.of("a").acquire(1, 1)).rejects.toThrow(AcquireTimeout);

@@ -1,6 +1,6 @@
 /**
  * A Redis that fails while hubs use it: full, frozen, forbidden, cut off for one of two hubs, restarted empty. Messages
- * are still delivered in order, and `transport` names what carried them.
+ * are still delivered in order, and `transport` is the transport that was used.
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";

@@ -111,9 +111,9 @@ test("each change is one event and one log line, and the transport follows", () 
     const taken = await mail.take(scene.store.transact, "n1", 10, STEADY);
     expect(taken?.deliveries.map((delivery) => delivery.message.messageId)).toEqual(["a", "b", "c"]);
     expect(scene.lines()).toEqual([
-      "redis carries the messages",
-      "redis is unavailable, sqlite carries the messages",
-      "redis carries the messages",
+      "messages use redis again",
+      "redis is unavailable; messages use sqlite",
+      "messages use redis again",
     ]);
   }));
 
@@ -150,7 +150,7 @@ test("a send whose wake-up Redis did not accept is stored, and names the store",
     expect((await mail.take(scene.store.transact, "n1", 10, STEADY))?.deliveries).toHaveLength(2);
   }));
 
-test("while Redis is unavailable nothing is published", () =>
+test("publishes nothing while Redis is unavailable", () =>
   inScene(async (scene) => {
     const { channel, mail } = scene.open(false);
     await mail.start();

@@ -99,7 +99,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
-  test("a worker blocked at one hub is woken by what happens at the other", async () => {
+  test("a commit at one hub wakes a worker that is blocked at the other", async () => {
     await addNode(a, "w", { max_tasks: 1 });
     await addNodes(a, ["other"]);
     const step = (path: string, fields: object) => ok(a.post(path, fields));
@@ -415,7 +415,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await lease()).toBeGreaterThan(before + 50_000);
   });
 
-  test("a hub that finds the database migrated, as after it was frozen, writes nothing and logs why", async () => {
+  test("a hub that finds the database migrated, for example after a freeze, writes nothing and logs why", async () => {
     await addNodes(a, ["n1"]);
     const holder = async (): Promise<string | null> =>
       (await fleet.sql`SELECT holder FROM turn WHERE until > clock_timestamp()`)[0]?.holder ?? null;
@@ -443,7 +443,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
   });
 
-  test("each hub logs what was done at it, once", async () => {
+  test("each hub logs its own changes, once", async () => {
     await addNodes(a, ["n1"]);
     const taskId = await addTask(b, { title: "Say hello" });
     await ok(a.post("/task/claim", { task_id: taskId, node_id: "n1" }));

@@ -7,12 +7,12 @@ import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { acknowledge } from "../../src/domain/message.ts";
-import { beaten, saved } from "../../src/domain/node.ts";
+import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import { complete, next, take } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
-import { NOTHING } from "../../src/store/sql/query.ts";
+import { NO_ROW } from "../../src/store/sql/query.ts";
 import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { CommitNotifications } from "../../src/store/postgres/commit-notifications.ts";
@@ -301,7 +301,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       ids.map((taskId) => ({ taskId, luxRewardMicro: 5 })),
     );
     const nodeId = "n1";
-    const beat = beaten(nodeId, { ...AT, leaseMs: 1 });
+    const beat = heartbeatChange(nodeId, { ...AT, leaseMs: 1 });
     const claim = (taskId: string): Member =>
       member({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) =>
         take(rows.task, rows.node, { taskId, nodeId, by: "claim" }, AT),
@@ -313,7 +313,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
         return complete(rows.task, rows.node, asked, AT);
       });
     const nextOne = member(
-      { node: nodeById(nodeId), started: NOTHING, gifts: bestGift(nodeId), open: bestReady(null, true) },
+      { node: nodeById(nodeId), started: NO_ROW, gifts: bestGift(nodeId), open: bestReady(null, true) },
       ({ node, ...found }) => {
         if (!node) throw new Error("no node");
         const { answer, changes } = next(node, found, AT);

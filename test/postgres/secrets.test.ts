@@ -1,4 +1,4 @@
-/** Hubs on one database that were started with different secrets: each says so in its log, and shows no secret. */
+/** Hubs on one database that were started with different secrets: each logs a warning, and shows no secret. */
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
 import { SECRETS_COMPARE_EVERY_MS } from "../../src/domain/limits.ts";
@@ -26,7 +26,8 @@ describe.skipIf(POSTGRES_MISSING !== null)(`the secrets of two hubs${reason}`, (
       clock.pass(SECRETS_COMPARE_EVERY_MS);
       for (const hub of hubs) await hub.sweep();
     };
-    const WARNING = "another hub on the database has another LUXHUB_SECRET: each hub accepts only its own";
+    const WARNING =
+      "another hub on the database has a different LUXHUB_SECRET: each hub accepts only its own";
     try {
       await using a = await startHub({ database, clock });
       await using b = await startHub({ database, clock });

@@ -1,4 +1,4 @@
-/** What the answers of two hubs name as `transport`, with PostgreSQL and Redis both there, and after Redis is lost. */
+/** The `transport` in the answers of two hubs, with PostgreSQL and Redis available, and after the loss of Redis. */
 import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";

@@ -13,7 +13,7 @@ import {
   isTaskEvent,
 } from "../../src/domain/event.ts";
 import { EVENTS_MAX, RECENT_EVENTS_MAX, RECENT_EVENTS_MAX_WEIGHT } from "../../src/domain/limits.ts";
-import { verifiedBy } from "../../src/domain/key.ts";
+import { markVerified } from "../../src/domain/key.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import type { StreamItem } from "../../src/service/recent-events.ts";
@@ -160,7 +160,7 @@ describe("catching up", () => {
     expect((await catchUp(scene, 0)).items).toEqual(kinds.map((kind, i) => `${i + 1} ${kind}`));
   });
 
-  test("from beyond the end: nothing, and the cursor stays", async () => {
+  test("from beyond the end: no events, and the cursor stays", async () => {
     const scene = await openScene();
     await scene.commit(...many(3, () => logged("n1")));
     for (const since of [3, 4, 1_000_000])
@@ -328,7 +328,7 @@ describe("what was committed just now", () => {
     remembering.subscribe("n1", () => {});
     await commit(...EVENT_KINDS.filter((kind) => kind !== "message.sent").map((kind) => logged("n1", kind)));
     await commit(logged("n2", "message.acked", { message_id: "m0", from_node: "n1", more: 1, not: null }));
-    await commit(...verifiedBy("n1", [logged("n1"), ...sent("m1", "n1")]), ...sent("m2", "n2"));
+    await commit(...markVerified("n1", [logged("n1"), ...sent("m1", "n1")]), ...sent("m2", "n2"));
     await commit(toAll("m3"), queued("m3", "n1", "n2"), ...published("m3", 2));
     await commit(toAll("m4"), queued("m4", "n2"));
     await commit(...sent("m5", "n1"));

@@ -1,6 +1,6 @@
 /**
- * The idle workers: how many of them a commit wakes, which ones, and in what order. From outside only the one that gets the
- * task can be seen; here also those that were woken in vain.
+ * The idle workers: how many of them a commit wakes, which ones, and in what order. API tests see only the worker that
+ * gets the task; these tests also see the workers that were woken in vain.
  */
 import { describe, expect, test } from "bun:test";
 import type { Notified } from "../../src/domain/change.ts";
@@ -26,7 +26,7 @@ class Sleeper {
   }
 
   reads(): void {
-    this.worker.reads(this.#types, "A");
+    this.worker.beginRead(this.#types, "A");
   }
 
   sleeps(isFull = false): void {
@@ -123,7 +123,7 @@ describe("a new task", () => {
     for (const { worker } of all) worker.leave(null);
   });
 
-  test("that no sleeper takes makes those read again that are awake and take it", async () => {
+  test("that no sleeper takes makes the awake workers that take it read again", async () => {
     const idle = new IdleWorkers();
     const [x, y] = [new Sleeper(idle, "a", ["x"]), new Sleeper(idle, "b", ["y"])];
     await notify(idle, created("x"), created("y"));
@@ -199,7 +199,7 @@ describe("a node", () => {
   });
 });
 
-test("waking one of 4,000 costs about what waking one of 100 costs", async () => {
+test("waking one of 4,000 costs about as much as waking one of 100", async () => {
   const cost = (count: number) => async (): Promise<number> => {
     const idle = new IdleWorkers();
     const all = Array.from({ length: count }, (_, i) => new Sleeper(idle, `n${i}`, ["x", `own${i}`]));

@@ -1,4 +1,4 @@
-/** The numbers by minute over a real store: what is counted, when, and what several runs of hubs make together. */
+/** The counts by minute over a real store: the counted changes, their minute, and the sum of several runs of hubs. */
 import { expect, test } from "bun:test";
 import { MINUTES_KEPT } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
@@ -88,7 +88,7 @@ test("a delay is no time to start, and only the first hand-out has one", async (
   expect(total.toStart).toMatchObject({ count: 1, sumMs: 3 * SECOND_MS });
 });
 
-test("the runs of hubs are summed, and a new run begins with what was saved", async () => {
+test("sums the runs of hubs, and a new run begins with the saved counts", async () => {
   const { store, clock, minutes, create } = await openScene();
   await create();
   await minutes.save();
@@ -101,7 +101,7 @@ test("the runs of hubs are summed, and a new run begins with what was saved", as
   expect((await minutes.last(1)).total.created).toBe(2);
 });
 
-test("saves only what changed, and again what could not be saved", async () => {
+test("saves only changed minutes, and retries those that could not be saved", async () => {
   const { store, clock, create } = await openScene();
   let saves = 0;
   let isFull = true;
@@ -127,7 +127,7 @@ test("saves only what changed, and again what could not be saved", async () => {
   expect(await read()).toMatchObject([{ hub: "h3" }]);
 });
 
-test("forgets what is older than it shows, in memory and in the store", async () => {
+test("deletes older minutes than it shows, in memory and in the store", async () => {
   const { store, clock, minutes, create } = await openScene();
   for (let i = 0; i < MINUTES_KEPT + 5; i++) {
     await create();

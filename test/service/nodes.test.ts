@@ -1,6 +1,7 @@
 /**
- * When leases are read: never while none can have expired, and in time for one that began meanwhile. The count of messages
- * in a heartbeat's answer. How many nodes of a list are in memory at once, and how many one step of a search looks at.
+ * When leases are read: never while none can have expired, and in time for one that began meanwhile. The count of
+ * messages in a heartbeat's answer. The number of nodes of a list that are in memory at once, and that one step of a
+ * search reads.
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";

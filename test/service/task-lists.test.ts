@@ -1,6 +1,6 @@
 /**
  * The bounds of a filtered list, which only a store with many tasks shows: the rows are written with SQL. test/model
- * compares what the lists hold with a plain computation.
+ * compares the contents of the lists with a plain computation.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";

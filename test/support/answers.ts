@@ -1,7 +1,7 @@
 /**
- * Holds answers to what their endpoints declare: the schema of a success, the status and the codes of an error. The
- * OpenAPI documents are made from the same declarations (test/api/openapi.test.ts), but making one takes longer than most
- * tests: here a schema is made when the first answer needs it.
+ * Checks answers against the declarations of their endpoints: the schema of a success, the status and the codes of an
+ * error. The OpenAPI documents are made from the same declarations (test/api/openapi.test.ts), but making one takes
+ * longer than most tests: here a schema is made when the first answer needs it.
  */
 import * as z from "zod/mini";
 import type { AnswerSchema, Declared, Endpoint } from "../../src/api/endpoint.ts";

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy between a hub and its PostgreSQL that can drop the connection at a COMMIT, which it finds in the bytes that
- * the hub sends. For tests of commits with an unknown outcome.
+ * A TCP proxy between a hub and its PostgreSQL that can drop the connection at a COMMIT, which it detects in the bytes
+ * from the hub. For tests of commits with an unknown outcome.
  */
 
 /** When to drop the connection: before the server gets the COMMIT or after. `dead`: and refuse all traffic from then on. */

@@ -1,6 +1,7 @@
 /**
- * Holds requests and answers to the OpenAPI documents, with an independent validator of JSON Schema (ajv). An object in an
- * answer may have no other fields than the document says, although the document leaves that open to later versions.
+ * Validates requests and answers against the OpenAPI documents, with an independent validator of JSON Schema (ajv). An
+ * object in an answer may have no other fields than the document says, although the document leaves that open to later
+ * versions.
  */
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { type OpenApiDocument, type Operation, type Schema, openApi } from "../../src/api/openapi.ts";

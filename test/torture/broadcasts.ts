@@ -1,6 +1,6 @@
 /**
- * Callers of broadcasts of one byte to many nodes: what others notice of them, and what each costs on disk. And a hub
- * that is killed in the middle of one: all nodes have it, or none.
+ * Broadcasts of one byte to many nodes: the delay of other callers, and the disk space of each. And a hub that is
+ * killed during a broadcast: all nodes have it, or none.
  */
 import { type Hub, listOf } from "../e2e/program.ts";
 import { forEach } from "./crowd.ts";

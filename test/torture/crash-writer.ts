@@ -112,7 +112,7 @@ export class Writer {
     return Math.max(0, this.#step - this.#first - 1);
   }
 
-  /** Resolves when the hub is gone. Called again, it goes on with the next round. */
+  /** Resolves when the hub is gone. The next call continues with the next round. */
   async work(): Promise<void> {
     try {
       for (;;) await this.#round(this.#step++);

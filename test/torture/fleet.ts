@@ -198,7 +198,7 @@ async function startWriters(way: Way, ledger: Ledger, random: () => number): Pro
   };
 }
 
-/** The proxy goes on with the other. */
+/** The proxy uses the other hub. */
 async function killHub(fleet: Fleet, { ledger, goneOnMs }: FleetReport, i: number, times: FleetTimes) {
   const hub = fleet.hubs[i];
   hub?.program.child.kill("SIGKILL");

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { isHeld, takePin } from "../../src/store/sqlite/file-lock.ts";
+import { isHeld, takeSharedLock } from "../../src/store/sqlite/file-lock.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
 import { restore } from "../../src/upkeep/restore.ts";
 import type { Tools } from "../../src/upkeep/upkeep.ts";
@@ -140,7 +140,7 @@ describe("a backup", () => {
     body.append("file", new Blob(["wanted by a backup"]));
     const fileId = String((await hub.call("POST", "/file/upload", { body })).body["file_id"]);
     const path = join(hub.dataDir, blobFileOf(fileId));
-    const pin = takePin(dataDirAt(hub.dataDir).pin);
+    const pin = takeSharedLock(dataDirAt(hub.dataDir).pin);
     expect((await hub.post("/file/delete", { file_id: fileId })).status).toBe(200);
     expect((await hub.get(`/file/download/${fileId}`)).status).toBe(404);
     expect(readFileSync(path, "utf8")).toBe("wanted by a backup");
@@ -240,7 +240,7 @@ describe("a restore", () => {
   });
 });
 
-test("a restored database equals the original, and nobody holds a lease of a task", () => {
+test("a restored database equals the original, and every lease of a task is stale", () => {
   const rowsOf = (path: string) => {
     const db = new Database(join(path, "luxhub.db"), { readonly: true });
     try {
@@ -267,7 +267,7 @@ asRoot(
   () => {
     const dir = dataDirAt(newDataDir());
     chownSync(dir.path, 65_534, 65_534);
-    takePin(dir.pin)?.release();
+    takeSharedLock(dir.pin)?.release();
     expect(statSync(dir.pin)).toMatchObject({ uid: 65_534, gid: 65_534 });
     rmSync(dir.path, { recursive: true });
   },

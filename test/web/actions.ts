@@ -99,7 +99,7 @@ async function task(stage: Stage): Promise<void> {
   await page.shows(/again\. max_attempts: must be at most 100$/);
   await page.fill("max_attempts", "");
   await page.press("create");
-  await page.shows("Story");
+  await page.shows("Time line");
   const taskId = String(await page.eval("location.hash.split('/').pop()"));
   expect(await taskOf(taskId)).toMatchObject({ title: "Look at the logs", priority: 0, lux_reward: 2.5 });
   await page.press("cancel");
@@ -232,7 +232,7 @@ async function nodes(stage: Stage): Promise<void> {
   await rows(page, 1); // its row stays where it is now
   await page.click('a[href="#/nodes/drained"]');
   await page.press("drain");
-  await page.shows("Let it take tasks");
+  await page.shows("End the drain");
   const nodeOf = async (): Promise<unknown> => (await hub.get("/node/drained")).body["node"];
   expect(await nodeOf()).toMatchObject({ draining: true });
   await page.press("drain");
@@ -277,7 +277,7 @@ async function messages(stage: Stage): Promise<void> {
   await page.click('a[rel="next"]');
   await page.shows("Only for you");
   await page.press("redrive");
-  await page.shows("It waits again.");
+  await page.shows("The message is back in the mailbox.");
   await until("redriven", async () => (await parked()) === 50);
 }
 

@@ -24,7 +24,7 @@ async function assetsOf(base: string): Promise<readonly string[]> {
 }
 
 describe("is served", () => {
-  test("under a strict policy, on both variants, to who has no secret", async () => {
+  test("without a secret and under a strict policy, on both variants", async () => {
     await using closed = await startHub({ isPrivate: true });
     for (const variant of VARIANTS) {
       const page = await fetch(`${closed.base(variant)}/`);
@@ -84,7 +84,7 @@ const reason = CHROMIUM_MISSING === null ? "" : ` (${CHROMIUM_MISSING})`;
 describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
   for (const { name, run } of ACTIONS) test(name, () => run({ hub, variant: "A", size: WIDE }));
 
-  test("nothing is out of place: names, contrasts, widths, on both variants, and the policy is kept", async () => {
+  test("accessible names, contrasts and widths are right on both variants, and nothing violates the policy", async () => {
     await using furnished = await startHub();
     const views = await furnish(furnished);
     await inspect({ hub: furnished, variant: "A", size: WIDE }, views, [WIDE], false);

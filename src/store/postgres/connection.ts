@@ -91,17 +91,17 @@ export async function checkServer(pool: SQL): Promise<void> {
 }
 
 /** The server has not answered in time. Its connection is no use any more: an answer may still come, or never. */
-export class NoAnswer extends StoreUnavailable {
+export class AnswerTimeout extends StoreUnavailable {
   constructor() {
     super(`The database has not answered for ${DATABASE_ANSWER_MAX_MS / SECOND_MS} s.`);
   }
 }
 
-/** What `work` brings, or a rejection with NoAnswer when it takes longer. What it brings later is dropped. */
-export async function inTime<T>(work: Promise<T>, limitMs = DATABASE_ANSWER_MAX_MS): Promise<T> {
+/** Resolves with the result of `work`, or rejects with AnswerTimeout after `limitMs`. A later result is dropped. */
+export async function withTimeout<T>(work: Promise<T>, limitMs = DATABASE_ANSWER_MAX_MS): Promise<T> {
   const late = Promise.withResolvers<never>();
   // The sockets are polled once more first: it may be this process that stood still, and the answer may have arrived.
-  const timer = setTimeout(() => setImmediate(() => late.reject(new NoAnswer())), limitMs);
+  const timer = setTimeout(() => setImmediate(() => late.reject(new AnswerTimeout())), limitMs);
   try {
     return await Promise.race([work, late.promise]);
   } finally {
@@ -111,8 +111,8 @@ export async function inTime<T>(work: Promise<T>, limitMs = DATABASE_ANSWER_MAX_
 }
 
 /** The connection or the server is gone, starting or stopping, or refuses us: a later try may succeed. */
-export function isLost(error: unknown): boolean {
-  if (error instanceof NoAnswer) return true;
+export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof AnswerTimeout) return true;
   const { code, state } = codesOf(error);
   return code.startsWith("ERR_POSTGRES_CONNECTION") || LOST_STATES.test(state) || LOST_CODES.has(code);
 }
@@ -123,7 +123,7 @@ export function isConflict(error: unknown): boolean {
 }
 
 /** A lock was not granted in time. */
-export function isLocked(error: unknown): boolean {
+export function isLockTimeout(error: unknown): boolean {
   return codesOf(error).state === LOCK_NOT_AVAILABLE;
 }
 
@@ -135,10 +135,10 @@ export function isFull(error: unknown): boolean {
 /** The error of the store that stands for an error of the driver. */
 export function toStoreError(error: unknown): unknown {
   const { code, state } = codesOf(error);
-  if (isLost(error))
+  if (isConnectionLost(error))
     return new StoreUnavailable(`The database cannot be reached (${state || code}).`, { cause: error });
   if (isFull(error)) return new StoreFull("The database's disk is full.", { cause: error });
-  if (isLocked(error))
+  if (isLockTimeout(error))
     return new StoreUnavailable("A table or the write lock was locked for too long.", { cause: error });
   if (isConflict(error)) return new StoreBusy("Another transaction was in the way.", { cause: error });
   return error;
@@ -149,7 +149,7 @@ export function toOpenError(error: unknown, url: string): unknown {
   const known = toStoreError(error);
   if (!(error instanceof Error) || !("code" in error)) return known; // our own message, or none
   const which = `${error.message} (${placeIn(url)}, of --database or LUXHUB_DATABASE)`;
-  return known instanceof StoreUnavailable && !isLocked(error)
+  return known instanceof StoreUnavailable && !isLockTimeout(error)
     ? new StoreUnavailable(`PostgreSQL cannot be reached: ${which}`, { cause: error })
     : known === error
       ? new Error(`PostgreSQL cannot be used: ${which}`, { cause: error })

@@ -5,7 +5,7 @@
  * disk; while one group is notified (commit-notifications.ts) and answered, the next one runs.
  *
  * When the connection is lost before the commit is sent, nothing was written. When it is lost during the commit, the hub
- * must ask the server: each commit writes the number of its group to the hub's row, and for FATE_WAIT_MS the hub tries to
+ * must ask the server: each commit writes the number of its group to the hub's row, and for COMMIT_OUTCOME_WAIT_MS the hub tries to
  * read that row, under the write lock, which proves that the lost transaction has ended. (A transaction id would not do:
  * a server that crashed gives it out again.)
  *
@@ -18,10 +18,10 @@ import type { ReservedSQL, SQL } from "bun";
 import {
   DATABASE_ANSWER_MAX_MS,
   DATABASE_LOCK_MAX_MS,
-  FATE_WAIT_MS,
+  COMMIT_OUTCOME_WAIT_MS,
   HUB_FORGOTTEN_MS,
   HUB_SILENT_MS,
-  READS_GIVEN_UP_MAX,
+  ABANDONED_READS_MAX,
   READ_CONNECTIONS,
 } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -29,12 +29,12 @@ import { type Group, type Job, JobFault, JobQueue, answer } from "../pending-tra
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
-  NoAnswer,
+  AnswerTimeout,
   checkServer,
-  inTime,
+  withTimeout,
   isConflict,
-  isLocked,
-  isLost,
+  isLockTimeout,
+  isConnectionLost,
   openPool,
   query,
   toOpenError,
@@ -47,7 +47,7 @@ import {
   POSTGRES_MIGRATIONS,
   SCHEMA,
   migrate,
-  refuseHalfMoved,
+  refuseUnfinishedMove,
   refuseOtherSchema,
   schemaIsMigrated,
 } from "./migrations.ts";
@@ -106,7 +106,7 @@ async function open(
   const pool = openPool(url, READ_CONNECTIONS + 1);
   try {
     await checkServer(pool);
-    await refuseHalfMoved(pool);
+    await refuseUnfinishedMove(pool);
     await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
     const store = new PostgresStore(pool, url, String(row?.["channel"]), base, onFault);
@@ -302,7 +302,7 @@ export class PostgresStore implements Store {
     await this.#published;
     await this.#election.close();
     await this.#notifications.close();
-    if (this.#hasMarks) await inTime(query(this.#pool, TAKE_MARKS, [this.#hubId])).catch(() => {}); // they expire
+    if (this.#hasMarks) await withTimeout(query(this.#pool, TAKE_MARKS, [this.#hubId])).catch(() => {}); // they expire
     await this.#writer?.release();
     await this.#pool.close({ timeout: 0 });
   }
@@ -319,16 +319,16 @@ export class PostgresStore implements Store {
   }
 
   async #rowsOf<R>({ shape }: Query<R>, read: () => Promise<readonly Row[]>): Promise<R> {
-    if (this.#readsGivenUp >= READS_GIVEN_UP_MAX) throw new NoAnswer();
+    if (this.#readsGivenUp >= ABANDONED_READS_MAX) throw new AnswerTimeout();
     return shape(await this.#answered(read()));
   }
 
-  /** What a read brings. @throws the store's errors; {NoAnswer} */
+  /** What a read brings. @throws {AnswerTimeout} and the errors of the store */
   async #answered<T>(read: Promise<T>): Promise<T> {
     try {
-      return await inTime(read);
+      return await withTimeout(read);
     } catch (error) {
-      if (error instanceof NoAnswer) {
+      if (error instanceof AnswerTimeout) {
         this.#readsGivenUp++;
         const ended = (): void => void this.#readsGivenUp--;
         read.then(ended, ended);
@@ -362,7 +362,7 @@ export class PostgresStore implements Store {
     const startedMs = this.#machine.timers();
     try {
       this.#writer ??= await this.#openWriter();
-      const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, source)));
+      const group = await this.#withTimeout(progress, runGroup(this.#writer, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
       for (const listener of this.#groupListeners) listener(progress.jobs?.length ?? 0, ms);
       if (group.written.length > 0) this.#writable = true;
@@ -370,11 +370,12 @@ export class PostgresStore implements Store {
     } catch (error) {
       await this.#abort(error);
       progress.jobs ??= source.take();
-      if (error instanceof NoAnswer || isLocked(error)) {
+      if (error instanceof AnswerTimeout || isLockTimeout(error)) {
         // What has come meanwhile would wait as long for the same.
         for (const job of this.#queue.takeAll()) job.reject(toStoreError(error));
       }
-      if (isLost(error) && progress.committing) await this.#settle(progress, progress.committing, error);
+      if (isConnectionLost(error) && progress.committing)
+        await this.#settle(progress, progress.committing, error);
       else {
         if (progress.own) this.#notifications.ended(progress.own);
         await this.#refuse(progress.jobs, error);
@@ -383,14 +384,14 @@ export class PostgresStore implements Store {
   }
 
   /** The group, given up when its loads or its commit take too long. */
-  async #inTime(progress: Progress, run: Promise<Group>): Promise<Group> {
+  async #withTimeout(progress: Progress, run: Promise<Group>): Promise<Group> {
     for (;;) {
       const { since } = progress;
       try {
-        return await inTime(run, since + DATABASE_ANSWER_MAX_MS - this.#machine.steady());
+        return await withTimeout(run, since + DATABASE_ANSWER_MAX_MS - this.#machine.steady());
       } catch (error) {
-        progress.isGivenUp = error instanceof NoAnswer && progress.since === since;
-        if (progress.isGivenUp || !(error instanceof NoAnswer)) throw error;
+        progress.isGivenUp = error instanceof AnswerTimeout && progress.since === since;
+        if (progress.isGivenUp || !(error instanceof AnswerTimeout)) throw error;
       }
     }
   }
@@ -430,7 +431,7 @@ export class PostgresStore implements Store {
   /** Whether the commit of a group holds; null when the server did not answer in time. */
   async #holds(number: number): Promise<boolean | null> {
     const clock = systemClock();
-    const until = clock.steady() + FATE_WAIT_MS;
+    const until = clock.steady() + COMMIT_OUTCOME_WAIT_MS;
     for (; clock.steady() < until; await Bun.sleep(FATE_RETRY_MS)) {
       try {
         const found = this.#pool.begin(async (tx) => {
@@ -438,9 +439,9 @@ export class PostgresStore implements Store {
           const [row] = await query(tx, `SELECT last_group FROM hubs WHERE hub_id = $1`, [this.#hubId]);
           return Number(row?.["last_group"]) === number;
         });
-        return await inTime(found, until - clock.steady());
+        return await withTimeout(found, until - clock.steady());
       } catch (error) {
-        if (!isLost(error)) return null;
+        if (!isConnectionLost(error)) return null;
       }
     }
     return null;
@@ -462,18 +463,18 @@ export class PostgresStore implements Store {
         return this.#isQuiet ? known : [];
       },
       granted: (lastId) => {
-        if (progress.isGivenUp) throw new NoAnswer();
+        if (progress.isGivenUp) throw new AnswerTimeout();
         progress.own = this.#notifications.granted(lastId);
         const jobs = source.take();
         this.#isQuiet = jobs.length === known.length;
         return (progress.jobs = jobs);
       },
       reloaded: () => {
-        if (progress.isGivenUp) throw new NoAnswer();
+        if (progress.isGivenUp) throw new AnswerTimeout();
         progress.since = this.#machine.steady();
       },
       committing: (group) => {
-        if (progress.isGivenUp) throw new NoAnswer();
+        if (progress.isGivenUp) throw new AnswerTimeout();
         progress.committing = group;
         progress.since = this.#machine.steady();
         if (group.written.length === 0) return [];
@@ -494,7 +495,7 @@ export class PostgresStore implements Store {
       for (const setting of settings) await query(writer, `SET ${setting}`);
     };
     try {
-      await inTime(set());
+      await withTimeout(set());
       return writer;
     } catch (error) {
       drop(writer);
@@ -507,8 +508,8 @@ export class PostgresStore implements Store {
     const writer = this.#writer;
     if (!writer) return;
     if (
-      !isLost(error) &&
-      (await inTime(query(writer, "ROLLBACK")).then(
+      !isConnectionLost(error) &&
+      (await withTimeout(query(writer, "ROLLBACK")).then(
         () => true,
         () => false,
       ))
@@ -545,9 +546,9 @@ const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 async function reserve(pool: SQL): Promise<ReservedSQL> {
   const granted = pool.reserve();
   try {
-    return await inTime(granted);
+    return await withTimeout(granted);
   } catch (error) {
-    if (error instanceof NoAnswer)
+    if (error instanceof AnswerTimeout)
       granted.then(
         (session) => session.release(),
         () => {},

@@ -4,7 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING } from "../sql/conflict-keys.ts";
-import { NOTHING } from "../sql/query.ts";
+import { NO_ROW } from "../sql/query.ts";
 import type { Load, Param, Query, Row } from "../store.ts";
 import { readMany } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
@@ -115,7 +115,7 @@ function loadAll(
 ): Promise<readonly (readonly Row[])[]> {
   const sets = queries.map(({ params }) => params);
   const [first] = queries;
-  if (first?.sql === NOTHING.sql) return Promise.resolve([]);
+  if (first?.sql === NO_ROW.sql) return Promise.resolve([]);
   if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }

@@ -374,14 +374,14 @@ export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_86
 export const WRITE_LOCK = { sql: lockOf("$1::int"), params: [1_819_637_862] } as const;
 
 /** Takes the write lock until the connection ends: no one else can write meanwhile. */
-export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
+export const SESSION_WRITE_LOCK = lockOf(1_819_637_862, "pg_advisory_lock");
 
 function lockOf(purpose: number | string, take = "pg_advisory_xact_lock"): string {
   return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
 }
 
 /** Whether a move into the database runs or was not finished: `luxhub move` makes this table before all else. */
-export function isHalfMoved(connection: Connection): Promise<boolean> {
+export function isMoveUnfinished(connection: Connection): Promise<boolean> {
   return hasTable(connection, "moving");
 }
 
@@ -392,13 +392,13 @@ export async function hasTable(connection: Connection, name: string): Promise<bo
 }
 
 /** @throws {Error} one line for the operator */
-export async function refuseHalfMoved(connection: Connection): Promise<void> {
-  if (!(await isHalfMoved(connection))) return;
+export async function refuseUnfinishedMove(connection: Connection): Promise<void> {
+  if (!(await isMoveUnfinished(connection))) return;
   throw new Error("a move into this database was not finished: run luxhub move --to again");
 }
 
 /** Whether a hub runs on a database that has the tables: then one of them is the leader. */
-export async function isHubAtWork(connection: Connection): Promise<boolean> {
+export async function isHubRunning(connection: Connection): Promise<boolean> {
   const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
   return Boolean(row?.["taken"]);
 }
@@ -421,7 +421,7 @@ export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
         `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
       );
     }
-    if (version > 0 && version < known && (await isHubAtWork(tx))) {
+    if (version > 0 && version < known && (await isHubRunning(tx))) {
       throw new Error(
         `a hub of an older luxhub is running on the database: stop all of them first (a killed one counts as running for ${LEADER_LEASE_MS / SECOND_MS} s)`,
       );

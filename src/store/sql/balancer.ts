@@ -7,7 +7,7 @@ import type { Candidate } from "../../domain/balancer.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
-import { bind, byKey, filledUp, many, places, query, union } from "./query.ts";
+import { bind, byKey, padded, many, placeholders, query, union } from "./query.ts";
 import { type CapabilityLists, toNode, toTask } from "./rows.ts";
 import { READY, TASK_COLUMNS } from "./tasks.ts";
 
@@ -152,8 +152,8 @@ export function backlogAfter(
 
 /** The tasks with these numbers that are still open and ready, best first. */
 export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
-  const filled = filledUp(seqs);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${places(filled)}) ORDER BY priority, t.seq`;
+  const filled = padded(seqs);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${placeholders(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>
     rows.map(toTask).filter(({ status, scheduled }) => status === "open" && !scheduled);
   return query(sql, filled, shape, ["tasks", "files"]);

@@ -1,7 +1,7 @@
 /** The reads of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
-import { bind, count, filledUp, many, places, union } from "./query.ts";
+import { bind, count, padded, many, placeholders, union } from "./query.ts";
 import { toEvent } from "./rows.ts";
 
 export function firstEventId(): Query<number> {
@@ -113,7 +113,7 @@ function quoted(kinds: readonly EventKind[]): string {
 }
 
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
-  const filled = filledUp(ids);
-  const sql = `SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`;
+  const filled = padded(ids);
+  const sql = `SELECT * FROM events WHERE id IN (${placeholders(filled)}) ORDER BY id`;
   return many(sql, filled, toEvent, ["events"]);
 }

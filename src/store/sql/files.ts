@@ -5,11 +5,11 @@ import {
   type Sized,
   type Slice,
   count,
-  filledUp,
+  padded,
   many,
   one,
   pageRows,
-  places,
+  placeholders,
   query,
   rowsBySeq,
   sizes,
@@ -22,8 +22,8 @@ export function fileById(fileId: string): Query<FileRecord | null> {
 
 /** The ids among `fileIds` that have a record. */
 export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
-  const ids = filledUp(fileIds);
-  const sql = `SELECT file_id FROM files WHERE file_id IN (${places(ids)})`;
+  const ids = padded(fileIds);
+  const sql = `SELECT file_id FROM files WHERE file_id IN (${placeholders(ids)})`;
   return many(sql, ids, (row) => String(row["file_id"]), ["files"]);
 }
 

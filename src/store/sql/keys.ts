@@ -2,7 +2,7 @@
 import type { KeyRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { byKey, filledUp, many, one, places } from "./query.ts";
+import { byKey, padded, many, one, placeholders } from "./query.ts";
 import { toKey } from "./rows.ts";
 
 export function allKeys(): Query<readonly KeyRecord[]> {
@@ -11,8 +11,8 @@ export function allKeys(): Query<readonly KeyRecord[]> {
 
 /** The keys with these hashes, in lower-case hex. */
 export function keysByHash(hashes: readonly string[]): Query<readonly KeyRecord[]> {
-  const params = filledUp(hashes);
-  return many(`SELECT * FROM keys WHERE hash IN (${places(params)})`, params, toKey, ["keys"]);
+  const params = padded(hashes);
+  return many(`SELECT * FROM keys WHERE hash IN (${placeholders(params)})`, params, toKey, ["keys"]);
 }
 
 /** A stored answer. `asked` is the hash of the request that it answers. */

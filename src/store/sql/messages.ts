@@ -9,7 +9,18 @@ import type { Change } from "../../domain/change.ts";
 import type { Delivery, DeliveryStub, Message, MessageFate } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { type Sized, type Slice, byKey, count, filledUp, many, one, places, query, sizes } from "./query.ts";
+import {
+  type Sized,
+  type Slice,
+  byKey,
+  count,
+  padded,
+  many,
+  one,
+  placeholders,
+  query,
+  sizes,
+} from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
 
 const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
@@ -138,10 +149,10 @@ export function mailboxOwner(nodeId: string): Query<Registered | null> {
 
 /** The deliveries of these messages to one node. */
 export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
-  const filled = filledUp(seqs);
+  const filled = padded(seqs);
   const sql = `
     SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
-    WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
+    WHERE d.to_node = $1 AND d.seq IN (${placeholders(filled, 2)})`;
   return many(sql, [nodeId, ...filled], toDeliveryStub, [keyOf.mailbox(nodeId)]);
 }
 
@@ -233,12 +244,12 @@ export function messageFates(
   seqs: readonly number[],
   order: "newest first" | "oldest first",
 ): Query<readonly MessageFate[]> {
-  const filled = filledUp(seqs);
+  const filled = padded(seqs);
   const sql = `
     SELECT ${MESSAGE}, d.state, d.deliveries, b.waiting, b.delivered, b.acked FROM messages m
     LEFT JOIN deliveries d ON d.seq = m.seq AND d.to_node = coalesce(m.to_node, $1)
     LEFT JOIN broadcasts b ON b.seq = m.seq AND m.from_node = $1
-    WHERE m.seq IN (${places(filled, 2)}) ORDER BY m.seq ${order === "newest first" ? "DESC" : "ASC"}`;
+    WHERE m.seq IN (${placeholders(filled, 2)}) ORDER BY m.seq ${order === "newest first" ? "DESC" : "ASC"}`;
   return many(sql, [nodeId, ...filled], toMessageFate, [...MAIL_READ, "broadcasts"]);
 }
 

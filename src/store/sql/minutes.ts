@@ -1,7 +1,7 @@
 /** The reads of the numbers by minute (service/minutes.ts), and the removal of old ones. */
 import type { Query } from "../store.ts";
 import { count, many } from "./query.ts";
-import { sweep, whole } from "./write-statement.ts";
+import { customStatement, whole } from "./write-statement.ts";
 
 /** The numbers of one run of a hub in a minute, as JSON; `at` is when the minute begins. */
 export type MinuteRow = { readonly at: number; readonly hub: string; readonly numbers: string };
@@ -26,7 +26,7 @@ export function oldMinutes({ first, last }: OldMinutes): Query<number> {
   return count(`SELECT count(*) AS n ${OLD}`, [first, last], ["minutes"]);
 }
 
-export const PRUNE_MINUTES = sweep<OldMinutes>("minutes", `DELETE ${OLD}`, [
+export const PRUNE_MINUTES = customStatement<OldMinutes>("minutes", `DELETE ${OLD}`, [
   whole(({ first }: OldMinutes) => first),
   whole(({ last }: OldMinutes) => last),
 ]);

@@ -3,7 +3,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { byKey, count, filledUp, many, one, places, query } from "./query.ts";
+import { byKey, count, padded, many, one, placeholders, query } from "./query.ts";
 import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
@@ -26,7 +26,7 @@ export function nodeById(nodeId: string): Query<Node | null> {
   return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
-/** A node after the changes that many requests of one node make. */
+/** Returns a node after one of the frequent changes of a request. */
 export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;
   if (change.kind === "node.beaten") {
@@ -69,9 +69,9 @@ function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
 
 /** The same columns of several nodes. */
 export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
-  const ids = filledUp(nodeIds);
+  const ids = padded(nodeIds);
   const sql = `
-    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${places(ids)})`;
+    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
   return many(sql, ids, toPulse, ["nodes"]);
 }
 
@@ -82,8 +82,8 @@ export function nodesAfter(after: string, limit: number): Query<readonly Node[]>
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
-  const ids = filledUp(nodeIds);
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${places(ids)})`;
+  const ids = padded(nodeIds);
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
   return many(sql, ids, toNode, NODES_READ);
 }
 
@@ -166,8 +166,8 @@ export function rankedNodes(
 
 /** Nodes by registration number, unordered; without deleted ones. */
 export function nodesBySeq(seqs: readonly number[]): Query<readonly Node[]> {
-  const filled = filledUp(seqs);
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${places(filled)})`;
+  const filled = padded(seqs);
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${placeholders(filled)})`;
   return many(sql, filled, toNode, NODES_READ);
 }
 
@@ -185,8 +185,8 @@ const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 export type NodePart = { readonly online: readonly string[]; readonly next: string | null };
 
 /**
- * Looks at `limit` nodes after an id ("" is before all). By id, because a broadcast writes to indexes by node: so each of
- * its steps writes to few of their pages.
+ * Reads `limit` nodes after an id ("" is before all). Ordered by id, because a broadcast writes to indexes by node:
+ * each of its steps then writes to few of their pages.
  */
 export function nodePart(after: string, limit: number): Query<NodePart> {
   const sql = `SELECT node_id, online FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
@@ -204,8 +204,8 @@ const HAS_NODES = byKey(
 );
 
 /**
- * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing: only a hub that comes
- * near its limit, or whose nodes come and go, counts them.
+ * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing, so only a hub near
+ * its limit, or with many deleted nodes, counts its nodes.
  */
 export function hasNodes(limit: number): Query<boolean> {
   return query(HAS_NODES, [limit], ([row]) => Number(row?.["n"]) >= limit, [keyOf.registrations]);

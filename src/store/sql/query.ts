@@ -18,7 +18,7 @@ export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], r
 }
 
 /** Finds no row: for a lookup whose key the caller left out. */
-export const NOTHING: Omit<Query<null>, "patch"> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
+export const NO_ROW: Omit<Query<null>, "patch"> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
 
 export function one<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R | null> {
   return query(read, params, ([row]) => (row ? of(row) : null), reads);
@@ -37,7 +37,7 @@ export function count(sql: string, params: Params, reads: Keys): Query<number> {
  * The values of an IN list, padded with the last value to the next power of two: lists of any length need only a few
  * different statements, which the engines keep prepared.
  */
-export function filledUp<V extends Param>(values: readonly V[]): readonly V[] {
+export function padded<V extends Param>(values: readonly V[]): readonly V[] {
   const last = values.at(-1);
   if (last === undefined) return values;
   const length = 2 ** Math.ceil(Math.log2(values.length));
@@ -45,7 +45,7 @@ export function filledUp<V extends Param>(values: readonly V[]): readonly V[] {
 }
 
 /** The placeholders $first, $first+1, … for a list of values; for an empty list NULL, which matches nothing. */
-export function places(values: readonly unknown[], first = 1): string {
+export function placeholders(values: readonly unknown[], first = 1): string {
   if (values.length === 0) return "NULL";
   return values.map((_, i) => `$${first + i}`).join(", ");
 }
@@ -77,8 +77,8 @@ export function rowsBySeq<R>(
   of: (row: Row) => R,
   reads: Keys,
 ): Query<readonly R[]> {
-  const filled = filledUp(seqs);
-  return many(`${select} WHERE seq IN (${places(filled)}) ORDER BY ${order}`, filled, of, reads);
+  const filled = padded(seqs);
+  return many(`${select} WHERE seq IN (${placeholders(filled)}) ORDER BY ${order}`, filled, of, reads);
 }
 
 /**

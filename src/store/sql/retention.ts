@@ -8,7 +8,7 @@ import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
 import { count, many } from "./query.ts";
 import { toDeliveryStub } from "./rows.ts";
-import { type Statement, sweep, text, whole } from "./write-statement.ts";
+import { type Statement, customStatement, text, whole } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
 export type OldRows = OldAnswers & { readonly now: number };
@@ -29,7 +29,7 @@ const LIMITS = [whole(({ before }: OldAnswers) => before), whole(({ limit }: Old
 
 function prune(table: Table, where: string): Statement<OldRows> {
   const now = whole(({ now }: OldRows) => now);
-  return sweep(table, `DELETE FROM ${table} WHERE ${where}`, [...LIMITS, now]);
+  return customStatement(table, `DELETE FROM ${table} WHERE ${where}`, [...LIMITS, now]);
 }
 
 const OLD_DELIVERIES = `SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES})`;
@@ -53,19 +53,23 @@ export const PRUNE_BROADCAST_COUNTS = prune(
     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = broadcasts.seq)`,
 );
 export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
-export const PRUNE_ANSWERS = sweep("answers", `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`, LIMITS);
+export const PRUNE_ANSWERS = customStatement(
+  "answers",
+  `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`,
+  LIMITS,
+);
 
 type Evicted = { readonly keyId: string | null; readonly count: number };
 
 const OLDEST_ANSWERS = `FROM answers ORDER BY stored_at, scope LIMIT`;
 const OLDEST_ANSWERS_OF_KEY = `FROM answers WHERE key_id = $1 ORDER BY stored_at, scope LIMIT`;
 const COUNT = whole(({ count }: Evicted) => count);
-export const EVICT_OLDEST_ANSWERS = sweep(
+export const EVICT_OLDEST_ANSWERS = customStatement(
   "answers",
   `DELETE FROM answers WHERE scope IN (SELECT scope ${OLDEST_ANSWERS} $1)`,
   [COUNT],
 );
-export const EVICT_OLDEST_ANSWERS_OF_KEY = sweep(
+export const EVICT_OLDEST_ANSWERS_OF_KEY = customStatement(
   "answers",
   `DELETE FROM answers WHERE scope IN (SELECT scope ${OLDEST_ANSWERS_OF_KEY} $2)`,
   [text(({ keyId }: Evicted) => keyId), COUNT],

@@ -33,7 +33,7 @@ function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 
-/** Ids of tasks, side by side; none is NULL. */
+/** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
 }
@@ -205,7 +205,7 @@ export function toDelivery(row: Row): Delivery {
   return { ...toDeliveryStub(row), message: toMessage(row) };
 }
 
-/** The delivery stands in the columns of toDeliveryStub(), the counts of a broadcast in `waiting` and so on. */
+/** The delivery is in the columns of toDeliveryStub(), the counts of a broadcast in `waiting` and so on. */
 export function toMessageFate(row: Row): MessageFate {
   const isDelivered = row["state"] != null;
   return {

@@ -23,7 +23,7 @@ import {
   flag,
   insert,
   remove,
-  sweep,
+  customStatement,
   text,
   unlessNull,
   update,
@@ -121,7 +121,7 @@ const queueBroadcast = (messageId: string, toNodes: string, from: string): strin
   SELECT ${seqOf(messageId)}, ${toNodes}, 'waiting', 0, 1 FROM ${from}`;
 /** One statement for all recipients, who are a JSON array. Differs because each engine reads JSON in its own way. */
 const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">> = {
-  ...sweep("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
+  ...customStatement("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
     text(({ messageId }) => messageId),
     text(({ toNodes }) => JSON.stringify(toNodes)),
   ]),
@@ -258,7 +258,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "dependency.met": { row: ofDependency, statement: remove("dependencies", DEPENDENCY) },
   "dependencies.dropped": {
     isSweep: true,
-    statement: sweep("dependencies", `DELETE FROM dependencies WHERE task_id = $1`, [
+    statement: customStatement("dependencies", `DELETE FROM dependencies WHERE task_id = $1`, [
       text(({ taskId }) => taskId),
     ]),
   },
@@ -353,7 +353,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       { delivered: "0", acked: "0" },
     ),
   },
-  // Nobody sees a broadcast, and so changes its counts, before the batch that published it was sent.
+  // A broadcast is invisible, so its counts cannot change, before the batch that publishes it is sent.
   "broadcast.tallied": {
     row: ({ seq }) => keyOf.broadcast(seq),
     statement: update(
@@ -374,7 +374,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "broadcast.trimmed": {
     isSweep: true,
-    statement: sweep(
+    statement: customStatement(
       "deliveries",
       `DELETE FROM deliveries WHERE (seq, to_node) IN (
         SELECT seq, to_node FROM deliveries WHERE seq = $1 ORDER BY to_node LIMIT $2)`,
@@ -464,7 +464,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "node.leases.renewed": {
     isSweep: true,
-    statement: sweep(
+    statement: customStatement(
       "beats",
       `UPDATE beats SET lease_until = $1 WHERE seq IN (SELECT seq FROM nodes WHERE online = 1 AND variant = $2)`,
       [whole(({ leaseUntil }) => leaseUntil), text(({ variant }) => variant)],
@@ -472,13 +472,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "delivery.leases.renewed": {
     isSweep: true,
-    statement: sweep("deliveries", `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`, [
-      whole(({ leaseUntil }) => leaseUntil),
-    ]),
+    statement: customStatement(
+      "deliveries",
+      `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`,
+      [whole(({ leaseUntil }) => leaseUntil)],
+    ),
   },
   "task.leases.renewed": {
     isSweep: true,
-    statement: sweep(
+    statement: customStatement(
       "tasks",
       `UPDATE tasks SET lease_until = $1 + timeout_ms WHERE lease_until IS NOT NULL`,
       [whole(({ steady }) => steady)],
@@ -486,7 +488,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "answers.shifted": {
     isSweep: true,
-    statement: sweep(
+    statement: customStatement(
       "answers",
       `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`,
       [whole(({ after }) => after), whole(({ upTo }) => upTo), whole(({ movedMs }) => movedMs)],
@@ -494,7 +496,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "broadcasts.abandoned": {
     isSweep: true,
-    statement: sweep("broadcasts", `UPDATE broadcasts SET write_until = 0 WHERE write_until IS NOT NULL`, []),
+    statement: customStatement(
+      "broadcasts",
+      `UPDATE broadcasts SET write_until = 0 WHERE write_until IS NOT NULL`,
+      [],
+    ),
   },
   "broadcasts.pruned": { isSweep: true, statement: PRUNE_BROADCAST_COUNTS },
   "deliveries.pruned": {

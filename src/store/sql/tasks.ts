@@ -10,16 +10,16 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
-  NOTHING,
+  NO_ROW,
   bind,
   byKey,
   count,
-  filledUp,
+  padded,
   many,
   one,
   orderOf,
   pageRows,
-  places,
+  placeholders,
   query,
   rowsBySeq,
   sizes,
@@ -55,8 +55,8 @@ export function taskById(taskId: string): Query<Task | null> {
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
-  const ids = filledUp(taskIds);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`;
+  const ids = padded(taskIds);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTask, TASKS_READ);
 }
 
@@ -106,7 +106,10 @@ export function bestReady(types: readonly string[] | null, inBatch = false): Que
   };
 }
 
-/** The best ready tasks after a change; undefined: it may have brought better ones, or those that are known are gone. */
+/**
+ * Patches the best ready tasks after a change; undefined if there may be better ones, or none of the known ones is
+ * left.
+ */
 function patchReady(
   tasks: readonly Task[],
   change: Change,
@@ -156,17 +159,17 @@ export function firstStarted(nodeId: string): Query<Task | null> {
 const FIRST_UNACKNOWLEDGED = `
   ${HELD} AND t.started_at IS NOT NULL AND t.progress IS NULL ORDER BY t.started_at, t.seq LIMIT 1`;
 
-/** The same among those about which the node has sent no note since. */
+/** The same, among the tasks for which the node has sent no note since. */
 export function firstUnacknowledged(nodeId: string): Query<Task | null> {
   return one(FIRST_UNACKNOWLEDGED, [nodeId], toTask, heldReads(nodeId));
 }
 
-/** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */
+/** The read set of the tasks that a node holds: a task that it gets or loses changes the totals of the node. */
 function heldReads(nodeId: string): readonly ConflictKey[] {
   return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
 }
 
-/** The first of the tasks of a node that are of one kind; undefined after a change that may have brought or taken one. */
+/** Patches the first task of one kind of a node; undefined after a change that may have added or removed one. */
 function patchHeld(
   first: Task | null,
   change: Change,
@@ -236,13 +239,13 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Unfinished tasks that were to be completed by now. */
+/** Unfinished tasks whose `expiresAt` has passed. */
 export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${EXPIRED("$1")} LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
-/** Open tasks that waited for a time which has come. */
+/** Open tasks whose start time has come. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${DUE("$1")} ORDER BY not_before LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
@@ -252,7 +255,7 @@ const TIMED_OUT = (steady: string): string => `lease_until <= ${steady}`;
 const EXPIRED = (now: string): string => `status IN ('open', 'assigned') AND expires_at <= ${now}`;
 const DUE = (now: string): string => `scheduled = 1 AND unmet = 0 AND not_before <= ${now}`;
 
-/** Whether there is anything of these; of tasks that ended and whose dependents do not know it. */
+/** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
 export type TaskWork = {
   readonly timedOut: boolean;
   readonly expired: boolean;
@@ -276,8 +279,8 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
-  const ids = filledUp(taskIds);
-  const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${places(ids)})`;
+  const ids = padded(taskIds);
+  const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toDependency, ["tasks"]);
 }
 
@@ -285,12 +288,12 @@ export type Settlement = { readonly taskId: string; readonly outcome: Outcome };
 
 const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task_id LIMIT 1`;
 
-/** A task that has ended and whose dependents do not know it. */
+/** A task that has ended and whose dependents must still be updated. */
 export function firstSettlement(): Query<Settlement | null> {
   return one(FIRST_SETTLEMENT, [], toSettlement, ["settlements"]);
 }
 
-/** Those that wait for it, oldest first. */
+/** The dependents of that task, oldest first. */
 export function firstDependents(limit: number): Query<readonly Task[]> {
   const sql = `
     SELECT ${TASK_COLUMNS} FROM dependencies d JOIN tasks t USING (task_id)
@@ -313,7 +316,7 @@ export function taskSizes(
   slice: Slice,
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return { ...NOTHING, shape: () => [] };
+  if (!found) return { ...NO_ROW, shape: () => [] };
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
 }
 
@@ -340,7 +343,7 @@ export function unfinishedFirstSizes(
     const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
     return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
   });
-  if (parts.length === 0) return { ...NOTHING, shape: () => [] };
+  if (parts.length === 0) return { ...NO_ROW, shape: () => [] };
   const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
   // DISTINCT and the second LIMIT: see pageRows().
   const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
@@ -363,7 +366,7 @@ export function taskSizesBelow(
 ): Query<readonly Sized[]> {
   const params: Param[] = [limit, before];
   const below = newestBelow(statuses, nodeId, params);
-  if (below === null) return { ...NOTHING, shape: () => [] };
+  if (below === null) return { ...NO_ROW, shape: () => [] };
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${below}`, params, TASKS_READ);
 }
 
@@ -384,7 +387,7 @@ function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, par
 
 // ---- Lists that are filtered by creator, type or title: service/task-lists.ts
 
-/** What task/list selects; null is any. */
+/** The filters of task/list; null is any. */
 export type TaskFilter = {
   readonly statuses: readonly TaskStatus[];
   readonly nodeId: string | null;
@@ -393,13 +396,13 @@ export type TaskFilter = {
 };
 
 /**
- * Tasks to a block of the indexes by creator and by type, as both engines' migrations have it. The key begins with the
- * block, so the tasks of one commit are entered next to one another, and not on a page for each creator and type. A
- * search looks each block up.
+ * Tasks in a block of the indexes by creator and by type, as in the migrations of both engines. The key begins with the
+ * block, so a commit enters its tasks next to one another, and not on a page for each creator and type. A search looks
+ * up each block.
  */
 export const TASK_BLOCK = 512;
 
-/** A task that a step of a search has looked at; `title` is null if the filter does not match. */
+/** A task that a step of a search has examined; `title` is null if the filter does not match. */
 export type Candidate = { readonly seq: number; readonly title: string | null };
 
 /** The lowest and the highest number of a task; null if there is none. */
@@ -419,7 +422,7 @@ export function candidatesBelow(
 ): Query<readonly Candidate[]> {
   const params: Param[] = [limit, before];
   const below = newestBelow(filter.statuses, filter.nodeId, params);
-  if (below === null) return { ...NOTHING, shape: () => [] };
+  if (below === null) return { ...NO_ROW, shape: () => [] };
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, nodeId: null }, params);
   const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM tasks t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
@@ -463,8 +466,8 @@ function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): strin
 
 /** Those of some tasks that match a filter now, newest first. */
 export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Query<readonly Sized[]> {
-  const params: Param[] = [...filledUp(seqs)];
-  const numbers = places(params);
+  const params: Param[] = [...padded(seqs)];
+  const numbers = placeholders(params);
   const sql = `
     SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t
     WHERE seq IN (${numbers}) AND ${conditionOf(filter, params)} ORDER BY seq DESC`;

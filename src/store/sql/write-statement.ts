@@ -90,7 +90,7 @@ export function remove<C>(table: Table, key: Columns<C>): Statement<C> {
 }
 
 /** A statement of any text, whose parameters are $1, $2, … in the order of `values`. */
-export function sweep<C>(table: Table, sql: string, values: readonly Value<C>[]): Statement<C> {
+export function customStatement<C>(table: Table, sql: string, values: readonly Value<C>[]): Statement<C> {
   return { ...parametersOf(values), table, sql, bulk: null };
 }
 

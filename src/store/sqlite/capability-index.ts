@@ -32,6 +32,6 @@ const STEPS = [
   END`,
 ];
 
-export function listTakers(db: Database): void {
+export function createCapabilityIndex(db: Database): void {
   for (const step of STEPS) db.run(step);
 }

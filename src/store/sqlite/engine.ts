@@ -3,12 +3,12 @@
  *
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
- * writes nothing, and if a member of a group throws, the group is rolled back, that member is refused, and the others run
- * again as a group. When the commit itself fails, the group is rolled back and refused.
+ * writes nothing, and if a member of a group throws, the group is rolled back, that member is refused, and the others
+ * run again as a group. When the commit itself fails, the group is rolled back and refused.
  *
- * Tasks and nodes that were used lately are read from memory (row-cache.ts). Some writes of a group wait until a member
- * reads them, or for the commit (gathered-writes.ts). If one of those fails, the group runs again with each change in
- * its place, which shows whose it was.
+ * Recently used tasks and nodes are read from memory (row-cache.ts). Some writes of a group wait until a member reads
+ * them, or for the commit (gathered-writes.ts). If a gathered write fails, the group runs again with each change in its
+ * place, which shows the faulty member.
  *
  * Must not: hold a transaction open across an await, or decide anything.
  */
@@ -17,7 +17,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { codeOf } from "../../lib/reason.ts";
-import { namingDatabase } from "./integrity-check.ts";
+import { withDatabasePath } from "./integrity-check.ts";
 import {
   type Group,
   type Job,
@@ -30,7 +30,7 @@ import {
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
-import { listTakers } from "./capability-index.ts";
+import { createCapabilityIndex } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
@@ -59,10 +59,10 @@ const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
 
-/** Whether the disk has more free space than is left alone: see data-dir.ts. */
+/** Whether the disk has more free space than must remain: see data-dir.ts. */
 type HasRoom = () => boolean;
 
-/** Changes that free pages of the file: they may use the space that is left alone. */
+/** Changes that free pages of the file: they may use the space that must remain. */
 const FREEING: ReadonlySet<Change["kind"]> = new Set(["task.deleted", "file.deleted", "messages.pruned"]);
 
 /** Runs the COMMIT it is given: the one call that a failing disk affects, injectable for tests. */
@@ -84,7 +84,7 @@ export function openSqlite(
   try {
     return new SqliteStore(path, "owner", onFault, commit, hasRoom);
   } catch (error) {
-    throw namingDatabase(path, toStoreError(error));
+    throw withDatabasePath(path, toStoreError(error));
   }
 }
 
@@ -102,7 +102,7 @@ export function joinSqlite(path: string): SqliteStore {
       () => true,
     ); // a guest has no listeners
   } catch (error) {
-    throw namingDatabase(path, error);
+    throw withDatabasePath(path, error);
   }
 }
 
@@ -259,7 +259,7 @@ export class SqliteStore implements Store {
     this.#db.run("PRAGMA temp_store = MEMORY");
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
-    listTakers(this.#db);
+    createCapabilityIndex(this.#db);
     return migration;
   }
 
@@ -441,7 +441,10 @@ export class SqliteStore implements Store {
     return Number(this.#statement(statement.sql).run(...statement.params(change)).lastInsertRowid);
   }
 
-  /** Who joins the database (joinSqlite) writes no task and no node; an operator with a shell may. */
+  /**
+   * Notices commits of other processes. A process that joins the database (joinSqlite) writes no task and no node, but
+   * an operator with a shell may.
+   */
   #noticeOtherWriters(): void {
     const version = this.#dataVersion.get()?.["data_version"];
     if (version !== this.#seenVersion) this.#cache.clear();

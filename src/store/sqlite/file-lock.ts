@@ -10,16 +10,16 @@ import { codeOf } from "../../lib/reason.ts";
 
 export type Lock = { release(): void };
 
-/** isHeld() takes the lock for a moment; takeLock() waits for that. */
+/** isHeld() takes the lock for a moment; takeExclusiveLock() waits for that. */
 const BRIEF_WAIT_MS = 250;
 
 /** Takes the exclusive lock; null when another process has an exclusive or a shared lock. @throws {StoreFull} */
-export function takeLock(path: string): Lock | null {
+export function takeExclusiveLock(path: string): Lock | null {
   return begin(path, BRIEF_WAIT_MS, ["BEGIN EXCLUSIVE"]);
 }
 
 /** Takes a shared lock; null when a process has the exclusive one. */
-export function takePin(path: string): Lock | null {
+export function takeSharedLock(path: string): Lock | null {
   return begin(path, BRIEF_WAIT_MS, ["BEGIN", "SELECT count(*) FROM sqlite_schema"]);
 }
 

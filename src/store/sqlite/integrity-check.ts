@@ -42,12 +42,12 @@ export function inspectDatabase(path: string, options: InspectOptions): Inspecti
   try {
     return inspect(path, options);
   } catch (error) {
-    throw namingDatabase(path, error);
+    throw withDatabasePath(path, error);
   }
 }
 
 /** Adds the path of the database to an error of the system or of SQLite; returns the store's own errors unchanged. */
-export function namingDatabase(path: string, error: unknown): unknown {
+export function withDatabasePath(path: string, error: unknown): unknown {
   if (codeOf(error) === "") return error;
   return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
 }

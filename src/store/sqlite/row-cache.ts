@@ -1,11 +1,11 @@
 /**
- * A write-through cache of what transactions read most: unfinished tasks and nodes by id, which nodes have no gift, and
- * the best tasks of the backlog. The hub is the only writer of its database, so what it read or wrote last is what a row
- * holds. Rows are in two generations: when the younger one is full, the older one is dropped.
+ * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the nodes without a
+ * gift, and the best tasks of the backlog. The hub is the only writer of its database, so the last value that it read
+ * or wrote is the stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
  *
- * Invariant: what is kept equals what its query reads; of the best tasks, it is the beginning of that. A change either
- * says what a query answers after it, or the answers that its write set touches are forgotten. After a rollback, or a
- * commit of another process, the engine clears all.
+ * Invariant: a cached result equals the result of its query; for the best tasks, its beginning. A change either patches
+ * a cached result, or evicts the results that its write set touches. After a rollback, or a commit of another process,
+ * the engine clears the cache.
  */
 import type { Change } from "../../domain/change.ts";
 import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";

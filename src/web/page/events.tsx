@@ -1,4 +1,4 @@
-/** The events as they come, newest first, by kind. */
+/** The event log live, newest first, filtered by kind. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
@@ -64,7 +64,7 @@ export function Events(): JSX.Element {
       <Fault text={loaded.error} />
       {loaded.value && all.length === 0 && (
         <Empty
-          text="Nothing has happened yet. Follow the events from a shell too:"
+          text="No events yet. You can also follow them from a shell:"
           line={commandOf("events", "--follow")}
         />
       )}

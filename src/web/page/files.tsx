@@ -1,4 +1,4 @@
-/** The files: upload with progress, download, and a preview of texts and pictures that runs nothing of what it shows. */
+/** The files: upload with progress, download, and a preview of texts and pictures that executes nothing. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
@@ -11,9 +11,9 @@ import {
   Form,
   Modal,
   Table,
-  ask,
-  attempt,
-  say,
+  askToConfirm,
+  runAction,
+  showNotice,
   useEvents,
   useLoad,
 } from "./parts.tsx";
@@ -111,8 +111,8 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
 export function FileActions({ file }: { file: FileRecord }): JSX.Element {
   const [isShown, setShown] = useState(false);
   const remove = async (): Promise<void> => {
-    if (!(await ask(`Delete ${file.name} for good?`, "Delete"))) return;
-    await attempt("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
+    if (!(await askToConfirm(`Delete ${file.name} for good?`, "Delete"))) return;
+    await runAction("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
   };
   return (
     <>
@@ -154,7 +154,7 @@ function send(file: File, metadata: object, onProgress: (part: number) => void):
     request.open("POST", "api/v1/file/upload");
     request.setRequestHeader("X-Matrix-Secret", secret);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total);
-    request.onerror = () => reject(new Error("The upload broke off."));
+    request.onerror = () => reject(new Error("The upload was interrupted."));
     request.onload = () =>
       request.status === 200 ? resolve() : reject(new Error(detailOf(request.responseText)));
     request.send(body);
@@ -183,10 +183,10 @@ function Upload({ onDone }: { onDone: () => void }): JSX.Element {
         const metadata = fields["task_id"] ? { task_id: fields["task_id"] } : {};
         try {
           await send(file, metadata, setPart);
-          say("Uploaded.");
+          showNotice("Uploaded.");
           form.reset();
         } catch (error) {
-          say(error instanceof Error ? error.message : String(error), true);
+          showNotice(error instanceof Error ? error.message : String(error), true);
         }
         setPart(null);
         onDone();
@@ -225,19 +225,19 @@ async function download(file: FileRecord): Promise<void> {
     if (isLarge && globalThis.showSaveFilePicker !== undefined) {
       const handle = await globalThis.showSaveFilePicker({ suggestedName: name });
       const { body } = await hub.value.files.download({ file_id });
-      say(`${name} is being saved.`);
+      showNotice(`${name} is being saved.`);
       await body?.pipeTo(await handle.createWritable());
-      return say(`${name} is saved.`);
+      return showNotice(`${name} is saved.`);
     }
-    const warning = `This browser holds ${sizeOf(size)} in memory before it saves them. \`luxhub file get\` does not.`;
-    if (isLarge && !(await ask(warning, "Download"))) return;
+    const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
+    if (isLarge && !(await askToConfirm(warning, "Download"))) return;
     const response = await hub.value.files.download({ file_id });
     const url = URL.createObjectURL(await response.blob());
     saveFrom(url, name);
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   } catch (error) {
     const isGivenUp = error instanceof DOMException && error.name === "AbortError";
-    if (!isGivenUp) say(describe(error), true);
+    if (!isGivenUp) showNotice(describe(error), true);
   }
 }
 

@@ -1,4 +1,4 @@
-/** How values are written for people: ages, sizes, states, commands to paste. Pure. */
+/** Formats values for people: ages, sizes, states, commands to paste. Pure. */
 import type { Node, Task, Variant } from "../../client/luxhub.ts";
 
 export type AnyTask = Task<Variant>;

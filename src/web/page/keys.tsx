@@ -1,4 +1,4 @@
-/** The keys of the hub, for who has the administrator key: list, add, revoke. A new secret is shown once. */
+/** The keys of the hub: list, add, revoke. Needs the administrator key. A new secret is shown once. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { NodeField } from "./node-field.tsx";
@@ -12,9 +12,9 @@ import {
   Select,
   State,
   Table,
-  ask,
-  attempt,
-  say,
+  askToConfirm,
+  runAction,
+  showNotice,
   useLoad,
 } from "./parts.tsx";
 import { describe, hub } from "./session.ts";
@@ -38,8 +38,9 @@ export function Keys(): JSX.Element {
   const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
   const { value, error } = loaded;
   const revoke = async (name: string): Promise<void> => {
-    if (!(await ask(`Revoke ${name}? What it has open ends within a second.`, "Revoke"))) return;
-    await attempt("Revoked.", () => hub.value.keys.revoke({ name }));
+    if (!(await askToConfirm(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke")))
+      return;
+    await runAction("Revoked.", () => hub.value.keys.revoke({ name }));
     loaded.reload();
   };
   const add = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
@@ -56,7 +57,7 @@ export function Keys(): JSX.Element {
       form.reset();
       loaded.reload();
     } catch (fault) {
-      say(describe(fault), true);
+      showNotice(describe(fault), true);
     }
   };
   return (
@@ -105,12 +106,12 @@ export function Keys(): JSX.Element {
       )}
       {made && (
         <Modal title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
-          <p>It is shown this once: the hub keeps only its hash.</p>
+          <p>It is shown only once: the hub keeps only its hash.</p>
           <p class="paste">
             <code>{made.secret}</code> <Copy text={made.secret} label="Copy" />
           </p>
           <form method="dialog" class="buttons">
-            <button>I have it</button>
+            <button>Done</button>
           </form>
         </Modal>
       )}

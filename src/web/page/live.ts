@@ -36,7 +36,7 @@ function notify(event: Event | null): void {
   for (const listener of listeners) listener(event);
 }
 
-/** Why the event stream ended for good; empty while it is open. */
+/** Why the event stream ended permanently; empty while it is open. */
 export const liveFault = signal("");
 const follows = signal(0);
 

@@ -1,4 +1,4 @@
-/** Who earned what: the leaderboard, and the ledger of a node. */
+/** LUX: the leaderboard, and the ledger of a node. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { countOf, curlOf } from "./format.ts";
@@ -30,7 +30,7 @@ export function Lux(): JSX.Element {
       <Fault text={error} />
       {value?.sum === 0 && (
         <Empty
-          text="Nobody has earned any yet. A completed task pays its reward, and a daily sign-in 10 LUX:"
+          text="No node has earned LUX yet. A completed task pays its reward, and a daily sign-in 10 LUX:"
           line={curlOf("signin", { node_id: "worker-1" })}
         />
       )}
@@ -46,7 +46,7 @@ export function Lux(): JSX.Element {
               </td>
               <td class="number">{countOf(node.lux_balance)}</td>
               <td class="wide">
-                <meter aria-label="Share of the first" min={0} max={highest} value={node.lux_balance} />
+                <meter aria-label="Share of the first node" min={0} max={highest} value={node.lux_balance} />
               </td>
               <td class="number">{countOf(node.tasks_completed)}</td>
             </tr>
@@ -54,7 +54,7 @@ export function Lux(): JSX.Element {
         </Table>
       )}
       <nav class="pager" aria-label="Pages">
-        {cursor && <a href={to("lux")}>The first</a>}
+        {cursor && <a href={to("lux")}>First page</a>}
         {value?.next && (
           <a rel="next" href={to("lux", "", { ...next, cursor: value.next })}>
             The next
@@ -73,7 +73,7 @@ export function Ledger({ node }: { node: string }): JSX.Element {
   useEvents((event) => event.kind.startsWith("lux.") && event.node_id === node, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
-  if (value.total === 0) return <p class="quiet">It has earned nothing yet.</p>;
+  if (value.total === 0) return <p class="quiet">This node has earned nothing yet.</p>;
   return (
     <>
       <Table label="Ledger" head={["When", "LUX", "For", "Task"]}>

@@ -1,4 +1,4 @@
-/** The dashboard's frame: sign-in, navigation, keyboard and theme; and which view stands at which address. */
+/** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
 import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
 import { useEffect } from "preact/hooks";
@@ -10,7 +10,7 @@ import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { Field, Form, Modal, Notices, Questions, clearNotice, say } from "./parts.tsx";
+import { Field, Form, Modal, Notices, ConfirmDialog, clearNotice, showNotice } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { describe, isAdmin, isOnline, mayAct, session, signIn, signOut, signedOut } from "./session.ts";
 import { NewTask, TaskPage } from "./task.tsx";
@@ -50,7 +50,11 @@ function Content(): JSX.Element {
   const { view, id } = route.value;
   if (view === "new" && mayAct.value) return <NewTask from={id} key={id} />;
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
-  return found?.draw(id) ?? <p class="quiet">There is nothing here for you. Choose a page above.</p>;
+  return (
+    found?.draw(id) ?? (
+      <p class="quiet">This page does not exist, or your key cannot open it. Choose a page above.</p>
+    )
+  );
 }
 
 const isHelpOpen = signal(false);
@@ -58,8 +62,7 @@ const isHelpOpen = signal(false);
 function Frame(): JSX.Element {
   const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
-  const title =
-    views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Nothing here");
+  const title = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
   useEffect(() => {
     document.title = `${title} · luxhub`;
   }, [title]);
@@ -187,7 +190,7 @@ function SignIn(): JSX.Element {
       await signIn(secret, adminKey);
       clearNotice();
     } catch (error) {
-      say(describe(error), true);
+      showNotice(describe(error), true);
     }
   };
   return (
@@ -223,7 +226,7 @@ function App(): JSX.Element {
     <>
       {session.value === null ? <SignIn /> : <Frame />}
       <Notices />
-      <Questions />
+      <ConfirmDialog />
     </>
   );
 }

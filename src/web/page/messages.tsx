@@ -1,4 +1,4 @@
-/** A node's messages and what became of them, the parked ones, and the forms that send one. */
+/** A node's messages with their delivery status, its parked messages, and the forms that send one. */
 import type { JSX } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
@@ -12,7 +12,7 @@ import {
   Select,
   State,
   Verified,
-  attempt,
+  runAction,
   useEvents,
   useLoad,
 } from "./parts.tsx";
@@ -125,7 +125,9 @@ function Parked({ node }: { node: string }): JSX.Element {
 
 function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
   const redrive = (message_id: string): void =>
-    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
+    void runAction("The message is back in the mailbox.", () =>
+      hub.value.messages.redrive({ node_id: node, message_id }),
+    );
   return (
     <ul class="messages">
       {messages.map((message) => (
@@ -175,7 +177,7 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
       key={recipient}
       onSend={async (fields, form) => {
         const type = TYPES.map(([word]) => word).find((word) => word === fields["type"]);
-        const isSent = await attempt("Sent.", () =>
+        const isSent = await runAction("Sent.", () =>
           hub.value.messages.send({
             from_node: fields["from"] ?? SENDER,
             to_node: fields["to"] ?? "",
@@ -216,7 +218,7 @@ function Broadcast(): JSX.Element {
     <Form
       onSend={async (fields, form) => {
         const type = CALLS.map(([word]) => word).find((word) => word === fields["type"]);
-        const isSent = await attempt("Sent to all nodes that are online.", () =>
+        const isSent = await runAction("Sent to all nodes that are online.", () =>
           hub.value.messages.broadcast({
             from_node: fields["from"] ?? SENDER,
             content: fields["content"] ?? "",

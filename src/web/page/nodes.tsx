@@ -1,4 +1,4 @@
-/** The nodes: who is there, how loaded, and what each does now; one node with its tasks, ledger and events. */
+/** The nodes with their load and current tasks; one node with its tasks, ledger and events. */
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { type AnyNode, capabilitiesOf, countOf, curlOf } from "./format.ts";
@@ -12,8 +12,8 @@ import {
   Select,
   State,
   Table,
-  ask,
-  attempt,
+  askToConfirm,
+  runAction,
   useEvents,
   useLoad,
   useTyped,
@@ -171,12 +171,12 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   if (value === null) return <Fault text={error} />;
   const { node, tasks, events } = value;
   const drain = (isOn: boolean): void =>
-    void attempt(isOn ? "It drains." : "It takes tasks again.", () =>
+    void runAction(isOn ? "The node drains." : "The node takes tasks again.", () =>
       hub.value.nodes.drain({ node_id: id, drain: isOn }),
     );
   const remove = async (): Promise<void> => {
-    if (!(await ask("Delete this registration? Its tasks go back to the pool.", "Delete"))) return;
-    if (await attempt("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));
+    if (!(await askToConfirm("Delete this registration? Its tasks are open again.", "Delete"))) return;
+    if (await runAction("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));
   };
   return (
     <>
@@ -190,7 +190,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       <p class="buttons">
         {mayAct.value && (
           <button type="button" data-do="drain" onClick={() => drain(!node.draining)}>
-            {node.draining ? "Let it take tasks" : "Drain"}
+            {node.draining ? "End the drain" : "Drain"}
           </button>
         )}
         {mayAct.value && (
@@ -224,7 +224,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       </dl>
       <section>
         <h2>Its tasks</h2>
-        {tasks.length === 0 ? <p class="quiet">It has had none.</p> : <TaskTable tasks={tasks} />}
+        {tasks.length === 0 ? <p class="quiet">It has no tasks.</p> : <TaskTable tasks={tasks} />}
       </section>
       {hasSecret.value && (
         <section>

@@ -1,4 +1,4 @@
-/** Is all well: the health of the hub, tasks by state, the last hour, the nodes, and what failed last. */
+/** The overview: the health of the hub, tasks by state, the last hour, the nodes, and the latest failures. */
 import type { JSX } from "preact";
 import { Chart } from "./chart.tsx";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
@@ -37,8 +37,7 @@ export function Overview(): JSX.Element {
         <h1>
           Overview{" "}
           <small class={isWell ? "well" : "unwell"}>
-            {isWell ? "All is well" : "The hub cannot write"} · up {durationOf(status.uptime)} ·{" "}
-            {status.software}
+            {isWell ? "Healthy" : "The hub cannot write"} · up {durationOf(status.uptime)} · {status.software}
           </small>
         </h1>
       </header>
@@ -117,7 +116,7 @@ export function Overview(): JSX.Element {
           <Few tasks={value.busy} none="Nothing runs." />
         </section>
         <section>
-          <h2>What failed last</h2>
+          <h2>Latest failures</h2>
           <Few tasks={value.failed} none="Nothing has failed." />
         </section>
         <section>
@@ -138,8 +137,8 @@ export function Overview(): JSX.Element {
           </ul>
         </section>
         <section>
-          <h2>Who did most</h2>
-          {stats.top_nodes.length === 0 && <p class="quiet">Nobody yet.</p>}
+          <h2>Top nodes</h2>
+          {stats.top_nodes.length === 0 && <p class="quiet">No task is completed yet.</p>}
           <ol class="plain lines">
             {stats.top_nodes.slice(0, FEW).map((node) => (
               <li key={node.node_id}>
@@ -190,7 +189,7 @@ function Start(): JSX.Element {
         line={curlOf("node/register", { node_id: "worker-1", name: "Worker 1" })}
       />
       <Empty
-        text="Then give it something to do:"
+        text="Then create a task:"
         line={commandOf("task", "add", "Say hello", "--description", "To everyone")}
       />
     </>

@@ -1,4 +1,4 @@
-/** What the views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
+/** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -122,7 +122,7 @@ type Notice = { readonly text: string; readonly isFault: boolean };
 const notice = signal<Notice | null>(null);
 let noticeTimer: ReturnType<typeof setTimeout> | null = null;
 
-export function say(text: string, isFault = false): void {
+export function showNotice(text: string, isFault = false): void {
   notice.value = { text, isFault };
   if (noticeTimer !== null) clearTimeout(noticeTimer);
   noticeTimer = setTimeout(() => (notice.value = null), isFault ? 10_000 : 4_000);
@@ -132,14 +132,14 @@ export function say(text: string, isFault = false): void {
 const reloads = new Set<() => void>();
 
 /** Runs an action of the user, shows whether it succeeded, and reloads the views. */
-export async function attempt(done: string, work: () => Promise<unknown>): Promise<boolean> {
+export async function runAction(done: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
-    say(done);
+    showNotice(done);
     for (const reload of reloads) reload();
     return true;
   } catch (error) {
-    say(describe(error), true);
+    showNotice(describe(error), true);
     return false;
   }
 }
@@ -162,7 +162,7 @@ type Question = { readonly text: string; readonly yes: string; readonly answer: 
 const question = signal<Question | null>(null);
 
 /** A confirmation dialog, before what cannot be undone. */
-export function ask(text: string, yes: string): Promise<boolean> {
+export function askToConfirm(text: string, yes: string): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {
       question.value = null;
@@ -172,7 +172,7 @@ export function ask(text: string, yes: string): Promise<boolean> {
   });
 }
 
-export function Questions(): JSX.Element | null {
+export function ConfirmDialog(): JSX.Element | null {
   const asked = question.value;
   if (asked === null) return null;
   return (
@@ -208,10 +208,10 @@ export function Modal(props: {
 
 export async function copy(text: string): Promise<void> {
   if (navigator.clipboard === undefined) {
-    say(text); // a page over plain HTTP has no clipboard
+    showNotice(text); // a page over plain HTTP has no clipboard
     return;
   }
-  await attempt("Copied.", () => navigator.clipboard.writeText(text));
+  await runAction("Copied.", () => navigator.clipboard.writeText(text));
 }
 
 export function Copy({ text, label }: { text: string; label: string }): JSX.Element {
@@ -235,7 +235,7 @@ export function Age({ at }: { at: string | null }): JSX.Element {
 /** Beside what a node said: its key was bound to it. */
 export function Verified({ is }: { is: boolean }): JSX.Element | null {
   return is ? (
-    <small class="verified" title="It came with a key that is bound to its node.">
+    <small class="verified" title="It came with a key that is bound to the node.">
       ✓ verified
     </small>
   ) : null;
@@ -262,7 +262,10 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set(["Place", "LUX", "Done", "Tasks done", "Id", "Size"]);
 
-/** A wide table scrolls by itself, also by keyboard. In a narrow window each row is a block whose cells have their heads. */
+/**
+ * A wide table scrolls within its own region, also by keyboard. In a narrow window each row is a block whose cells show
+ * their column heads.
+ */
 export function Table(props: {
   label: string;
   head: readonly string[];

@@ -1,4 +1,4 @@
-/** One task: what it is, its whole story as a time line, and what can be done with it. And the form of a new one. */
+/** The view of one task: its fields, its events as a time line, and its actions; also the form for a new task. */
 import type { ComponentChildren, JSX } from "preact";
 import type { Event, RequestOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
@@ -13,18 +13,18 @@ import {
   Select,
   State,
   Verified,
-  ask,
-  attempt,
-  say,
+  askToConfirm,
+  runAction,
+  showNotice,
   useEvents,
   useLoad,
 } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
-/** More of a story than anyone reads. */
+/** The most events that the time line shows. */
 const STORY = 1_000;
-/** Of a task with more the list of files shows the rest. */
+/** The most files that are shown; the list of files has the rest. */
 const FILES = 10;
 
 export function TaskPage({ id }: { id: string }): JSX.Element {
@@ -93,11 +93,11 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
         </div>
         <div>
           <section>
-            <h2>Facts</h2>
+            <h2>Fields</h2>
             <Facts task={task} />
           </section>
           <section>
-            <h2>Story</h2>
+            <h2>Time line</h2>
             <Story events={events} />
           </section>
         </div>
@@ -169,10 +169,10 @@ function Facts({ task }: { task: AnyTask }): JSX.Element {
   );
 }
 
-/** The page of the task has them. */
+/** Fields of events that the page shows elsewhere. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
 
-/** What an event says beyond its kind, its node and its task. */
+/** Formats the data of an event, without its kind, node and task. */
 export function dataOf({ data }: Event): string {
   return Object.entries(data)
     .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
@@ -181,7 +181,7 @@ export function dataOf({ data }: Event): string {
 }
 
 function Story({ events }: { events: readonly Event[] }): JSX.Element {
-  if (events.length === 0) return <p class="quiet">Its events are older than what the hub keeps.</p>;
+  if (events.length === 0) return <p class="quiet">The hub no longer keeps its events.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
@@ -206,16 +206,16 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   const { task_id } = task;
   const state = stateOf(task);
   const remove = async (): Promise<void> => {
-    if (!(await ask("Delete this task for good?", "Delete"))) return;
-    if (await attempt("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
+    if (!(await askToConfirm("Delete this task for good?", "Delete"))) return;
+    if (await runAction("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
   };
   const cancel = async (): Promise<void> => {
-    if (!(await ask("Cancel this task? It will have failed.", "Cancel the task"))) return;
-    await attempt("Cancelled.", () =>
+    if (!(await askToConfirm("Cancel this task? It ends as failed.", "Cancel the task"))) return;
+    await runAction("Cancelled.", () =>
       hub.value.tasks.cancel({ task_id, reason: "cancelled in the dashboard" }),
     );
   };
-  const retry = (): void => void attempt("Open again.", () => hub.value.tasks.retry({ task_id }));
+  const retry = (): void => void runAction("Open again.", () => hub.value.tasks.retry({ task_id }));
   return (
     <p class="buttons">
       {mayAct.value && state === "failed" && (
@@ -263,10 +263,10 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   const send = async (fields: Readonly<Record<string, string>>): Promise<void> => {
     try {
       const { task_id } = await hub.value.tasks.create(requestOf(fields));
-      say("Created.");
+      showNotice("Created.");
       go(to("tasks", task_id));
     } catch (error) {
-      say(describe(error), true);
+      showNotice(describe(error), true);
     }
   };
   return (
@@ -282,12 +282,7 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
           <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
           <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
-          <Field
-            label="Attempts at most"
-            name="max_attempts"
-            type="number"
-            value={textOf(task?.max_attempts)}
-          />
+          <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
           <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
           <Field label="Delay (s)" name="delay_s" type="number" />
         </div>

@@ -1,4 +1,7 @@
-/** The list of tasks: filters in the URL, pages by cursor, rows that stay where they are, and changes of all that match. */
+/**
+ * The list of tasks: filters in the URL, pages by cursor, rows that keep their places, and bulk actions on all tasks
+ * that match.
+ */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
@@ -13,7 +16,7 @@ import {
   Select,
   State,
   Table,
-  ask,
+  askToConfirm,
   useEvents,
   useLoad,
   useTyped,
@@ -57,7 +60,7 @@ export function Tasks(): JSX.Element {
       <header class="head">
         <h1>Tasks {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
         {rows.unseen > 0 && (
-          // In the head: it comes while somebody reads, and must not push the rows down.
+          // In the head, because it appears while the user reads and must not move the rows.
           <button type="button" class="news" onClick={rows.showAll}>
             {rows.unseen}
             {rows.unseen === PAGE && "+"} new: show
@@ -124,7 +127,7 @@ type Rows = {
   readonly showAll: () => void;
 };
 
-/** The rows that are shown keep their places; new ones wait until they are asked for. */
+/** Keeps the shown rows in place; new rows wait until the user asks for them. */
 function useSteady(key: string, tasks: readonly AnyTask[] | null): Rows {
   const [order, setOrder] = useState<{ key: string; tasks: readonly AnyTask[] }>({ key: "", tasks: [] });
   const isNew = tasks !== null && (order.key !== key || order.tasks.length === 0);
@@ -144,7 +147,7 @@ function useSteady(key: string, tasks: readonly AnyTask[] | null): Rows {
   const oldest = order.tasks.at(-1)?.created_at ?? "";
   return {
     shown: order.tasks.map((task) => current.get(task.task_id) ?? task),
-    // The last ones are pushed to the next page by new ones: they have not changed.
+    // New rows move the last ones to the next page; these have not changed.
     gone: new Set(
       order.tasks
         .filter((task) => !current.has(task.task_id) && task.created_at >= (tasks.at(-1)?.created_at ?? ""))
@@ -214,7 +217,7 @@ type Progress = {
   readonly action: BulkAction;
   readonly done: number;
   readonly refused: number;
-  /** Those that matched at first; null if the hub has not counted them. */
+  /** How many tasks matched at first; null if the hub has not counted them. */
   readonly total: number | null;
   readonly end: string;
 };
@@ -227,7 +230,7 @@ function BulkActions(props: { filter: Filter; onDone: () => void; onClose: () =>
   const actions = BULK_ACTIONS.filter(({ path }) => suits(path, filter.status));
   useEffect(() => () => abort.current?.abort(), []);
   const start = async (action: BulkAction): Promise<void> => {
-    const isYes = await ask(
+    const isYes = await askToConfirm(
       `${action.verb} every task that matches, also on other pages?`,
       `${action.verb} all`,
     );
@@ -284,7 +287,10 @@ function BulkActions(props: { filter: Filter; onDone: () => void; onClose: () =>
   );
 }
 
-/** A page at a time, each in one batch: it can be stopped after each, and the hub serves others in between. */
+/**
+ * Changes a page at a time, each in one batch, so that the user can stop it and the hub serves other requests in
+ * between.
+ */
 async function changeAll(
   { path }: BulkAction,
   filter: Filter,
