@@ -3,7 +3,6 @@
  * over the environment, the environment over luxhub.toml, and that over the default. The command line's help is made
  * from this list, and a test compares docs/settings.md with it.
  */
-import { isIP } from "node:net";
 import {
   ANSWERS_DEFAULT_MAX_BYTES,
   FILE_DEFAULT_MAX_BYTES,
@@ -16,7 +15,7 @@ import type { VariantName } from "./domain/model.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { didYouMean } from "./lib/closest.ts";
-import { type Network, parseNetwork } from "./lib/ip.ts";
+import { type Network, isIP, parseNetwork } from "./lib/ip.ts";
 
 export type ListenSpec = {
   readonly variant: VariantName;

@@ -4,7 +4,6 @@
  * configured.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { isIP } from "node:net";
 import {
   CERTIFICATE_CHECK_MS,
   DRAIN_MS,
@@ -36,7 +35,7 @@ import { CrossOrigin } from "./http/cross-origin.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { RequestMetrics } from "./http/request-metrics.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
-import { blockListOf } from "./lib/ip.ts";
+import { blockListOf, isIP } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
@@ -161,6 +160,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   const feed = new Feed(store, clock);
   const idle = new IdleWorkers();
+  store.onDecision((changes) => idle.decided(changes));
   store.onCommit((changes) => idle.notify(changes));
   const semaphores = answerSemaphores();
   const mail = await openMail({ config, clock, log, answers: semaphores.answers }, store, feed, closing);

@@ -12,7 +12,7 @@ import { Problem } from "../http/problem.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import { type Network, blockListOf } from "../lib/ip.ts";
+import { type BlockList, type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyHeader, KeyRing } from "../service/keys.ts";
 import type { Load, Loaded, Member, Transact } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -65,7 +65,7 @@ export class Authenticator {
   readonly #clock: Clock;
   readonly #isPrivate: boolean;
   readonly #isStrict: boolean;
-  readonly #trustedProxies: ReturnType<typeof blockListOf>;
+  readonly #trustedProxies: BlockList;
   readonly #wrongSecrets = new RateLimiter(
     limit.WRONG_SECRETS_PER_MINUTE,
     limit.WRONG_SECRET_WINDOW_MS,

@@ -9,6 +9,7 @@ import { type Exchange, type Handler, type Route, queryOf } from "../http/exchan
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
+import { endOfTick } from "../lib/event-loop.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
@@ -16,13 +17,12 @@ import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type AccessPolicy, type Caller, Authenticator, transactOf } from "./auth.ts";
 import type {
+  BatchCall,
   Call,
   Endpoint,
   Invocation,
   InvocationResult,
-  JsonAnswer,
   JsonEndpoint,
-  BatchCall,
   Services,
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
@@ -116,6 +116,7 @@ export class Pipeline {
     exchange: Exchange,
     served: Served,
   ): ReturnType<Handler> {
+    await endOfTick(); // requests that arrived together run together, and most bodies are there by then
     const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
@@ -123,21 +124,22 @@ export class Pipeline {
     const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     const call = this.#call(exchange, caller, served);
     await checkNodes(endpoint, call, input);
-    // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
-    const encode = (answer: unknown): string =>
-      encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) {
+      // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
+      const encode = (answer: unknown): string =>
+        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
       return this.#idempotency.run(attempt, encode, async (transact) =>
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
       );
     }
-    const answer = async (): Promise<JsonAnswer> =>
-      endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return call.backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
+      return call.backpressure.ofRead(exchange, async () =>
+        encodeInPieces(endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at())),
+      );
     }
-    return call.backpressure.ofWrite(exchange, encodeSuccess(await answer()));
+    const answer = endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
+    return call.backpressure.ofWrite(exchange, encodeSuccess(answer));
   }
 
   #at(): Moment {

@@ -71,6 +71,8 @@ export const LOG_STREAM = {
 type Shared = {
   /** Bytes held for streams that are read slowly. */
   readonly held: Semaphore;
+  /** Whether streams wait for these bytes. */
+  readonly isContended: () => boolean;
   /** A broadcast is read for a few streams in each tick. */
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
@@ -98,6 +100,11 @@ export type Opening = {
   readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
+function heldBytes(mostBytes: number): Pick<Shared, "held" | "isContended"> {
+  const held = new Semaphore(mostBytes);
+  return { held, isContended: () => held.contended };
+}
+
 /** All open streams of the hub. */
 export class EventStreams {
   readonly endpoints: readonly Endpoint[];
@@ -117,7 +124,7 @@ export class EventStreams {
   constructor(feed: Feed, log: Log) {
     this.#feed = feed;
     this.#shared = {
-      held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
+      ...heldBytes(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       catchUps: new TickQueue(),
       frames: new Frames(),
@@ -125,7 +132,7 @@ export class EventStreams {
     };
     this.#sharedByAnonymous = {
       ...this.#shared,
-      held: new Semaphore(limit.ANONYMOUS_STREAMS_HELD_MAX_BYTES),
+      ...heldBytes(limit.ANONYMOUS_STREAMS_HELD_MAX_BYTES),
     };
     this.endpoints = [
       rawEndpoint({ ...NODE_STREAM, handle: (call) => this.#answerNode(call) }),
@@ -176,7 +183,7 @@ export class EventStreams {
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
-      isContended: () => shared.held.contended,
+      isContended: shared.isContended,
       onClose: () => {
         place?.[Symbol.dispose]();
         unwatchKey();

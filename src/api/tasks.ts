@@ -7,7 +7,7 @@ import type { HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type BalanceReport, type BatchItem, type TaskService, UnknownTasks } from "../service/tasks.ts";
+import { type BalanceReport, type BatchItem, UnknownTasks } from "../service/tasks.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -84,7 +84,8 @@ export async function withDraft(
   create: (draft: TaskDraft) => Promise<Task>,
 ): Promise<Task> {
   const dependsOn = input.depends_on ?? [];
-  await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
+  const unknown = dependsOn.length === 0 ? [] : await services.tasks.unknown(dependsOn);
+  checkAgainstHub({ ...input, depends_on: dependsOn }, unknown, at);
   const draft = {
     title: input.title,
     description: input.description,
@@ -115,8 +116,12 @@ type Scheduling = {
   readonly depends_on: readonly string[];
 };
 
-/** Makes the checks of a new task that need the clock, several fields or the stored tasks. @throws {Problem} 400 */
-async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: Moment): Promise<void> {
+/**
+ * Makes the checks of a new task that need the clock, several fields or the stored tasks.
+ * @param unknown those of its dependencies that name no task
+ * @throws {Problem} 400
+ */
+function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }: Moment): void {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
@@ -126,7 +131,7 @@ async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: M
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  errors.push(...unknownDependencies(asked.depends_on, await tasks.unknown(asked.depends_on)));
+  errors.push(...unknownDependencies(asked.depends_on, unknown));
   if (errors.length > 0) throw invalidRequest(errors);
 }
 

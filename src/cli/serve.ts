@@ -1,6 +1,6 @@
 /** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
+import { fstatSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { isatty } from "node:tty";
 import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import {
   type DataDir,
@@ -59,7 +59,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(
-    { format: config.log, level: config.logLevel, colour: hasColour(env) },
+    { format: config.log, level: config.logLevel, colour: await hasColour(env) },
     clock.now,
     output.write,
   );
@@ -109,9 +109,21 @@ function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void
 
 const STANDARD_OUTPUT = 1;
 
-/** True on a terminal, unless NO_COLOR is set (no-color.org). */
-function hasColour(env: Environment): boolean {
-  return isatty(STANDARD_OUTPUT) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+/**
+ * True on a terminal, unless NO_COLOR is set (no-color.org). Loads node:tty only for a character device, because
+ * node:tty loads all of Node's streams.
+ */
+async function hasColour(env: Environment): Promise<boolean> {
+  if (env["NO_COLOR"] || env["TERM"] === "dumb" || !isCharacterDevice(STANDARD_OUTPUT)) return false;
+  return (await import("node:tty")).isatty(STANDARD_OUTPUT);
+}
+
+function isCharacterDevice(fd: number): boolean {
+  try {
+    return fstatSync(fd).isCharacterDevice();
+  } catch {
+    return false; // standard output is closed
+  }
 }
 
 /**

@@ -21,6 +21,7 @@ import {
   reject,
 } from "./decision.ts";
 import type { EventData, NewEvent } from "./event.ts";
+import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
 import { type Next, type NextTasks, assignTo, next } from "./task.ts";
@@ -117,7 +118,8 @@ export function goOnline(
 
 /**
  * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline).
- * @param isBeaten whether this call has already written a heartbeat: without a task it need not write another
+ * @param isBeaten whether this call has already written a heartbeat: it writes another only with a task,
+ *   and only if that heartbeat is no longer fresh
  */
 export function nextTask(
   node: Node | null,
@@ -129,13 +131,17 @@ export function nextTask(
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
-    if (isBeaten && decision.answer.task === null) return decision;
+    if (isBeaten && (decision.answer.task === null || isFresh(node, beat))) return decision;
     return { ...decision, changes: [heartbeatChange(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);
   const gifts = bestOf(found.gifts, back.given);
   const decision = next(back.node, { ...found, gifts }, beat);
   return { ...decision, changes: [...back.changes, ...decision.changes] };
+}
+
+function isFresh({ leaseUntil }: Node, { steady, leaseMs }: HeartbeatTime): boolean {
+  return steady - (leaseUntil - leaseMs) < HEARTBEAT_FRESH_MS;
 }
 
 function bestOf(gift: Task | null, [given]: readonly Task[]): Task | null {

@@ -3,8 +3,7 @@
  * address of its peer at the right. So this reads the header from the right, and only while the addresses are trusted
  * proxies; it never reaches what the client itself wrote.
  */
-import { type BlockList, isIP } from "node:net";
-import { callerKey, canonicalIp, isListed } from "../lib/ip.ts";
+import { type BlockList, callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 
 /**
  * Returns the client's address: `peer`, the other end of the connection, or, if that is a trusted proxy, the first
@@ -26,6 +25,5 @@ export function clientIp(peer: string, headers: Headers, trusted: BlockList): st
 
 /** Returns the key under which a client is counted: its IPv4 address, or the /64 network of its IPv6 address. */
 export function clientAddress(peer: string, headers: Headers, trusted: BlockList): string {
-  const address = clientIp(peer, headers, trusted);
-  return isIP(address) === 0 ? address : callerKey(address);
+  return callerKey(clientIp(peer, headers, trusted));
 }

@@ -4,7 +4,7 @@
  *
  * Secrets travel in headers that a page must set itself, never in cookies. So no origin may send credentials.
  */
-import { isIP } from "node:net";
+import { isIP } from "../lib/ip.ts";
 import { Problem } from "./problem.ts";
 
 export const ANY_ORIGIN = "*";

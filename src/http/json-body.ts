@@ -102,7 +102,8 @@ function readBytes(
   const length = request.headers.get("content-length");
   if (length === null) return readChunked(request, maxBytes, deadlineMs);
   if (Number(length) > maxBytes) throw closing(tooLarge(maxBytes));
-  return withDeadline(request.bytes(), deadlineMs);
+  const body = request.bytes();
+  return Bun.peek.status(body) === "fulfilled" ? body : withDeadline(body, deadlineMs); // most are there already
 }
 
 /**

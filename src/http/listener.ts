@@ -2,8 +2,8 @@
  * One listening socket: routes a request by path and method, gives every answer a request id, turns a thrown error into
  * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
  */
-import type { BlockList } from "node:net";
 import type { BunRequest, Server } from "bun";
+import type { BlockList } from "../lib/ip.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { clientIp } from "./client-address.ts";

@@ -15,8 +15,11 @@ type ExactJson = {
 
 const { rawJSON, isRawJSON, parse } = JSON as unknown as ExactJson;
 
-/** Matches every text that has a number which a double may not represent: 16 digits or more, or an exponent. */
-const MAY_BE_INEXACT = /[\d.]{16}|\d[eE]/;
+/**
+ * Matches every text that has a number which a double may not represent: 16 digits or more, or an exponent. A number
+ * follows a colon, a comma, a bracket or white space, so the digits of an id in quotes do not match.
+ */
+const MAY_BE_INEXACT = /(?:^|[\s:,[])-?(?:[\d.]{16}|[\d.]+[eE])/;
 
 /** A longer number is kept as text without checking whether a double represents it. */
 const COMPARED_MAX_CHARS = 400;
@@ -33,7 +36,10 @@ export function parseExact(text: string): unknown {
 }
 
 /** Rounds the raw numbers among the fields of an object from parseExact(). Leaves those in nested lists and objects. */
-export function withRoundedNumbers(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function withRoundedNumbers(
+  fields: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  if (!Object.values(fields).some(isRawJSON)) return fields;
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, isRawJSON(value) ? Number(value.rawJSON) : value]),
   );

@@ -1,24 +1,76 @@
 /**
- * IP addresses: a canonical text for each, and the key under which the requests of a caller are counted. An IPv4
- * address and its IPv4-mapped IPv6 address (::ffff:a.b.c.d, RFC 4291 2.5.5.2) are one address, so that listeners on
- * `::` and `0.0.0.0` see the same caller.
+ * IP addresses: a canonical text for each, block lists of networks, and the key under which the requests of a caller are
+ * counted. An IPv4 address and its IPv4-mapped IPv6 address (::ffff:a.b.c.d, RFC 4291 2.5.5.2) are one address, so that
+ * listeners on `::` and `0.0.0.0` see the same caller.
+ *
+ * Must not: import node:net. An idle hub would take 1 MiB more, because node:net loads all of Node's streams.
  */
-import { BlockList, isIP } from "node:net";
 
 /** The addresses whose first `prefix` bits are those of `address` (CIDR). */
 export type Network = { readonly address: string; readonly prefix: number };
+
+/** The networks of a list: the groups of an address (groupsOf()), of which the first `bits` count. */
+export type BlockList = readonly { readonly groups: readonly number[]; readonly bits: number }[];
+
+const OCTET = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
+const IPV4 = new RegExp(String.raw`^${OCTET}(?:\.${OCTET}){3}$`);
+
+/** Returns 4 or 6 for the text of an IP address, else 0. An IPv6 address may have a zone (`%eth0`). */
+export function isIP(text: string): 0 | 4 | 6 {
+  return IPV4.test(text) ? 4 : parseIpv6(text) === null ? 0 : 6;
+}
+
+const GROUPS = 8;
+const GROUP_BITS = 16;
+
+/** Returns the eight groups of an IPv6 address (RFC 4291 2.2) as numbers; null if the text is none. */
+function parseIpv6(text: string): readonly number[] | null {
+  if (!text.includes(":")) return null;
+  const [head = "", tail, ...more] = text.replace(/%[\da-z.:-]+$/i, "").split("::");
+  const groups = parseGroups(head, tail === undefined);
+  const lastGroups = parseGroups(tail ?? "", true);
+  if (groups === null || lastGroups === null || more.length > 0) return null;
+  const missing = GROUPS - groups.length - lastGroups.length;
+  if (tail === undefined ? missing !== 0 : missing < 1) return null;
+  for (let i = 0; i < missing; i++) groups.push(0);
+  groups.push(...lastGroups);
+  return groups;
+}
+
+/** Parses groups with colons between them; null if one is invalid. The last may be an IPv4 address if `isEnd`. */
+function parseGroups(text: string, isEnd: boolean): number[] | null {
+  if (text === "") return [];
+  const groups: number[] = [];
+  const parts = text.split(":");
+  for (const [i, part] of parts.entries()) {
+    if (/^[\da-f]{1,4}$/i.test(part)) groups.push(Number.parseInt(part, 16));
+    else if (isEnd && i === parts.length - 1 && IPV4.test(part)) groups.push(...ipv4Groups(part));
+    else return null;
+  }
+  return groups;
+}
+
+/** Returns the two groups of an IPv4 address. */
+function ipv4Groups(text: string): readonly number[] {
+  const [a = 0, b = 0, c = 0, d = 0] = text.split(".").map(Number);
+  return [a * 256 + b, c * 256 + d];
+}
+
+function hexOf(group: number): string {
+  return group.toString(16);
+}
 
 /**
  * Returns the canonical text of an address (RFC 5952), without its zone (`%eth0`); null if the text is no IP address.
  */
 export function canonicalIp(text: string): string | null {
-  const version = isIP(text);
-  if (version !== 6) return version === 4 ? text : null;
-  const v6 = URL.parse(`http://[${text.replace(/%.*$/, "")}]`)?.hostname.slice(1, -1) ?? null;
-  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(v6 ?? "") ?? [];
-  if (high === undefined || low === undefined) return v6;
-  const bits = Number.parseInt(high, 16) * 2 ** 16 + Number.parseInt(low, 16);
-  return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 0xff).join(".");
+  if (IPV4.test(text)) return text;
+  const groups = parseIpv6(text);
+  if (groups === null) return null;
+  const [high = 0, low = 0] = groups.slice(6);
+  if (groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0))
+    return [high >>> 8, high & 0xff, low >>> 8, low & 0xff].join(".");
+  return URL.parse(`http://[${groups.map(hexOf).join(":")}]`)?.hostname.slice(1, -1) ?? null;
 }
 
 /** Parses `ADDRESS` or `ADDRESS/BITS` (CIDR); null for any other text. */
@@ -30,26 +82,34 @@ export function parseNetwork(text: string): Network | null {
 }
 
 export function blockListOf(networks: readonly Network[]): BlockList {
-  const list = new BlockList();
-  for (const { address, prefix } of networks) list.addSubnet(address, prefix, familyOf(address));
-  return list;
+  return networks.map(({ address, prefix }) => ({
+    groups: groupsOf(address),
+    bits: IPV4.test(address) ? MAPPED_BITS + prefix : prefix,
+  }));
 }
 
 /** Whether the list contains an address. `ip` must be canonical (canonicalIp()). */
 export function isListed(ip: string, list: BlockList): boolean {
-  return list.check(ip, familyOf(ip));
+  if (list.length === 0) return false;
+  const address = groupsOf(ip);
+  return list.some(({ groups, bits }) =>
+    groups.every((group, i) => {
+      const uncounted = Math.min(Math.max((i + 1) * GROUP_BITS - bits, 0), GROUP_BITS);
+      return group >>> uncounted === (address[i] ?? 0) >>> uncounted;
+    }),
+  );
 }
 
 /** Returns the key under which a caller is counted: its IPv4 address, or the /64 network of its IPv6 address. */
 export function callerKey(ip: string): string {
-  if (familyOf(ip) === "ipv4") return ip;
-  const [head = [], tail = []] = ip
-    .split("::")
-    .map((side) => side.split(":").filter((group) => group !== ""));
-  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => "0");
-  return `${[...head, ...zeros, ...tail].slice(0, 4).join(":")}::/64`;
+  const groups = parseIpv6(ip);
+  return groups === null ? ip : `${groups.slice(0, 4).map(hexOf).join(":")}::/64`;
 }
 
-function familyOf(ip: string): "ipv4" | "ipv6" {
-  return isIP(ip) === 6 ? "ipv6" : "ipv4";
+/** The bits in front of an IPv4 address that is mapped to IPv6. */
+const MAPPED_BITS = 96;
+
+/** Returns the eight groups of an address; those of an IPv4 address as mapped to IPv6. */
+function groupsOf(ip: string): readonly number[] {
+  return parseIpv6(ip) ?? [0, 0, 0, 0, 0, 0xffff, ...ipv4Groups(ip)];
 }

@@ -33,7 +33,7 @@ import {
   nodeEventsIn,
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import type { Query, Store } from "../store/store.ts";
+import type { Origin, Query, Store } from "../store/store.ts";
 import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
 import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
@@ -89,7 +89,11 @@ export class Feed {
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    store.onCommit((changes, eventIds) => this.#notify(changes, eventIds));
+    store.onDecision((changes) => {
+      for (const change of changes)
+        if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
+    });
+    store.onCommit((changes, eventIds, origin) => this.#notify(changes, eventIds, origin));
   }
 
   /**
@@ -191,16 +195,7 @@ export class Feed {
 
   /** What the stream of a node shows. */
   ofNode(nodeId: string): Selection {
-    return {
-      catchUp: (since, limit) => this.catchUp(nodeId, since, limit),
-      eventsById: (ids) => this.eventsById(ids),
-      itemOf: (event) => this.itemOf(event, nodeId),
-      recentItem: (eventId) => {
-        const recent = this.#recent.get(eventId);
-        return recent && itemInMemory(recent.item.event, nodeId, recent);
-      },
-      subscribe: (subscriber) => this.subscribe(nodeId, subscriber),
-    };
+    return new NodeSelection(this, nodeId);
   }
 
   /** What a stream of the whole log shows: every event that passes the filter. */
@@ -250,6 +245,12 @@ export class Feed {
     return found && { kind: "message", eventId: event.id, message: found.message };
   }
 
+  /** The same for an event that was committed just now; undefined when the store must be asked. */
+  recentItem(eventId: number, nodeId: string): StreamItem | null | undefined {
+    const recent = this.#recent.get(eventId);
+    return recent && itemInMemory(recent.item.event, nodeId, recent);
+  }
+
   /**
    * Calls the subscriber with the id of each event of a node, in order, after its commit. The call comes from within the
    * store's commit notification: read later. Returns the way to unsubscribe.
@@ -274,13 +275,14 @@ export class Feed {
     return this.receivers.size + this.#polls.size + this.#taskWaits.size;
   }
 
-  #notify(changes: readonly Notified[], eventIds: readonly number[]): void {
+  #notify(changes: readonly Notified[], eventIds: readonly number[], origin: Origin): void {
     if (this.#subscribers.size > 0 || this.#followers.size > 0) this.#recent.add(changes, eventIds);
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
-      if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
-      else if (change.kind === "delivery.moved" && change.state === "waiting")
+      if (change.kind === "delivery.queued") {
+        if (origin === "remote") this.receivers.wakeOne(change.toNode); // for an own one they were woken (onDecision)
+      } else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId, taskId } = change.event;
@@ -301,6 +303,37 @@ export class Feed {
     if (!hasTaskEvent) return;
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
+  }
+}
+
+/** A class, and not an object of functions, because there is one for each of many streams. */
+class NodeSelection implements Selection {
+  readonly #feed: Feed;
+  readonly #nodeId: string;
+
+  constructor(feed: Feed, nodeId: string) {
+    this.#feed = feed;
+    this.#nodeId = nodeId;
+  }
+
+  catchUp(since: number, limit: number): Promise<LogPart> {
+    return this.#feed.catchUp(this.#nodeId, since, limit);
+  }
+
+  eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
+    return this.#feed.eventsById(ids);
+  }
+
+  itemOf(event: LoggedEvent): Promise<StreamItem | null> {
+    return this.#feed.itemOf(event, this.#nodeId);
+  }
+
+  recentItem(eventId: number): StreamItem | null | undefined {
+    return this.#feed.recentItem(eventId, this.#nodeId);
+  }
+
+  subscribe(subscriber: Subscriber): () => void {
+    return this.#feed.subscribe(this.#nodeId, subscriber);
   }
 }
 

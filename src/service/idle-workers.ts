@@ -90,9 +90,20 @@ export class IdleWorkers {
     return this.#drained;
   }
 
-  /** The commit listener: wakes workers for the offers of a transaction, and for the changes of their nodes. */
-  notify(changes: readonly Notified[]): void {
+  /**
+   * The decision listener: wakes workers for the offers of a transaction, the first of them at once. On SQLite their reads
+   * share its commit.
+   */
+  decided(changes: readonly Notified[]): void {
     if (this.#nodes.size === 0) return; // a worker that joins later reads what is committed
+    for (const [at, offer] of offersOf(changes).entries())
+      if (at < WAKE_UPS_TOGETHER) this.wakeFor(offer);
+      else this.#offer(offer, 1);
+  }
+
+  /** The commit listener: wakes workers for the changes of their nodes, and for the offers of other hubs. */
+  notify(changes: readonly Notified[]): void {
+    if (this.#nodes.size === 0) return;
     for (const change of changes) {
       if (change.kind === "work.missed")
         this.#forAll((worker) => this.#slices.run(() => this.#makeRead(worker)));
@@ -100,7 +111,6 @@ export class IdleWorkers {
       else if (change.kind === "event.logged" && change.event.nodeId !== null)
         this.#onEvent(change.event.kind, change.event.nodeId);
     }
-    for (const offer of offersOf(changes)) this.#offer(offer, 1);
   }
 
   #offer(offer: Offer, count: number): void {
@@ -221,8 +231,9 @@ export class IdleWorker {
   /**
    * Sleeps after a read that found no task or, with `isFull`, no room in its node: until a wake-up, the end of
    * `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if it must read again.
+   * @param onWake called at once by a wake-up, which the worker hears of later
    */
-  sleep(isFull: boolean, remainingMs: number, signal: AbortSignal): Promise<Outcome> {
+  sleep(isFull: boolean, remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
     if (this.#all.isDrained) return Promise.resolve("drained");
     if (this.#isGone || signal.aborted) return Promise.resolve("aborted");
     if (!(remainingMs > 0)) return Promise.resolve("timeout");
@@ -240,6 +251,7 @@ export class IdleWorker {
         this.waitsForRoom = false;
         clearTimeout(timer);
         signal.removeEventListener("abort", onAbort);
+        if (outcome === "woken") onWake?.();
         resolve(outcome);
       };
       this.#all.onSleep(this);

@@ -26,8 +26,7 @@ export class KeyRing {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #primary: readonly KeyRecord[];
-  /** By the first two bytes of the hash. */
-  #byPrefix: KeyIndex;
+  #index: KeyIndex;
   /** The callbacks to notify when a key is lost, by its id. */
   readonly #holders = new Map<string, { readonly key: KeyRecord; readonly listeners: Set<() => void> }>();
   /** The lookup that has not begun. */
@@ -38,14 +37,14 @@ export class KeyRing {
     this.#store = store;
     this.#clock = clock;
     this.#primary = primaryKeys(secrets);
-    this.#byPrefix = indexed(this.#primary);
+    this.#index = indexed(this.#primary);
   }
 
   /** Reloads the keys, and notifies the open calls and streams of keys that were revoked or have expired. */
   async refresh(): Promise<void> {
     try {
       const stored = await this.#store.read(allKeys());
-      this.#byPrefix = indexed(everyKey(this.#primary, stored));
+      this.#index = indexed(everyKey(this.#primary, stored));
     } finally {
       this.#notifyLosses(); // a key expires by the clock, also while the store cannot be read
     }
@@ -96,9 +95,8 @@ export class KeyRing {
 
   /** Whether a key that was found is still valid. */
   isInForce({ keyId, hash }: KeyRecord): boolean {
-    const candidates = this.#byPrefix.get(prefixOf(Uint8Array.fromHex(hash))) ?? [];
-    const current = candidates.find(({ key }) => key.keyId === keyId && key.hash === hash)?.key;
-    return current !== undefined && isValid(current, this.#clock.now());
+    const current = this.#index.byId.get(keyId);
+    return current?.hash === hash && isValid(current, this.#clock.now());
   }
 
   #notifyLosses(): void {
@@ -113,7 +111,7 @@ export class KeyRing {
   find(secret: string, header: KeyHeader): KeyRecord | null {
     // The timing of the prefix lookup reveals nothing about the secret; the comparison that decides is constant-time.
     Bun.SHA256.hash(secret, HASH);
-    for (const { key, bytes } of this.#byPrefix.get(prefixOf(HASH)) ?? []) {
+    for (const { key, bytes } of this.#index.byPrefix.get(prefixOf(HASH)) ?? []) {
       if ((key.role === "admin") !== (header === "admin") || !crypto.timingSafeEqual(HASH, bytes)) continue;
       return isValid(key, this.#clock.now()) ? key : null;
     }
@@ -184,14 +182,21 @@ export function everyKey(primary: readonly KeyRecord[], stored: readonly KeyReco
   return [...current, ...stored.filter((other) => !primary.some((key) => key.keyId === other.keyId))];
 }
 
-type KeyIndex = ReadonlyMap<number, readonly { readonly key: KeyRecord; readonly bytes: Uint8Array }[]>;
+type KeyIndex = {
+  readonly byId: ReadonlyMap<string, KeyRecord>;
+  /** By the first two bytes of the hash. */
+  readonly byPrefix: ReadonlyMap<number, readonly { readonly key: KeyRecord; readonly bytes: Uint8Array }[]>;
+};
 
 /** Reused for each hash; safe because find() is synchronous. */
 const HASH = new Uint8Array(32);
 
 function indexed(keys: readonly KeyRecord[]): KeyIndex {
   const hashed = keys.map((key) => ({ key, bytes: Uint8Array.fromHex(key.hash) }));
-  return Map.groupBy(hashed, ({ bytes }) => prefixOf(bytes));
+  return {
+    byId: new Map(keys.map((key) => [key.keyId, key])),
+    byPrefix: Map.groupBy(hashed, ({ bytes }) => prefixOf(bytes)),
+  };
 }
 
 function prefixOf(hash: Uint8Array): number {

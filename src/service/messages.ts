@@ -84,18 +84,26 @@ export class MessageService {
     const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
+    const take = () => this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
+    const takeAlone = (error: unknown): ReturnType<typeof take> => {
+      if (error instanceof Rejection) throw error;
+      return take();
+    };
     try {
-      for (let isAgain = false; !signal.aborted; isAgain = true) {
-        const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
+      let taking = signal.aborted ? Promise.resolve(undefined) : take();
+      for (let isAgain = false; ; isAgain = true) {
+        const taken = await taking;
         if (taken && !repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
         if (taken && (repeatable || !signal.aborted)) {
           waiter.markServed(); // each message has a wake-up of its own, so this one is used up
           return taken;
         }
         if (taken) await this.#putBack(nodeId, taken);
+        if (signal.aborted) break;
         const leftMs = start + patience.waitMs - this.#clock.steady();
         if (isAgain && leftMs <= 0) break; // leave() passes the wake-up on to the next waiter
-        const outcome = await waiter.wait(leftMs, signal);
+        // The wake-up begins the next take at once: on SQLite it shares the commit of the send, which may fail.
+        const outcome = await waiter.wait(leftMs, signal, () => (taking = take().catch(takeAlone)));
         if (outcome !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();

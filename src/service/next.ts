@@ -55,6 +55,9 @@ type Known = {
   readonly isBeaten: boolean;
 };
 
+/** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
+type HandOut = { readonly found?: Next | undefined; readonly current: Node | null };
+
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
 
@@ -89,11 +92,20 @@ export class NextService {
     const worker = this.#idle.join(nodeId);
     let taken: Taken | null = null;
     try {
-      let node = await this.#readTogether(nodeId);
-      for (let isBeaten = false; !signal.aborted && !worker.hasLeft;) {
+      let node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
+      let isBeaten = false;
+      const ask = (): Promise<HandOut> => {
         const types = node ? typesFor(node, asked.taskTypes) : [];
         worker.beginRead(types, node?.variant ?? null);
-        const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
+        return this.#handOut(transact, asked, { node, types, isBeaten }, signal);
+      };
+      const askAlone = (error: unknown): Promise<HandOut> => {
+        if (error instanceof Rejection) throw error;
+        return ask();
+      };
+      for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker.hasLeft);) {
+        const { found, current }: HandOut = await (asking ?? ask());
+        asking = null;
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
         isBeaten = true;
@@ -106,7 +118,9 @@ export class NextService {
         }
         if (found.draining) return found;
         const leftMs = deadline - this.#clock.steady();
-        if ((await worker.sleep(found.isFull, leftMs, signal)) !== "woken") break;
+        // The wake-up asks at once: on SQLite the hand-out shares the commit that made the offer, which may fail.
+        const onWake = () => (asking = ask().catch(askAlone));
+        if ((await worker.sleep(found.isFull, leftMs, signal, onWake)) !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();
       return { task: null, draining: false };
@@ -139,7 +153,7 @@ export class NextService {
     { nodeId, resume, inBatch }: NextAsked,
     known: Known,
     signal: AbortSignal,
-  ): Promise<{ readonly found?: Next | undefined; readonly current: Node | null }> {
+  ): Promise<HandOut> {
     const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
     const comesBack = known.node !== null && !known.node.online;
     const load = {
@@ -151,12 +165,13 @@ export class NextService {
     };
     let current = known.node;
     let isFilled = true;
-    const found = await transact(load, ({ node, waiting, ...rows }) => {
+    const found = await transact(load, ({ node, waiting, started, gifts, open }) => {
       current = node;
       isFilled = waiting?.length !== SWEEP_BATCH;
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
-      return nextTask(node, nodeId, { ...rows, waiting: waiting ?? [] }, beat, known.isBeaten);
+      const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
+      return nextTask(node, nodeId, rows, beat, known.isBeaten);
     });
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
     return { found, current };

@@ -3,16 +3,15 @@
  * if they differ, some calls through a proxy in front of the hubs fail. Each hub stores a mark of each secret in its
  * row of the database: a slow hash, salted with the id of the database.
  *
- * Must not: store, send or log a secret, or refuse to serve.
+ * Must not: store, send or log a secret, or refuse to serve; or import node:crypto, which loads all of Node's streams.
  */
-import { pbkdf2 } from "node:crypto";
-import { promisify } from "node:util";
 import { SECRETS_COMPARE_EVERY_MS, SECRET_MARK_ROUNDS } from "../domain/limits.ts";
 import type { Log } from "../lib/log.ts";
 import type { PrimarySecrets } from "./keys.ts";
 import type { Chore } from "./scheduler.ts";
 
 const MARK_BYTES = 16;
+const utf8 = new TextEncoder();
 const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
 
 /** Stores this hub's marks in its row, and returns the marks of the other running hubs. */
@@ -41,8 +40,10 @@ export function compareSecretsChore(
 /** The marks of the secret and of the administrator key, separated by a space. */
 async function marksOf(databaseId: string, { secret, adminKey }: PrimarySecrets): Promise<string> {
   const mark = async (word: string, role: string): Promise<string> => {
-    const salt = `luxhub ${role} ${databaseId}`;
-    return (await promisify(pbkdf2)(word, salt, SECRET_MARK_ROUNDS, MARK_BYTES, "sha256")).toString("hex");
+    const salt = utf8.encode(`luxhub ${role} ${databaseId}`);
+    const key = await crypto.subtle.importKey("raw", utf8.encode(word), "PBKDF2", false, ["deriveBits"]);
+    const slowHash = { name: "PBKDF2", hash: "SHA-256", salt, iterations: SECRET_MARK_ROUNDS };
+    return new Uint8Array(await crypto.subtle.deriveBits(slowHash, key, MARK_BYTES * 8)).toHex();
   };
   return `${await mark(secret, "secret")} ${await mark(adminKey, "admin")}`;
 }

@@ -106,7 +106,6 @@ export class TaskService {
 
   /** Returns the ids that name no task. */
   async unknown(taskIds: readonly string[]): Promise<readonly string[]> {
-    if (taskIds.length === 0) return [];
     return without(taskIds, await this.#store.read(dependenciesById(taskIds)));
   }
 

@@ -177,14 +177,16 @@ class QueuedWaiter {
   /**
    * Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if a
    * wake-up found no sleeper since the waiter joined or last woke. Rejects only if the waiter sleeps already.
+   * @param onWake called at once by the wake-up, which the waiter hears of later
    */
-  wait(remainingMs: number, signal?: AbortSignal): Promise<Outcome> {
+  wait(remainingMs: number, signal?: AbortSignal, onWake?: () => void): Promise<Outcome> {
     if (this.endSleep) return Promise.reject(new Error("the waiter is waiting already"));
     if (this.queue.drained) return Promise.resolve("drained");
     if (this.#left || signal?.aborted) return Promise.resolve("aborted");
     this.carriesWakeUp = false; // it has read since, and found nothing
     if (this.missedWakeUp) {
       this.#missedBefore = this.queue.missedWakeUps;
+      onWake?.();
       return Promise.resolve("woken");
     }
     if (!(remainingMs > 0)) return Promise.resolve("timeout");
@@ -197,6 +199,7 @@ class QueuedWaiter {
         this.#missedBefore = this.queue.missedWakeUps;
         clearTimeout(timer);
         signal?.removeEventListener("abort", onAbort);
+        if (outcome === "woken") onWake?.();
         resolve(outcome);
       };
       const { firstAsleep } = this.queue;

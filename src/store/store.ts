@@ -106,6 +106,14 @@ export type CommitListener = (
 ) => void;
 
 /**
+ * Hears of the changes of a transaction of this hub when they are decided. On SQLite that is before their commit, and a
+ * transaction that the listener queues at once shares that commit; the listener must not read. The commit may fail, or
+ * the group be decided again, and then the listener is called again. On PostgreSQL it is called after the commit. An error
+ * of a listener is reported, and changes nothing.
+ */
+export type DecisionListener = (changes: readonly Notified[]) => void;
+
+/**
  * A group of this hub was committed: how many transactions it had, and how long it took from its beginning until its
  * commit was on disk. Called for each group: it must be cheap, and must not throw.
  */
@@ -160,6 +168,7 @@ export interface Store {
    * transactions are answered; and soon after each commit of another hub on the same database.
    */
   onCommit(listener: CommitListener): void;
+  onDecision(listener: DecisionListener): void;
   onGroup(listener: GroupListener): void;
   /**
    * Leader election among the hubs on one database: the leader does the periodic work. There is at most one leader;

@@ -9,7 +9,8 @@ import { type Job, Measurement } from "./job.ts";
 import { startLoadClient } from "./load-client.ts";
 import { describeMachine } from "./machine.ts";
 import { measureIdleMemory } from "./memory.ts";
-import { MEMORY, type Options, START, STREAMS, parseOptions } from "./options.ts";
+import { MEMORY, NEXT, type Options, START, STREAMS, WAKE, parseOptions } from "./options.ts";
+import { measureNext } from "./next/next.ts";
 import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
 import { renderPeers } from "./peers/report.ts";
 import { POSTGRES_LIMIT_MS, measurePostgres } from "./postgres/postgres.ts";
@@ -19,12 +20,15 @@ import { type Row, measureRow } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { measureStarts } from "./start.ts";
 import { measureStreams } from "./streams/streams.ts";
+import { measureWakes } from "./wake/wake.ts";
 
 /** Seconds that starting, warming up and stopping may add to a row. */
 const ROW_OVERHEAD = 30;
 const MEMORY_LIMIT = 120;
 const START_LIMIT = 120;
 const STREAMS_LIMIT = 180;
+/** Of each of the tables of hand-outs and blocked receives, a round. */
+const WAITING_LIMIT = 60;
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
@@ -38,7 +42,8 @@ async function benchEcho(options: Options): Promise<void> {
   const scenarios = SCENARIOS.filter(({ name }) => options.only.includes(name));
   const rowCount = scenarios.length * options.connections.length;
   const rowSeconds = 2 * options.rounds * options.seconds + ROW_OVERHEAD;
-  clearUpAtExit((rowCount * rowSeconds + MEMORY_LIMIT + START_LIMIT + STREAMS_LIMIT) * 1_000);
+  const tablesSeconds = MEMORY_LIMIT + START_LIMIT + STREAMS_LIMIT + 2 * WAITING_LIMIT * (options.rounds + 1);
+  clearUpAtExit((rowCount * rowSeconds + tablesSeconds) * 1_000);
 
   const machine = describeMachine(options.dataRoot);
   const memory = options.only.includes(MEMORY) ? await measureMemory(options) : [];
@@ -46,6 +51,8 @@ async function benchEcho(options: Options): Promise<void> {
   const starts = options.only.includes(START) ? await measureStarts(options.dataRoot) : [];
   if (options.only.includes(STREAMS)) console.error("streams ...");
   const streams = options.only.includes(STREAMS) ? await measureStreams(options) : null;
+  const next = options.only.includes(NEXT) ? await measureNext(options) : null;
+  const wakes = options.only.includes(WAKE) ? await measureWakes(options) : null;
   const rows: Row[] = [];
   const command = [process.execPath, join(import.meta.dir, "load.ts")];
   const client = startLoadClient<Job, Measurement>(command, Measurement);
@@ -67,6 +74,8 @@ async function benchEcho(options: Options): Promise<void> {
     memory,
     starts,
     streams,
+    next,
+    wakes,
   };
   print(options, report, renderMarkdown(report));
   process.exit(rows.some((row) => row.failures > 0) ? 1 : 0);

@@ -86,10 +86,11 @@ export async function prepareSubjects(programs: string, dataRoot: string): Promi
   return subjects;
 }
 
-/** Compiles it as `bun run build` does the hub, with the same flags. */
+/** Compiles it as `bun run build` does the hub, with the same flags but the profile, which is the hub's. */
 async function compileEcho(outfile: string): Promise<string> {
   const build = packageJson.scripts.build.split(" && ").at(-1) ?? "";
-  const [, ...words] = build.replace("src/main.ts", ECHO_SOURCE).replace("dist/luxhub", outfile).split(" ");
+  const [, ...all] = build.replace("src/main.ts", ECHO_SOURCE).replace("dist/luxhub", outfile).split(" ");
+  const words = all.filter((word) => !word.startsWith("--bytecode-order="));
   const child = keepChild(
     Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "inherit" }),
   );

@@ -12,6 +12,10 @@ export const START = "start";
 
 /** The name under which `--only` knows the table of streams. */
 export const STREAMS = "streams";
+/** The name under which `--only` knows the table of hand-outs. */
+export const NEXT = "next";
+/** The name under which `--only` knows the table of blocked receives. */
+export const WAKE = "wake";
 
 /** Beside a bare server, beside itself with a full store, beside other queues, or beside others on PostgreSQL. */
 export type Mode = "echo" | "growth" | "peers" | "postgres";
@@ -22,7 +26,7 @@ export type Options = {
   seconds: number;
   rounds: number;
   connections: number[];
-  /** Scenario names, `memory`, `start` or `streams`. */
+  /** Scenario names, or the name of another table. */
   only: string[];
   /** How the hub is run, without `serve`. */
   hub: string[];
@@ -30,7 +34,7 @@ export type Options = {
   json: boolean;
 };
 
-const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS];
+const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS, NEXT, WAKE];
 
 /** How many at once, if not said otherwise. */
 const CONNECTIONS: Readonly<Record<Mode, string>> = {

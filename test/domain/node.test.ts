@@ -166,6 +166,17 @@ describe("goOnline", () => {
   }
 });
 
+test("nextTask writes one heartbeat for a call whose task comes within a second, and else another", () => {
+  const found = { started: null, gifts: null, open: [task("open")], waiting: [] };
+  for (const ageMs of [0, 999, 1_000]) {
+    const asking = node("n1", { leaseUntil: BEAT.steady - ageMs + BEAT.leaseMs });
+    const decision = nextTask(asking, "n1", found, BEAT, true);
+    const changes = decision.kind === "accepted" ? decision.changes : [];
+    expect(changes.map(({ kind }) => kind)).toContain("task.moved");
+    expect(changes.some(({ kind }) => kind === "node.beaten")).toBe(ageMs === 1_000);
+  }
+});
+
 /** Every state of the node that asks, with each place from which a task may come; better places first. */
 describe("nextTask", () => {
   type Asking =
@@ -226,15 +237,15 @@ describe("nextTask", () => {
           const cell = cells[who][place];
           if (decision.kind === "rejected") return expect(said).toEqual(cell);
           const [answer = "", ...changes] = cell;
-          const handed = decision.answer.task;
           const beats = who.startsWith("offline")
             ? ["node.beaten n1", "node.returned n1", online]
-            : isBeaten && !handed
+            : isBeaten && !decision.answer.task
               ? []
               : ["node.beaten n1"];
           expect(said).toEqual([answer, ...beats, ...changes]);
           expect(decision.answer.draining).toBe(who.endsWith("draining"));
-          if (handed) expect(handed).toMatchObject({ epoch: 5, startedAt: NOW, leaseUntil: STEADY + 1_000 });
+          const { task } = decision.answer;
+          if (task) expect(task).toMatchObject({ epoch: 5, startedAt: NOW, leaseUntil: STEADY + 1_000 });
           else expect(decision.isStored).toBe(false);
         });
 

@@ -46,7 +46,7 @@ const PORTS = ["store port", "mail port", "blobs port"] as const;
 const ENGINES = ["store engines", "mail engines", "blobs engines"] as const;
 
 const LAYERS: Readonly<Record<LayerName, Layer>> = {
-  lib: { files: ["lib/**"], layers: [], packages: ["node:net"] },
+  lib: { files: ["lib/**"], layers: [], packages: [] },
   domain: { files: ["domain/**"], layers: ["lib"] },
   "store port": { files: ["store/store.ts"], layers: ["domain"] },
   "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
@@ -79,7 +79,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   service: {
     files: ["service/**"],
     layers: ["domain", "lib", ...PORTS, "queries", "variant"],
-    packages: ["node:crypto", "node:util"],
+    packages: [],
   },
   http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "node:*", "@fastify/busboy"] },
   variant: { files: ["variant/**"], layers: ["domain", "lib"] },

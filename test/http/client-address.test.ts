@@ -1,8 +1,10 @@
 /** The client's address: the forms of IP addresses, networks, X-Forwarded-For behind trusted proxies; the rate limiter. */
 import { describe, expect, test } from "bun:test";
+import * as net from "node:net";
+import fc from "fast-check";
 import { clientAddress } from "../../src/http/client-address.ts";
 import { RateLimiter } from "../../src/http/rate-limiter.ts";
-import { type Network, blockListOf, canonicalIp, isListed, parseNetwork } from "../../src/lib/ip.ts";
+import { type Network, blockListOf, canonicalIp, isIP, isListed, parseNetwork } from "../../src/lib/ip.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 
 const network = (text: string): Network => {
@@ -67,6 +69,62 @@ describe("a network", () => {
     });
   for (const text of ["", "/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "::/129", "10.0.0.0/8/8", "host"])
     test(`${JSON.stringify(text)} is none`, () => expect(parseNetwork(text)).toBeNull());
+});
+
+describe("an address, a network and a block list are what node:net takes them for", () => {
+  /** Addresses, and texts that nearly are some. */
+  const texts = fc.oneof(
+    fc.ipV4(),
+    fc.ipV6(),
+    fc.string({ unit: fc.constantFrom(..."0123456789abcdefF:.%/[] -_g"), maxLength: 24 }),
+    fc
+      .array(fc.constantFrom("0", "1", "00", "ff", "10000", "1.2.3.4", "01.2.3.4", "256.1.1.1", "", ""), {
+        minLength: 2,
+        maxLength: 10,
+      })
+      .map((groups) => groups.join(":")),
+    fc
+      .tuple(fc.ipV6(), fc.constantFrom("%", "%eth0", "%25", "%a%b", "%a b", "%a:b.c-d", "%_"))
+      .map(([ip, zone]) => ip + zone),
+    fc
+      .array(fc.constantFrom("0", "00", "1", "09", "10", "99", "199", "255", "256", "1000", ""), {
+        minLength: 3,
+        maxLength: 5,
+      })
+      .map((octets) => octets.join(".")),
+  );
+
+  test("isIP", () => {
+    fc.assert(
+      fc.property(texts, (text) => expect([text, isIP(text)]).toEqual([text, net.isIP(text) as 0 | 4 | 6])),
+      { numRuns: 3_000 },
+    );
+  });
+
+  test("isListed", () => {
+    const familyOf = (ip: string): "ipv4" | "ipv6" => (net.isIP(ip) === 6 ? "ipv6" : "ipv4");
+    const near = fc.oneof(
+      fc.ipV4(),
+      fc.ipV6(),
+      fc.constantFrom("10.1.2.3", "10.1.2.4", "::ffff:10.1.2.3", "fe80::1", "::"),
+    );
+    fc.assert(
+      fc.property(near, near, fc.nat(128), (address, other, bits) => {
+        const prefix = Math.min(bits, net.isIP(address) === 4 ? 32 : 128);
+        const theirs = new net.BlockList();
+        theirs.addSubnet(address, prefix, familyOf(address));
+        const ip = canonicalIp(other) ?? "";
+        const isTheirs = theirs.check(ip, familyOf(ip));
+        expect([address, prefix, ip, isListed(ip, blockListOf([{ address, prefix }]))]).toEqual([
+          address,
+          prefix,
+          ip,
+          isTheirs,
+        ]);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
 });
 
 describe("X-Forwarded-For", () => {

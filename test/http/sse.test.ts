@@ -415,9 +415,10 @@ describe("keep-alive", () => {
     const timer = handTimer();
     const keepAlive = new KeepAlive(15_000, timer.every);
     const counts = new Array<number>(10_000).fill(0);
-    const stops = counts.map((_, at) =>
-      keepAlive.add({ keepAlive: () => void (counts[at] = (counts[at] ?? 0) + 1) }),
-    );
+    const streams = counts.map((_, at) => ({
+      keepAlive: () => void (counts[at] = (counts[at] ?? 0) + 1),
+    }));
+    for (const stream of streams) keepAlive.add(stream);
     expect({ ms: timer.ms(), size: keepAlive.size }).toEqual({ ms: 1_000, size: 10_000 });
     let before = 0;
     for (let tick = 1; tick <= 2 * ROUND; tick++) {
@@ -427,10 +428,11 @@ describe("keep-alive", () => {
       before = total;
       if (tick % ROUND === 0) expect(counts.every((n) => n === tick / ROUND)).toBe(true);
     }
-    for (const stop of stops.slice(1)) stop();
+    const [first = { keepAlive: () => undefined }, ...others] = streams;
+    for (const stream of others) keepAlive.remove(stream);
     expect({ running: timer.running(), size: keepAlive.size }).toEqual({ running: true, size: 1 });
-    stops[0]?.();
-    stops[0]?.();
+    keepAlive.remove(first);
+    keepAlive.remove(first);
     expect({ running: timer.running(), size: keepAlive.size }).toEqual({ running: false, size: 0 });
     keepAlive.add({ keepAlive: () => undefined });
     expect(timer.running()).toBe(true);
@@ -439,9 +441,10 @@ describe("keep-alive", () => {
   test("the machine's timer calls it as well", async () => {
     const keepAlive = new KeepAlive(30);
     let counts = 0;
-    const stop = keepAlive.add({ keepAlive: () => counts++ });
+    const stream = { keepAlive: () => void counts++ };
+    keepAlive.add(stream);
     await until("three keep-alives", () => counts >= 3);
-    stop();
+    keepAlive.remove(stream);
   });
 
   test("reach the client as comments, and end with the stream", async () => {

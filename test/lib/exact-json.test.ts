@@ -14,8 +14,10 @@ describe("parseExact", () => {
   ];
   for (const number of KEPT)
     test(`keeps ${number.slice(0, 30)}`, () => {
-      const text = `{"a":[${number}],"b":"x"}`;
-      expect(JSON.stringify(parseExact(text))).toBe(text);
+      const texts = [number, `[${number}]`, `[1,${number}]`, `{"a":${number}}`, `{"a":[${number}],"b":"x"}`];
+      for (const text of texts) expect(JSON.stringify(parseExact(text))).toBe(text);
+      for (const space of [" ", "\t", "\n"])
+        expect(JSON.stringify(parseExact(`{"a":${space}${number}${space}}`))).toBe(`{"a":${number}}`);
     });
 
   test("parses as JSON.parse does what a double represents", () => {

@@ -297,11 +297,11 @@ describe("what was committed just now", () => {
     const events = await feed.eventsById(many(await feed.lastId(), () => logged(null)).map((_, i) => i + 1));
     const items: (StreamItem | null)[] = [];
     for (const nodeId of nodeIds) {
-      const { itemOf, recentItem } = feed.ofNode(nodeId);
+      const selection = feed.ofNode(nodeId);
       for (const event of events) {
         if (event.kind === "message.sent" && ![nodeId, null].includes(event.nodeId)) continue; // no stream of it is notified
-        const item = await itemOf(event);
-        const recent = recentItem(event.id);
+        const item = await selection.itemOf(event);
+        const recent = selection.recentItem(event.id);
         if (recent !== undefined) expect(recent).toEqual(item);
         items.push(item);
       }

@@ -63,6 +63,7 @@ const event = (kind: EventKind, nodeId: string): Notified => ({
 const woken = (sleepers: readonly Sleeper[]): number[] => sleepers.map(({ outcomes }) => outcomes.length);
 
 async function notify(idle: IdleWorkers, ...changes: Notified[]): Promise<void> {
+  idle.decided(changes);
   idle.notify(changes);
   await settle();
 }

@@ -15,6 +15,7 @@ export function standIn(store: Store, varied: Partial<Store>): Store {
     },
     socketsPolled: () => store.socketsPolled(),
     onCommit: (listener) => store.onCommit(listener),
+    onDecision: (listener) => store.onDecision(listener),
     onGroup: (listener) => store.onGroup(listener),
     lead: () => store.lead(),
     diagnose: () => store.diagnose(),

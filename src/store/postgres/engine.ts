@@ -55,6 +55,7 @@ import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
 import { LeaderElection } from "./leader-election.ts";
 import {
   type CommitListener,
+  type DecisionListener,
   type Diagnosis,
   type ElectionResult,
   type GroupListener,
@@ -242,6 +243,12 @@ export class PostgresStore implements Store {
 
   onCommit(listener: CommitListener): void {
     this.#notifications.listen(listener);
+  }
+
+  onDecision(listener: DecisionListener): void {
+    this.onCommit((changes, _, origin) => {
+      if (origin === "own") listener(changes);
+    });
   }
 
   onGroup(listener: GroupListener): void {

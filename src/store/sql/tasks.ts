@@ -1,6 +1,6 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
-import { PER_PAGE_MAX } from "../../domain/limits.ts";
+import { CACHED_TASK_MAX_CHARS, PER_PAGE_MAX } from "../../domain/limits.ts";
 import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
@@ -88,48 +88,81 @@ export function waitingFor(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** The best ready tasks: many transactions share them, and each takes the next one (patchReady). */
-const READY_TOGETHER = 8;
-/** The same in a batch, whose requests may all be of one node. */
-const READY_IN_BATCH = 32;
+/** The best ready tasks of some types, best first. `isAll`: there are no others. */
+export type ReadyTasks = { readonly tasks: readonly Task[]; readonly isAll: boolean };
 
-/** The best ready tasks of these types, best first, at least one if there is any; null is every type. */
-export function bestReady(types: readonly string[] | null, inBatch = false): Query<readonly Task[]> {
-  const together = inBatch ? READY_IN_BATCH : READY_TOGETHER;
-  const most = types?.length === 0 ? 0 : together;
-  const { best, params } = bestOpen([0, 1], most === 0 ? null : types, null, most);
+/** How many are loaded: many transactions share them, and each takes the next one (patchReady). */
+const READY_TOGETHER = 8;
+/** The same in a batch, whose requests may all be of one node; and where the answer stays in memory. */
+const READY_LOADED = 32;
+/** Tasks that are created meanwhile are added up to so many. */
+const READY_KEPT = 128;
+/** Queries that were built lately, by what they select: their SQL is long, and each hand-out asks for one. */
+const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
+const READY_QUERIES_MAX = 256;
+
+/** The best ready tasks of these types, at least one if there is any; null is every type. */
+export function bestReady(types: readonly string[] | null, inBatch = false): Query<ReadyTasks> {
+  const id = types === null ? "" : JSON.stringify(types);
+  const name = `${inBatch} ${id}`;
+  let built = READY_QUERIES.get(name);
+  if (built) return built;
+  const hasTypes = types?.length !== 0;
+  const together = inBatch ? READY_LOADED : READY_TOGETHER;
+  const { best, params } = bestOpen([0, 1], hasTypes ? types : null, null, hasTypes ? together : 0);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
-  return {
-    ...many(sql, params, toTask, TASKS_READ),
-    patch: (tasks, change) => patchReady(tasks, change, types),
-    cached: { as: "ready", id: `${most} ${types === null ? "" : JSON.stringify(types)}` },
+  const shape: Query<ReadyTasks>["shape"] = (rows) => ({
+    tasks: rows.map(toTask),
+    isAll: rows.length < together,
+  });
+  built = {
+    ...query(sql, params, shape, TASKS_READ),
+    patch: (ready, change) => patchReady(ready, change, types),
+    cached: { as: "ready", id },
+    onSqlite: { sql, params: hasTypes ? [READY_LOADED, ...params.slice(1)] : params },
   };
+  if (READY_QUERIES.size >= READY_QUERIES_MAX) READY_QUERIES.clear();
+  READY_QUERIES.set(name, built);
+  return built;
 }
 
-/**
- * Patches the best ready tasks after a change; undefined if there may be better ones, or none of the known ones is
- * left.
- */
+/** The best ready tasks after a change; undefined when they must be loaded again. */
 function patchReady(
-  tasks: readonly Task[],
+  ready: ReadyTasks,
   change: Change,
   types: readonly string[] | null,
-): readonly Task[] | undefined {
-  if (change.kind !== "task.created" && change.kind !== "task.moved" && change.kind !== "task.deleted")
-    return undefined;
-  if (change.kind !== "task.deleted") {
-    const { seq, status, scheduled, taskType, priority } = change.task;
-    const isOffered = status === "open" && !scheduled && (types === null || types.includes(taskType));
-    if (isOffered) {
-      if (change.kind !== "task.created") return undefined;
-      const last = tasks.at(-1);
-      if (!last) return seq > 0 ? [change.task] : undefined;
-      return priority >= last.priority ? tasks : undefined; // a new one comes after all of its priority
-    }
-  }
-  const taskId = change.kind === "task.deleted" ? change.taskId : change.task.taskId;
-  if (!tasks.some((task) => task.taskId === taskId)) return tasks;
-  return tasks.length === 1 ? undefined : tasks.filter((task) => task.taskId !== taskId);
+): ReadyTasks | undefined {
+  if (change.kind === "task.deleted") return withoutTask(ready, change.taskId);
+  if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
+  const { task } = change;
+  const others = withoutTask(ready, task.taskId);
+  const { status, scheduled, taskType } = task;
+  const isReady = status === "open" && !scheduled && (types === null || types.includes(taskType));
+  return others && isReady ? withTask(others, task) : others;
+}
+
+/** Undefined: all that are known are gone, and there may be others. */
+function withoutTask(ready: ReadyTasks, taskId: string): ReadyTasks | undefined {
+  if (!ready.tasks.some((task) => task.taskId === taskId)) return ready;
+  const tasks = ready.tasks.filter((task) => task.taskId !== taskId);
+  return tasks.length > 0 || ready.isAll ? { ...ready, tasks } : undefined;
+}
+
+/** Undefined: its place among them is not known, because a new task has no number (`seq`) yet on PostgreSQL. */
+function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefined {
+  const seq = task.seq === 0 ? Infinity : task.seq; // a new one comes after all of its priority
+  const after = tasks.findIndex(
+    (one) => one.priority > task.priority || (one.priority === task.priority && one.seq > seq),
+  );
+  const isLast = after === -1;
+  const isKept = tasks.length < READY_KEPT && task.description.length <= CACHED_TASK_MAX_CHARS;
+  if (isLast && tasks.length > 0 && !(isAll && isKept && task.seq > 0)) return { tasks, isAll: false };
+  if (task.seq === 0) return undefined;
+  const at = isLast ? tasks.length : after;
+  return {
+    tasks: [...tasks.slice(0, at), task, ...tasks.slice(at)].slice(0, READY_KEPT),
+    isAll: isAll && tasks.length < READY_KEPT,
+  };
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;

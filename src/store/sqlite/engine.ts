@@ -4,7 +4,8 @@
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a member of a group throws, the group is rolled back, that member is refused, and the others
- * run again as a group. When the commit itself fails, the group is rolled back and refused.
+ * run again as a group. When the commit itself fails, the group is rolled back and refused. What a decision of the group
+ * wakes (onDecision), such as a blocked receive, joins it: a message and its taking share one flush.
  *
  * Recently used tasks and nodes are read from memory (row-cache.ts). Some writes of a group wait until a member reads
  * them, or for the commit (gathered-writes.ts). If a gathered write fails, the group runs again with each change in its
@@ -34,9 +35,11 @@ import { createCapabilityIndex } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
+import { NO_ROW } from "../sql/query.ts";
 import { statementOf, writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
+  type DecisionListener,
   type Diagnosis,
   type ElectionResult,
   type GroupListener,
@@ -122,6 +125,7 @@ export class SqliteStore implements Store {
   readonly #begin: Statement;
   readonly #commit: () => void;
   readonly #listeners: CommitListener[] = [];
+  readonly #decisionListeners: DecisionListener[] = [];
   readonly #groupListeners: GroupListener[] = [];
   readonly #clock = systemClock();
   readonly #onFault: (error: unknown) => void;
@@ -190,6 +194,10 @@ export class SqliteStore implements Store {
 
   onCommit(listener: CommitListener): void {
     this.#listeners.push(listener);
+  }
+
+  onDecision(listener: DecisionListener): void {
+    this.#decisionListeners.push(listener);
   }
 
   onGroup(listener: GroupListener): void {
@@ -266,7 +274,7 @@ export class SqliteStore implements Store {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the I/O of this tick: every request that has arrived by then shares the commit.
+    // Requests that ran together share the commit: they queued their transactions before this runs.
     setImmediate(() => {
       this.#scheduled = false;
       this.#flush();
@@ -275,14 +283,14 @@ export class SqliteStore implements Store {
   }
 
   #flush(): void {
-    for (let left = this.#queue.takeGroup(); left.length > 0;) {
+    for (let left = [...this.#queue.takeGroup()]; left.length > 0;) {
       const faulty = this.#commitGroup(left);
       left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others are not written yet
     }
   }
 
   /** Commits and answers a group and returns null; when a member throws, refuses and returns it, and writes nothing. */
-  #commitGroup(group: readonly Job[]): Job | null {
+  #commitGroup(group: Job[]): Job | null {
     let done: Done;
     const startedMs = this.#clock.timers();
     try {
@@ -308,7 +316,7 @@ export class SqliteStore implements Store {
   }
 
   /** On a full disk, repeats the group once after a checkpoint that freed space. */
-  #runGroupWithRoom(group: readonly Job[]): Done {
+  #runGroupWithRoom(group: Job[]): Done {
     const isRoomy = this.#hasRoom() || (this.#writable && this.#truncateLog() && this.#hasRoom());
     try {
       return this.#runGroup(group, isRoomy);
@@ -341,7 +349,7 @@ export class SqliteStore implements Store {
    * some are refused.
    * @throws {JobFault} when one of them throws; anything else is the fault of the disk or of the file.
    */
-  #runGroup(group: readonly Job[], isRoomy: boolean): Done {
+  #runGroup(group: Job[], isRoomy: boolean): Done {
     try {
       return this.#runOnce(group, isRoomy, true);
     } catch (error) {
@@ -350,8 +358,13 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** `gathers`: writes may wait. @throws {GatherFault} when one of those fails */
-  #runOnce(group: readonly Job[], isRoomy: boolean, gathers: boolean): Done {
+  /**
+   * Adds to the group what its decision listeners queue, unless others wait in the queue before that.
+   * @param gathers writes may wait
+   * @throws {GatherFault} when one of those fails
+   */
+  #runOnce(group: Job[], isRoomy: boolean, gathers: boolean): Done {
+    const mayJoin = this.#queue.length === 0;
     const refused: Job[] = [];
     const outcomes: Outcome[] = [];
     const written: Written[] = [];
@@ -374,6 +387,8 @@ export class SqliteStore implements Store {
         }
         if (decision) outcomes.push({ job, decision });
         else refused.push(job);
+        for (const { changes } of written.slice(before)) this.#announce(changes);
+        if (mayJoin && this.#queue.length > 0) group.push(...this.#queue.takeAll());
       }
       this.#gathered.flush();
       this.#commit();
@@ -384,6 +399,16 @@ export class SqliteStore implements Store {
       throw error;
     }
     return { outcomes, written, refused };
+  }
+
+  #announce(changes: readonly Change[]): void {
+    for (const listener of this.#decisionListeners) {
+      try {
+        listener(changes);
+      } catch (error) {
+        this.#onFault(error);
+      }
+    }
   }
 
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
@@ -458,6 +483,7 @@ export class SqliteStore implements Store {
 
   #run<R>(query: Query<R>): R {
     const { sql, params } = query.onSqlite ?? query;
+    if (sql === NO_ROW.sql) return query.shape([]);
     return query.shape(this.#rows(sql, params));
   }
 

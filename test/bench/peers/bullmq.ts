@@ -6,7 +6,7 @@ import { Measurement } from "../job.ts";
 import { startLoadClient } from "../load-client.ts";
 import type { BullmqJob } from "./bullmq-job.ts";
 import type { Program } from "./install.ts";
-import { type Peer, startServer } from "./peer.ts";
+import { type Peer, type PeerServer, startServer } from "./peer.ts";
 
 /** BullMQ from the packages in `folder`; with its workers' calls pipelined on a few connections, or on one each. */
 export function bullmqPeer(folder: string, version: string, redis: Program, ownConnections: boolean): Peer {
@@ -17,13 +17,7 @@ export function bullmqPeer(folder: string, version: string, redis: Program, ownC
     goal: ownConnections ? 2 : 0.9,
     async start(connections, dataRoot) {
       const program = await buildLoad(folder);
-      const server = await startServer(dataRoot, ({ port, data }) => ({
-        command: [
-          ...[redis.path, "--bind", "127.0.0.1", "--port", String(port), "--dir", data, "--save", ""],
-          ...["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"],
-        ],
-        env: redis.env,
-      }));
+      const server = await startRedis(redis, dataRoot);
       const runtime = Bun.which("node") ?? process.execPath;
       const client = startLoadClient<BullmqJob, Measurement>([runtime, program], Measurement);
       const job = { folder, port: server.port, workers: connections, ownConnections };
@@ -37,6 +31,17 @@ export function bullmqPeer(folder: string, version: string, redis: Program, ownC
       };
     },
   };
+}
+
+/** A Redis that flushes every write to disk before it answers. */
+export function startRedis(redis: Program, dataRoot: string): Promise<PeerServer> {
+  return startServer(dataRoot, ({ port, data }) => ({
+    command: [
+      ...[redis.path, "--bind", "127.0.0.1", "--port", String(port), "--dir", data, "--save", ""],
+      ...["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"],
+    ],
+    env: redis.env,
+  }));
 }
 
 /** As JavaScript, for Node of any version. */

@@ -5,7 +5,8 @@ import { type Job, Measurement } from "../job.ts";
 import { type LoadClient, startLoadClient } from "../load-client.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
 import { BUNQUEUE } from "./bunqueue-scenario.ts";
-import { type Peer, type RunningPeer, startServer } from "./peer.ts";
+import type { BatchJob } from "../postgres/batch-load.ts";
+import { type Against, type Peer, type RunningPeer, startServer } from "./peer.ts";
 
 const LOAD = "a connection each";
 
@@ -19,6 +20,36 @@ export function luxhubPeer(command: readonly string[]): Peer {
     async start(connections, dataRoot) {
       const hub = await startHub(command, dataRoot);
       return httpPeer(hub, "life", connections);
+    },
+  };
+}
+
+/** luxhub with its requests in batches of `batch`, of about as many tasks together as there are single callers. */
+export function luxhubBatchPeer(
+  command: readonly string[],
+  batch: number,
+  goal: number,
+  against: Against,
+): Peer {
+  return {
+    name: `luxhub, batches of ${batch}`,
+    cycle: "create, claim, complete, each by POST batch",
+    load: "a connection each",
+    goal,
+    against,
+    async start(connections, dataRoot) {
+      const hub = await startHub(command, dataRoot);
+      const source = join(import.meta.dir, "../postgres/batch-load.ts");
+      const client = startLoadClient<BatchJob, Measurement>([process.execPath, source], Measurement);
+      const workers = Math.max(1, Math.round(connections / batch));
+      const job = { ports: [hub.port], secret: SECRET, workers, batch };
+      return {
+        pid: hub.pid,
+        run: (windowMs) => client.run({ ...job, takes: "claim", windowMs }),
+        async stop() {
+          await Promise.all([client.stop(), hub.stop()]);
+        },
+      };
     },
   };
 }

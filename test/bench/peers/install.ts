@@ -50,6 +50,12 @@ export async function findProgram(
   return { ...program, version };
 }
 
+/** @throws {Missing} */
+export function findRedis(folder: string): Promise<Program> {
+  const packages = ["redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1"];
+  return findProgram("redis-server", packages, folder, "--version");
+}
+
 async function unpack(
   name: string,
   packages: readonly string[],

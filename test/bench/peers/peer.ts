@@ -19,6 +19,9 @@ export type RunningPeer = {
   stop(): Promise<void>;
 };
 
+/** Names a row. */
+export type Against = (row: Pick<Peer, "name" | "load">) => boolean;
+
 /** One row of the table, not yet started. */
 export type Peer = {
   readonly name: string;
@@ -28,6 +31,8 @@ export type Peer = {
   readonly load: string;
   /** How many times its cycles the hub is to do; null: only told. */
   readonly goal: number | null;
+  /** Set for luxhub in batches: the row of which it is to do `goal` times the cycles. */
+  readonly against?: Against;
   start(connections: number, dataRoot: string): Promise<RunningPeer>;
 };
 

@@ -8,8 +8,8 @@ import { median } from "../median.ts";
 import type { Options } from "../options.ts";
 import { beanstalkdPeer } from "./beanstalkd.ts";
 import { bullmqPeer } from "./bullmq.ts";
-import { bunqueuePeer, luxhubPeer } from "./http-peers.ts";
-import { type Program, QUEUES, findProgram, installPackages } from "./install.ts";
+import { bunqueuePeer, luxhubBatchPeer, luxhubPeer } from "./http-peers.ts";
+import { type Program, QUEUES, findProgram, findRedis, installPackages } from "./install.ts";
 import type { Peer, RunningPeer } from "./peer.ts";
 
 const WARM_UP_MS = 1_000;
@@ -29,7 +29,7 @@ export type PeerRow = {
   cpuUs: number | null;
   /** The load client's use of a core: near 1, the client is the limit, not the server. */
   clientCpu: number;
-  /** luxhub's cycles a second over this one's, and what it is to be. */
+  /** luxhub's cycles a second over this one's, or of its batches over those of what they are measured against; and the goal. */
   ratio: number;
   goal: number | null;
   failures: number;
@@ -58,7 +58,17 @@ export async function measurePeers(options: Options, progress: (line: string) =>
     return null;
   };
   progress("installing the other queues ...");
-  const peers = [luxhubPeer(options.hub), ...(await findPeers(makeDirectory(), miss))];
+  const peers = [
+    luxhubPeer(options.hub),
+    luxhubBatchPeer(
+      options.hub,
+      32,
+      2,
+      ({ name, load }) => name.startsWith("BullMQ") && load.includes("pipelined"),
+    ),
+    luxhubBatchPeer(options.hub, 100, 2.5, ({ name }) => name === "luxhub"),
+    ...(await findPeers(makeDirectory(), miss)),
+  ];
   const subjects: Subject[] = [];
   for (const peer of peers) {
     const running = await peer
@@ -80,9 +90,16 @@ export async function measurePeers(options: Options, progress: (line: string) =>
     }
   }
   await Promise.all(subjects.map(({ running }) => running.stop()));
-  const [own, ...others] = subjects.filter((each) => !broken.has(each)).map(toRow);
+  const measured = subjects.filter((each) => !broken.has(each));
+  const all = measured.map(toRow);
+  const [own] = all;
   if (own === undefined || own.name !== peers[0]?.name) throw new Error("luxhub itself was not measured");
-  const rows = [own, ...others].map((row) => ({ ...row, ratio: own.cyclesPerSecond / row.cyclesPerSecond }));
+  const rows = all.map((row, at) => {
+    const against = measured[at]?.peer.against;
+    if (!against) return { ...row, ratio: own.cyclesPerSecond / row.cyclesPerSecond };
+    const other = all.find(against)?.cyclesPerSecond ?? Number.NaN;
+    return { ...row, ratio: row.cyclesPerSecond / other };
+  });
   return { connections, seconds: options.seconds, rounds: options.rounds, rows, missing };
 }
 
@@ -95,9 +112,8 @@ async function findPeers(folder: string, miss: (name: string, error: unknown) =>
   );
   if (installed) {
     peers.push(bunqueuePeer(folder, QUEUES.bunqueue));
-    const wanted = ["redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1"];
-    const redis = await findProgram("redis-server", wanted, folder, "--version").catch(
-      (error: unknown): Program | null => miss("BullMQ on Redis", error),
+    const redis = await findRedis(folder).catch((error: unknown): Program | null =>
+      miss("BullMQ on Redis", error),
     );
     if (redis !== null) {
       peers.push(
