@@ -658,18 +658,19 @@ async function bustle(hub: TestHub, count: number, seed: number): Promise<void> 
 }
 
 /**
- * Follows n1 and breaks off at random points, also in the middle of an event, until `done`; then to the end. Answers
- * all that came, over all streams: each time it goes on after the last event that came whole.
+ * Follows n1 from `since` and breaks off at random points, also in the middle of an event, until `done`; then to the end.
+ * Answers all that came, over all streams: each time it goes on after the last event that came whole.
  */
 async function restless(
   hub: TestHub,
   seed: number,
+  since: number,
   done: () => boolean,
 ): Promise<{ ids: number[]; breaks: number }> {
   const roll = dice(seed);
   using clients = new Clients();
   const ids: number[] = [];
-  let last = await lastId(hub);
+  let last = since;
   let breaks = 0;
   for (; !done(); breaks++) {
     const variant = roll(2) === 0 ? "A" : "B";
@@ -763,10 +764,10 @@ describe("reconnecting with Last-Event-ID", () => {
       await using hub = await startHub();
       await addNodes(hub, ["n1", "n2", "n3"]);
       let running = true;
-      const readers = [1, 2, 3].map((n) => restless(hub, seed * 10 + n, () => !running));
+      const before = await lastId(hub);
+      const readers = [1, 2, 3].map((n) => restless(hub, seed * 10 + n, before, () => !running));
       using clients = new Clients();
       const steady = await clients.open(hub, "n1");
-      const before = await lastId(hub);
       const [letters, fewest] = hub.engine === "sqlite" ? [250, 100] : [120, 40];
       await bustle(hub, letters, seed);
       running = false;

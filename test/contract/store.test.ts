@@ -10,7 +10,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
-import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
+import {
+  type Decision,
+  Rejection,
+  UNDECIDED,
+  type Undecided,
+  accept,
+  nodeNotFound,
+} from "../../src/domain/decision.ts";
 import {
   EVENT_KINDS,
   type LoggedEvent,
@@ -42,6 +49,7 @@ import {
   type TaskStatus,
 } from "../../src/domain/model.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
+import * as mailRules from "../../src/domain/message.ts";
 import * as rules from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import * as a2aReads from "../../src/store/sql/a2a.ts";
@@ -1724,6 +1732,7 @@ function patchedQueries(): void {
         nodeReads.pulseOf(nodeId),
         taskReads.bestGift(nodeId),
         taskReads.firstStarted(nodeId),
+        balancer.candidatesFor("", nodeId),
       ]),
       ...taskIds.map(taskReads.taskById),
     ];
@@ -1791,6 +1800,60 @@ function patchedQueries(): void {
       }
     }
     expect(patches).toEqual(new Set(queries.map(({ sql }) => sql)));
+  });
+
+  test("queries of a mailbox, patched by the changes of any rule, are what they read after it", async () => {
+    const place = await sqlitePlace();
+    closing.push(() => place.remove());
+    const store = openSqlite(place.path, noFault);
+    closing.push(() => store.close());
+    const roll = dice(7);
+    const nodeId = "n1";
+    const owner = { nodeId };
+    await write(store, ...saved(node(nodeId)));
+    const messageIds = Array.from({ length: 60 }, (_, i) => `m${i}`);
+    const queries: readonly Query<unknown>[] = [
+      ...[2, 50].flatMap((limit) => [
+        mail.waitingDeliveries(nodeId, limit),
+        mail.waitingDeliveries(nodeId, limit, 40),
+        mail.waitingDeliveriesIfSmall(nodeId, limit),
+      ]),
+      ...messageIds.map((messageId) => mail.deliveryOf(messageId, nodeId)),
+    ];
+    const known: unknown[] = [];
+    for (const query of queries) known.push(await store.read(query));
+    const patches = new Set<Query<unknown>>();
+    let sent = 0;
+    for (let step = 0; step < 200; step++) {
+      const messageId = messageIds[roll(messageIds.length)] ?? "";
+      const waiting = await store.read(mail.waitingDeliveries(nodeId, 1 + roll(4)));
+      const stub = await store.read(mail.deliveryOf(messageId, nodeId));
+      const rule = roll(4);
+      const decide = (): Decision<unknown> | Undecided => {
+        if (rule === 0 && sent < messageIds.length) {
+          const content = "x".repeat(1 + roll(30));
+          const one = message(`m${sent++}`, { toNode: nodeId, requireAck: roll(3) > 0, content });
+          return mailRules.send(one, owner, nodeId);
+        }
+        if (rule === 1) return mailRules.receive(owner, nodeId, waiting, STEADY);
+        if (rule === 2 && stub?.state === "leased") return mailRules.expireLeases([stub], NOW);
+        return mailRules.acknowledge(stub && { messageId }, stub, owner, { messageId, nodeId }, NOW);
+      };
+      const decision = decide();
+      const changes = decision.kind === "accepted" ? decision.changes : [];
+      await write(store, ...changes);
+      for (const [i, query] of queries.entries()) {
+        let patched: unknown = known[i];
+        for (const change of changes)
+          if (patched !== undefined && writeSetOf(change).some((key) => query.reads.includes(key)))
+            patched = query.patch?.(patched, change);
+        known[i] = await store.read(query);
+        if (patched === undefined) continue;
+        expect<unknown>(patched).toEqual(known[i]);
+        if (changes.length > 0) patches.add(query);
+      }
+    }
+    expect(patches).toEqual(new Set(queries));
   });
 }
 
