@@ -236,12 +236,13 @@ export function returnGift(task: Task | null, asked: HolderRequest): Accepted<nu
 
 /** Returns the tasks that the changes of one transaction may have made available to workers. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
-  const after = new Map<string, Task>(); // one transaction may move a task twice
+  const written: Task[] = [];
   for (const change of changes)
-    if (change.kind === "task.created" || change.kind === "task.moved")
-      after.set(change.task.taskId, change.task);
+    if (change.kind === "task.created" || change.kind === "task.moved") written.push(change.task);
+  // One transaction may move a task twice.
+  const after = written.length < 2 ? written : new Map(written.map((task) => [task.taskId, task])).values();
   const offers: Offer[] = [];
-  for (const { status, scheduled, taskType, assignedNode, startedAt } of after.values()) {
+  for (const { status, scheduled, taskType, assignedNode, startedAt } of after) {
     if (status === "open" && !scheduled) offers.push({ kind: "open", taskType });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });

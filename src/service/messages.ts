@@ -93,7 +93,7 @@ export class MessageService {
       let taking = signal.aborted ? Promise.resolve(undefined) : take();
       for (let isAgain = false; ; isAgain = true) {
         const taken = await taking;
-        if (taken && !repeatable) await socketsPolled(this.#store); // to notice a caller who hung up during the commit
+        if (taken && !repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
         if (taken && (repeatable || !signal.aborted)) {
           waiter.markServed(); // each message has a wake-up of its own, so this one is used up
           return taken;
@@ -126,7 +126,7 @@ export class MessageService {
   ): Promise<Taken> {
     const taken = await this.#mail.takeAtOnce(transact, nodeId, count, this.#clock.steady());
     if (repeatable || taken.deliveries.length === 0) return taken;
-    await socketsPolled(this.#store);
+    await this.#store.socketsPolled();
     if (!signal.aborted) return taken;
     await this.#putBack(nodeId, taken);
     throw new WaitAborted();
@@ -248,15 +248,4 @@ export class MessageService {
       this.#failedPutBacks.push({ nodeId, taken }); // the periodic work reports it if it fails there too
     }
   }
-}
-
-/**
- * Resolves after the event loop has polled the sockets once more since a commit. The next immediate comes after a poll on
- * SQLite, whose commits run in an immediate, and then before the next commit; on PostgreSQL, whose commits are heard of
- * over a socket, only the one after it.
- */
-export function socketsPolled({ engine }: Store): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(engine === "sqlite" ? resolve : () => setImmediate(resolve));
-  });
 }

@@ -31,7 +31,7 @@ import {
 import type { Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
-import { type ReceiveWait, socketsPolled } from "./messages.ts";
+import type { ReceiveWait } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
 import type { TaskService } from "./tasks.ts";
 import { WaitAborted } from "./wait-queue.ts";
@@ -111,7 +111,7 @@ export class NextService {
         isBeaten = true;
         if (found.task !== null) {
           taken = found;
-          if (!repeatable) await socketsPolled(this.#store); // to notice a caller who hung up during the commit
+          if (!repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
           if (repeatable || !signal.aborted) return found;
           await this.#putBack(nodeId, found);
           break;

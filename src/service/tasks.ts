@@ -210,8 +210,14 @@ export class TaskService {
   ): Promise<Task> {
     // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(taskId));
-    const candidates = candidatesFor(before?.taskType ?? "", notNode);
-    const after = await transact({ task: taskById(taskId), node: nodeById(nodeId), candidates }, decide);
+    const load = {
+      task: taskById(taskId),
+      node: nodeById(nodeId),
+      candidates: candidatesIfBalanced(before, notNode),
+    };
+    const after = await transact(load, ({ candidates, ...rows }) =>
+      decide({ ...rows, candidates: candidates ?? [] }),
+    );
     await this.#settleAfter(after);
     await this.fillIfPossible(nodeId);
     return after;
@@ -226,11 +232,11 @@ export class TaskService {
     const before = await this.#store.read(taskById(asked.taskId));
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     for (let from = before?.assignedNode ?? null; ;) {
-      const candidates = candidatesFor(before?.taskType ?? "", from);
+      const candidates = candidatesIfBalanced(before, from);
       const load = { task: taskById(asked.taskId), target, candidates };
       const revoked = await transact(load, (rows) => {
         const holder = rows.task?.assignedNode ?? null;
-        if (holder === from) return revoke(rows.task, rows.target, rows.candidates, asked, at);
+        if (holder === from) return revoke(rows.task, rows.target, rows.candidates ?? [], asked, at);
         from = holder;
         return UNDECIDED;
       });
@@ -260,13 +266,14 @@ export class TaskService {
     const at = this.#at();
     // What it depends on never changes, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
+    const dependsOn = before?.dependsOn ?? [];
     const load = {
       task: taskById(asked.taskId),
-      dependencies: dependenciesById(before?.dependsOn ?? []),
-      candidates: candidatesFor(before?.taskType ?? "", null),
+      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
+      candidates: candidatesIfBalanced(before, null),
     };
     const retried = await transact(load, ({ task, dependencies, candidates }) =>
-      retry(task, dependencies, candidates, asked, at),
+      retry(task, dependencies ?? [], candidates ?? [], asked, at),
     );
     await this.#settleAfter(retried);
     return retried;
@@ -470,6 +477,11 @@ export class TaskService {
     const totals = await this.#store.read(taskTotals());
     return { totals, top: await this.#top.read() };
   }
+}
+
+/** The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. */
+function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<readonly Node[] | null> {
+  return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 
 /** Those of `taskIds` that are none of `tasks`. */

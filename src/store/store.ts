@@ -151,6 +151,11 @@ export interface Store {
   readonly writable: boolean;
   /** Transactions that wait for their commit. */
   readonly queued: number;
+  /**
+   * Called when a transaction was answered: resolves when the event loop has polled the sockets since its commit, so that
+   * a caller who hung up during the commit is known to be gone. Engines differ in where their commits end in the loop.
+   */
+  socketsPolled(): Promise<void>;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**

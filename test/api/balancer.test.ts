@@ -3,7 +3,7 @@
  * the tasks of a node that went offline.
  */
 import { describe, expect, test } from "bun:test";
-import { type TestHub, startHub } from "../support/hub.ts";
+import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   RESULT,
   addNode,
@@ -12,6 +12,7 @@ import {
   addTaskOf,
   complete,
   eventKinds,
+  inBatches,
   list,
   nodeOf,
   ok,
@@ -19,8 +20,9 @@ import {
   record,
   swept,
   taskOf,
-  addTasks,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 /** Creates a task on B; the node it went to. */
 async function give(hub: TestHub, fields: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
@@ -35,7 +37,7 @@ async function holderOf(hub: TestHub, taskId: string): Promise<unknown> {
 }
 
 describe("the balancer picks", () => {
-  test("the node with the fewest unfinished tasks", async () => {
+  once.test("the node with the fewest unfinished tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     await addTaskOf(hub, "a");
@@ -61,51 +63,57 @@ describe("the balancer picks", () => {
     expect([await give(hub), await give(hub), await give(hub)]).toEqual(["b", "c", "a"]);
   });
 
-  test("a node whose capabilities include the task's type; a node without capabilities, or a task without a type, fits all", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "coder", { capabilities: "coding,review" });
-    await addNode(hub, "painter", { capabilities: ["painting"] });
-    expect(await give(hub, { task_type: "painting" })).toBe("painter");
-    expect(await give(hub, { task_type: "painting" })).toBe("painter");
-    expect(await give(hub, { task_type: "review" })).toBe("coder");
-    expect(await give(hub)).toBe("coder");
-    expect(await give(hub, { task_type: "cooking" })).toBeNull();
-    expect(await give(hub, { task_type: "paint" })).toBeNull();
-    await addNode(hub, "any");
-    expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
-  });
+  once.test(
+    "a node whose capabilities include the task's type; a node without capabilities, or a task without a type, fits all",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "coder", { capabilities: "coding,review" });
+      await addNode(hub, "painter", { capabilities: ["painting"] });
+      expect(await give(hub, { task_type: "painting" })).toBe("painter");
+      expect(await give(hub, { task_type: "painting" })).toBe("painter");
+      expect(await give(hub, { task_type: "review" })).toBe("coder");
+      expect(await give(hub)).toBe("coder");
+      expect(await give(hub, { task_type: "cooking" })).toBeNull();
+      expect(await give(hub, { task_type: "paint" })).toBeNull();
+      await addNode(hub, "any");
+      expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
+    },
+  );
 
-  test("a node with auto_assign, which only nodes of B have by default, at each registration", async () => {
-    await using hub = await startHub();
-    const register = async (nodeId: string, variant: "A" | "B", fields: object = {}) => {
-      const asked = { node_id: nodeId, name: nodeId, ...fields };
-      return record((await ok(hub.post("/node/register", asked, { variant })))["node"])["auto_assign"];
-    };
-    expect(await register("claims", "A")).toBe(false);
-    expect(await register("alone", "B", { auto_assign: false })).toBe(false);
-    const waits = await addTask(hub, {}, "B");
-    expect(await holderOf(hub, waits)).toBeNull();
-    await ok(hub.post("/node/heartbeat", { node_id: "claims" }));
-    expect(await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }))).toMatchObject({
-      assigned: 0,
-    });
-    await hub.sweep();
-    expect(await holderOf(hub, waits)).toBeNull();
-    // It looks for its work itself, and finds that of B too.
-    expect(pick(await ok(hub.get("/task/pull?node_id=claims")), "tasks", "task_id")).toEqual([waits]);
-    await ok(hub.post("/task/claim", { task_id: waits, node_id: "claims" }));
-    expect(await give(hub)).toBeNull();
-    expect(await register("worker", "B")).toBe(true);
-    expect(await nodeOf(hub, "worker")).toMatchObject({ auto_assign: true, tasks_assigned: 1 });
-    expect(await give(hub)).toBe("worker");
-    expect(await register("claims", "A", { auto_assign: true })).toBe(true);
-    await ok(complete(hub, waits, "claims"));
-    expect(await give(hub)).toBe("claims");
-    expect(await register("claims", "A")).toBe(false); // what a registration leaves out is not set any more
-    expect(await give(hub)).toBe("worker");
-  });
+  once.test(
+    "a node with auto_assign, which only nodes of B have by default, at each registration",
+    async () => {
+      await using hub = await startHub();
+      const register = async (nodeId: string, variant: "A" | "B", fields: object = {}) => {
+        const asked = { node_id: nodeId, name: nodeId, ...fields };
+        return record((await ok(hub.post("/node/register", asked, { variant })))["node"])["auto_assign"];
+      };
+      expect(await register("claims", "A")).toBe(false);
+      expect(await register("alone", "B", { auto_assign: false })).toBe(false);
+      const waits = await addTask(hub, {}, "B");
+      expect(await holderOf(hub, waits)).toBeNull();
+      await ok(hub.post("/node/heartbeat", { node_id: "claims" }));
+      expect(await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }))).toMatchObject({
+        assigned: 0,
+      });
+      await hub.sweep();
+      expect(await holderOf(hub, waits)).toBeNull();
+      // It looks for its work itself, and finds that of B too.
+      expect(pick(await ok(hub.get("/task/pull?node_id=claims")), "tasks", "task_id")).toEqual([waits]);
+      await ok(hub.post("/task/claim", { task_id: waits, node_id: "claims" }));
+      expect(await give(hub)).toBeNull();
+      expect(await register("worker", "B")).toBe(true);
+      expect(await nodeOf(hub, "worker")).toMatchObject({ auto_assign: true, tasks_assigned: 1 });
+      expect(await give(hub)).toBe("worker");
+      expect(await register("claims", "A", { auto_assign: true })).toBe(true);
+      await ok(complete(hub, waits, "claims"));
+      expect(await give(hub)).toBe("claims");
+      expect(await register("claims", "A")).toBe(false); // what a registration leaves out is not set any more
+      expect(await give(hub)).toBe("worker");
+    },
+  );
 
-  test("for a task type with a comma, the node that takes every type", async () => {
+  once.test("for a task type with a comma, the node that takes every type", async () => {
     await using hub = await startHub();
     await addNode(hub, "both", { capabilities: "x,y" });
     await addNode(hub, "any");
@@ -120,7 +128,7 @@ describe("the balancer picks", () => {
     expect(await give(hub, { task_type: "coding_100%" })).toBe("coder");
   });
 
-  test("a node below its max_tasks", async () => {
+  once.test("a node below its max_tasks", async () => {
     await using hub = await startHub();
     await addNode(hub, "small", { max_tasks: 1 });
     await addNode(hub, "large", { max_tasks: 3 });
@@ -131,7 +139,7 @@ describe("the balancer picks", () => {
     expect(given.slice(4)).toEqual([null, null]);
   });
 
-  test("max_tasks limits the balancer, not the node's own claims", async () => {
+  once.test("max_tasks limits the balancer, not the node's own claims", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 });
     expect(await give(hub)).toBe("n1");
@@ -142,7 +150,7 @@ describe("the balancer picks", () => {
 });
 
 describe("an open task is assigned as soon as", () => {
-  test("a node registers", async () => {
+  once.test("a node registers", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub, {}, "B");
     expect(await holderOf(hub, taskId)).toBeNull();
@@ -163,7 +171,7 @@ describe("an open task is assigned as soon as", () => {
     expect(holders).toEqual(["n1", "n1", null, null]);
   });
 
-  test("a node registers again with a higher max_tasks or more capabilities", async () => {
+  once.test("a node registers again with a higher max_tasks or more capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1, capabilities: ["x"] }, "B");
     const first = await addTask(hub, {}, "B");
@@ -193,7 +201,7 @@ describe("an open task is assigned as soon as", () => {
 });
 
 describe("a revoked task", () => {
-  test("is not assigned to the same node at once", async () => {
+  once.test("is not assigned to the same node at once", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, {}, "B");
@@ -204,7 +212,7 @@ describe("a revoked task", () => {
     expect(await holderOf(hub, taskId)).toBeNull();
   });
 
-  test("goes to another node, and the previous node may claim it", async () => {
+  once.test("goes to another node, and the previous node may claim it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, {}, "B");
@@ -217,7 +225,7 @@ describe("a revoked task", () => {
 });
 
 describe("the balancer assigns tasks created through A only on request", () => {
-  test("not when a node registers or gains room", async () => {
+  once.test("not when a node registers or gains room", async () => {
     await using hub = await startHub();
     const onA = await addTask(hub);
     await addNode(hub, "n1", { max_tasks: 1 }, "B");
@@ -227,7 +235,7 @@ describe("the balancer assigns tasks created through A only on request", () => {
     expect(await holderOf(hub, onA)).toBeNull();
   });
 
-  test("not when its task is revoked", async () => {
+  once.test("not when its task is revoked", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -235,7 +243,7 @@ describe("the balancer assigns tasks created through A only on request", () => {
     expect(revoked).toMatchObject({ status: "pending", assigned_node: null });
   });
 
-  test("not in its periodic round", async () => {
+  once.test("not in its periodic round", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const onA = await addTask(hub);
@@ -270,7 +278,7 @@ describe("batch-assign of B", () => {
     expect(again).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
   });
 
-  test("prefers the node with the fewest tasks, then the longest idle", async () => {
+  once.test("prefers the node with the fewest tasks, then the longest idle", async () => {
     await using hub = await startHub();
     const tasks = [];
     for (let i = 0; i < 4; i++) tasks.push(await addTask(hub));
@@ -292,7 +300,7 @@ describe("batch-assign of B", () => {
     expect(given[3]?.[0]).toBe(fourth);
   });
 
-  test("without nodes it assigns nothing", async () => {
+  once.test("without nodes it assigns nothing", async () => {
     await using hub = await startHub();
     await addTask(hub);
     const body = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
@@ -301,7 +309,7 @@ describe("batch-assign of B", () => {
 
   test("assigns more tasks than fit into one step", async () => {
     await using hub = await startHub();
-    await addTasks(hub, 620);
+    await inBatches(hub, "task/create", new Array(620).fill({ title: "t", description: "d" }));
     await addNodes(hub, ["n1", "n2"]);
     const body = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
     expect(body).toMatchObject({ assigned: 620, pending: 0 });
@@ -310,7 +318,7 @@ describe("batch-assign of B", () => {
   });
 });
 
-test("an open task of B that a node completes without a claim counts for that node", async () => {
+once.test("an open task of B that a node completes without a claim counts for that node", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1", { capabilities: ["x"] }, "B");
   const taskId = await addTask(hub, { task_type: "y", lux_reward: 1 }, "B");

@@ -205,7 +205,7 @@ describe("a batch", () => {
     expect(revoked?.body).toMatchObject({ assigned_node: "b3" });
   });
 
-  test("accepts 500 requests, and refuses 501", async () => {
+  once.test("accepts 500 requests, and refuses 501", async () => {
     const before = Number((await ok(hub.get("/task/stats")))["total"]);
     const answers = await batch(
       hub,
@@ -296,14 +296,14 @@ describe("a batch", () => {
     },
   );
 
-  test("null means a field left out, and a receive takes the messages that fit", async () => {
+  once.test("null means a field left out, and a receive takes the messages that fit", async () => {
     const content = "x".repeat(200_000);
     for (let i = 0; i < 3; i++) await send(hub, "op", "n2", { content });
     const answers = await batch(hub, [take("n2", { count: null, blocking: null }), take("n2"), take("n2")]);
     expect(answers.map(({ body }) => body["count"])).toEqual([2, 1, 0]);
   });
 
-  test("requests after 8 MiB of answers are 503 and not done", async () => {
+  once.test("requests after 8 MiB of answers are 503 and not done", async () => {
     const description = "y".repeat(60_000);
     const ids: string[] = [];
     for (let i = 0; i < 15; i++) ids.push(await addTask(hub, { description }));
@@ -427,7 +427,7 @@ test("heartbeats of nodes that were offline, in one batch", async () => {
   expect(back).toHaveLength(nodes.length);
 });
 
-test("a node with 500 tasks leaves alone, because that takes several commits", async () => {
+once.test("a node with 500 tasks leaves alone, because that takes several commits", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const made = await batch(

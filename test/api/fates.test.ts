@@ -9,13 +9,13 @@ import {
   addNode,
   addNodes,
   badFields,
+  inBatches,
   list,
   ok,
   pick,
   receive,
   refused,
   send,
-  doMany,
 } from "./scene.ts";
 import { HANG_MS } from "../support/hang.ts";
 
@@ -148,7 +148,7 @@ describe("before", () => {
     }
   });
 
-  test("bounds since from the other side", async () => {
+  once.test("bounds since from the other side", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const ids: string[] = [];
@@ -286,12 +286,8 @@ describe("retention", () => {
 
   test("tells of every recipient of a broadcast to many, in bounded steps", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
-    const nodeIds = Array.from({ length: 700 }, (_, i) => `n${i}`);
-    await doMany(
-      hub,
-      "node/register",
-      nodeIds.map((node_id) => ({ node_id, name: node_id })),
-    );
+    const nodes = Array.from({ length: 700 }, (_, i) => ({ node_id: `n${i}`, name: "x" }));
+    await inBatches(hub, "node/register", nodes);
     await ok(hub.post("/message/broadcast", { from_node: "n0", content: "x" }));
     hub.clock.pass(HOUR_MS + 60_000);
     await hub.sweep();
@@ -306,7 +302,7 @@ describe("retention", () => {
 });
 
 describe("a stream that comes back from before the kept log", () => {
-  test("begins with a gap that says so, and then goes on without one", async () => {
+  once.test("begins with a gap that says so, and then goes on without one", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     await addNodes(hub, ["n1", "n2"]);
     for (let i = 0; i < 5; i++) await send(hub, "n2", "n1");

@@ -306,7 +306,7 @@ describe("a task's files", () => {
     await refused(upload(hub, { metadata }), 409, "task_files_limit");
   });
 
-  test("outlive the task", async () => {
+  once.test("outlive the task", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     const id = await fileId(hub, { metadata: { task_id: taskId } });
@@ -332,7 +332,7 @@ describe("download", () => {
     expect(await response.text()).toBe("<script>");
   });
 
-  test.each([
+  once.test.each([
     ["bytes=0-3", 206, "0123", "bytes 0-3/10"],
     ["bytes=4-", 206, "456789", "bytes 4-9/10"],
     ["bytes=-3", 206, "789", "bytes 7-9/10"],
@@ -397,7 +397,7 @@ describe("download", () => {
 });
 
 describe("list", () => {
-  test("is newest first and paged like tasks", async () => {
+  once.test("is newest first and paged like tasks", async () => {
     await using hub = await startHub();
     const ids: string[] = [];
     for (let i = 0; i < 22; i++) ids.push(await fileId(hub, { name: `${i}` }));

@@ -92,7 +92,7 @@ describe("a repeat", () => {
     expect(again.headers.get("x-request-id")).toBe("second");
   });
 
-  test("gets the first answer, whatever has changed since", async () => {
+  once.test("gets the first answer, whatever has changed since", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
@@ -104,7 +104,7 @@ describe("a repeat", () => {
     expect(await tasksIn(hub)).toBe(0);
   });
 
-  test("gets it for 24 hours", async () => {
+  once.test("gets it for 24 hours", async () => {
     await using hub = await startHub();
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
     hub.clock.pass(24 * HOUR_MS - 60_000);
@@ -115,15 +115,18 @@ describe("a repeat", () => {
     await expectReplay(anew, hub.post("/task/create", DRAFT, keyed("k1")));
   });
 
-  test("in the other variant is refused: neither done twice nor answered in the first variant's words", async () => {
-    await using hub = await startHub({ variants: ["A", "B"] });
-    const first = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" }));
-    expect(first.body).toMatchObject({ status: "pending" });
-    const other = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "A" }));
-    expect([other.status, other.body["error"]]).toEqual([422, "idempotency_key_reused"]);
-    await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" })));
-    expect(await tasksIn(hub)).toBe(1);
-  });
+  once.test(
+    "in the other variant is refused: neither done twice nor answered in the first variant's words",
+    async () => {
+      await using hub = await startHub({ variants: ["A", "B"] });
+      const first = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" }));
+      expect(first.body).toMatchObject({ status: "pending" });
+      const other = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "A" }));
+      expect([other.status, other.body["error"]]).toEqual([422, "idempotency_key_reused"]);
+      await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" })));
+      expect(await tasksIn(hub)).toBe(1);
+    },
+  );
 
   once.test("may use any key of visible ASCII", async () => {
     await using hub = await startHub();
@@ -193,7 +196,7 @@ describe("what is stored", () => {
     await badFields(hub.post("/task/create", {}, keyed("k1")), ["title", "description"]);
   });
 
-  test.each(VARIANTS)("every POST of %s", async (variant) => {
+  once.test.each(VARIANTS)("every POST of %s", async (variant) => {
     await using hub = await startHub();
     for (const [path, body] of await everyPost(hub, variant)) {
       const attempt = () =>
@@ -210,7 +213,7 @@ describe("what is stored", () => {
     }
   });
 
-  test("an answer without a change is not stored: a repeat runs again", async () => {
+  once.test("an answer without a change is not stored: a repeat runs again", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const task_id = await addTask(hub);
@@ -513,7 +516,7 @@ describe("at once", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("50 keys are 50 requests", async () => {
+  once.test("50 keys are 50 requests", async () => {
     await using hub = await startHub();
     let turn = 0;
     const answers = await all(() => hub.post("/task/create", DRAFT, keyed(`k${turn++}`)));
@@ -538,7 +541,7 @@ describe("at once", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   });
 
-  test("the second waits no longer than the first, and keys of other callers delay nobody", async () => {
+  once.test("the second waits no longer than the first, and keys of other callers delay nobody", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const attempt = (key: string, timeout: number) =>
@@ -549,7 +552,7 @@ describe("at once", () => {
     expect(await ok(held)).toMatchObject({ count: 1 });
   });
 
-  test("a first request that is refused for its body frees the waiting ones", async () => {
+  once.test("a first request that is refused for its body frees the waiting ones", async () => {
     await using hub = await startHub();
     const answers = await Promise.all([
       hub.post("/task/create", {}, keyed("k1")),
@@ -561,7 +564,7 @@ describe("at once", () => {
   });
 });
 
-test("as many repeats as may wait all get the stored answer", async () => {
+once.test("as many repeats as may wait all get the stored answer", async () => {
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_PART_MAX_BYTES, PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { VARIANTS, addNode, addTask, doMany, list, ok, pick, send } from "./scene.ts";
+import { VARIANTS, addNode, addTask, inBatches, list, ok, pick, send } from "./scene.ts";
 
 const KIB = 1024;
 const TASKS = 110;
@@ -172,7 +172,7 @@ test("a list of 499, 500, 501, 1,000 and 1,234 nodes is complete and in order", 
       { length: count - ids.length },
       (_, i) => `node-${String(ids.length + i).padStart(5, "0")}`,
     );
-    await doMany(
+    await inBatches(
       own,
       "node/register",
       more.map((nodeId) => ({ node_id: nodeId, name: nodeId, capabilities: ["a", "b]"] })),

@@ -57,7 +57,7 @@ describe("signin", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "lux.signin")).toHaveLength(2);
   });
 
-  test("the day begins at midnight UTC, not 24 hours after the last", async () => {
+  once.test("the day begins at midnight UTC, not 24 hours after the last", async () => {
     const clock = clockAt("23:59:30.000");
     await using hub = await startHub({ clock });
     await addNode(hub, "n1");
@@ -71,7 +71,7 @@ describe("signin", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 10, lux_balance: 30 });
   });
 
-  test("a clock that is set back pays for no day twice", async () => {
+  once.test("a clock that is set back pays for no day twice", async () => {
     const clock = clockAt("00:00:10.000");
     await using hub = await startHub({ clock });
     await addNode(hub, "n1");
@@ -82,7 +82,7 @@ describe("signin", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 0, lux_balance: 10 });
   });
 
-  test("counts for each node separately", async () => {
+  once.test("counts for each node separately", async () => {
     await using hub = await startHub({ clock: clockAt("12:00:00.000") });
     await addNodes(hub, ["n1", "n2"]);
     expect(await signIn(hub, "n1")).toMatchObject({ lux_earned: 10, lux_balance: 10 });
@@ -132,7 +132,7 @@ describe("the ledger", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10.3 }); // not 10.299999999999999
   });
 
-  test("is paged like tasks", async () => {
+  once.test("is paged like tasks", async () => {
     const clock = clockAt("12:00:00.000");
     await using hub = await startHub({ clock, offlineTasks: "keep" });
     await addNode(hub, "n1");
@@ -176,7 +176,7 @@ describe("the ledger", () => {
     expect(amounts).toEqual(rewards.toReversed());
   });
 
-  test("a payment is an event with its amount", async () => {
+  once.test("a payment is an event with its amount", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1", { lux_reward: 2.5 });

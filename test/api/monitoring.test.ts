@@ -117,7 +117,7 @@ describe("the metrics", () => {
     expect(after.get("luxhub_commit_group_transactions_sum") ?? 0).toBeGreaterThanOrEqual(groups);
   });
 
-  test("show waiting calls and open streams", async () => {
+  once.test("show waiting calls and open streams", async () => {
     await addNodes(hub, ["w1"]);
     const wait = new AbortController();
     const { signal } = wait;
@@ -173,7 +173,7 @@ describe("the metrics", () => {
   });
 
   const promtool = Bun.which("promtool");
-  test.skipIf(promtool === null)(
+  once.test.skipIf(promtool === null)(
     `are what promtool accepts${promtool === null ? " (skipped: no promtool here; install Debian's prometheus)" : ""}`,
     async () => {
       const text = await (await fetch(`${hub.base()}/metrics`, { headers: SHOWN })).arrayBuffer();
@@ -184,7 +184,7 @@ describe("the metrics", () => {
 });
 
 describe("the probes", () => {
-  test("are open on both variants, also on a private hub", async () => {
+  once.test("are open on both variants, also on a private hub", async () => {
     await using hub = await startHub({ isPrivate: true });
     for (const variant of VARIANTS)
       for (const [path, status] of [
@@ -212,7 +212,7 @@ describe("the probes", () => {
     expect((await samplesOf(hub)).get(`luxhub_writable{store="database"}`)).toBe(0);
   });
 
-  test("a second's callers share one write, and the state of the hub comes first", async () => {
+  once.test("a second's callers share one write, and the state of the hub comes first", async () => {
     let writes = 0;
     let fault: Error | null = null;
     const transact = async () => {
@@ -241,7 +241,7 @@ describe("the probes", () => {
 });
 
 const bash = Bun.which("bash");
-test.skipIf(bash === null)(
+once.test.skipIf(bash === null)(
   `the health check of the container asks readyz${bash === null ? " (skipped: no bash here)" : ""}`,
   async () => {
     const dockerfile = await Bun.file(`${import.meta.dir}/../../docs/examples/container/Dockerfile`).text();

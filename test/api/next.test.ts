@@ -300,7 +300,7 @@ const CAUSES: Readonly<Record<string, readonly [held: Fields, cause: Cause]>> = 
   ],
 };
 
-test.each(Object.keys(CAUSES))("a blocked worker is woken by %s", async (name) => {
+once.test.each(Object.keys(CAUSES))("a blocked worker is woken by %s", async (name) => {
   await using hub = await startHub();
   await addNode(hub, "w", { capabilities: ["y"] });
   await addNode(hub, "other", { auto_assign: false });
@@ -332,7 +332,7 @@ describe("blocked workers", () => {
     expect(await addTask(hub)).toBe((await taken(again.answer)) ?? "");
   });
 
-  test("several calls of one node get a task each", async () => {
+  once.test("several calls of one node get a task each", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const calls = [await blocked(hub, "n1"), await blocked(hub, "n1"), await blocked(hub, "n1")];
@@ -343,7 +343,7 @@ describe("blocked workers", () => {
     expect(got.toSorted()).toEqual(more.toSorted());
   });
 
-  test("a node at its max_tasks waits for room, but for gifts", async () => {
+  once.test("a node at its max_tasks waits for room, but for gifts", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 });
     await addNode(hub, "n2");
@@ -399,7 +399,7 @@ describe("blocked workers", () => {
     expect(await ok(ask(hub, "n2"))).toMatchObject({ drain: false });
   });
 
-  test("of a node that leaves are answered null, of one that is deleted 404", async () => {
+  once.test("of a node that leaves are answered null, of one that is deleted 404", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2", "n3"]);
     const left = [await blocked(hub, "n1"), await blocked(hub, "n1")];
@@ -433,7 +433,7 @@ describe("blocked workers", () => {
     expect(await released(hub)).toEqual([]);
   });
 
-  test("are answered null when the wait is over, and when the hub stops", async () => {
+  once.test("are answered null when the wait is over, and when the hub stops", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     expect(await taken(ask(hub, "n1", { wait: 0.05 }))).toBeNull();
@@ -471,7 +471,7 @@ describe("task/next as a heartbeat", () => {
     expect(await eventKinds(hub)).toContain("node.left");
   });
 
-  test("a call counts whether it gets a task or not", async () => {
+  once.test("a call counts whether it gets a task or not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     for (const asked of [{}, { task_types: ["none"] }]) {
@@ -504,7 +504,7 @@ describe("a caller that hangs up", () => {
     return { [Symbol.dispose]: () => spy.mockRestore() };
   }
 
-  test("while it waits takes nothing", async () => {
+  once.test("while it waits takes nothing", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const { call } = await waiting(hub, "n1", () => begin(hub, "n1"));
@@ -529,7 +529,7 @@ describe("a caller that hangs up", () => {
     ]);
   });
 
-  test("a gift stays a gift of its node, and goes to its next call", async () => {
+  once.test("a gift stays a gift of its node, and goes to its next call", async () => {
     await using hub = await startHub();
     for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId, { capabilities: "none" });
     const taskId = await addTask(hub, { task_type: "x" });
@@ -602,8 +602,9 @@ test("in a batch puts an offline node online, which gets tasks from the balancer
   expect((await eventKinds(hub)).slice(-3)).toEqual(["node.online", "task.assigned", "task.assigned"]);
 });
 
-test("eight workers do 100 tasks with at most 120 requests for work, and meet no conflict", async () => {
+test("eight workers do their tasks with few more requests for work than tasks, and meet no conflict", async () => {
   await using hub = await startHub();
+  const [TASKS, MOST] = hub.engine === "sqlite" ? [100, 120] : [60, 72];
   const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
   await addNodes(hub, workers);
   let requests = 0;
@@ -620,17 +621,17 @@ test("eight workers do 100 tasks with at most 120 requests for work, and meet no
     }
   };
   const working = workers.map(work);
-  for (let i = 0; i < 100; i++) await addTask(hub);
-  await until("all are done", async () => done === 100);
+  for (let i = 0; i < TASKS; i++) await addTask(hub);
+  await until("all are done", async () => done === TASKS);
   for (const nodeId of workers) await ok(hub.post("/node/leave", { node_id: nodeId }));
   await Promise.all(working);
-  expect(requests).toBeLessThanOrEqual(120);
-  expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: 100 } });
+  expect(requests).toBeLessThanOrEqual(MOST);
+  expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: TASKS } });
 });
 
 test("workers that hang up at any moment lose no task, and hold none that they do not know of", async () => {
   await using hub = await startHub();
-  const [WORKERS, TASKS] = hub.engine === "sqlite" ? [40, 120] : [30, 60];
+  const [WORKERS, TASKS] = hub.engine === "sqlite" ? [40, 120] : [20, 40];
   const roll = dice(11);
   const workers = Array.from({ length: WORKERS }, (_, i) => `w${i}`);
   await Promise.all(workers.map((nodeId) => addNode(hub, nodeId, { auto_assign: false })));

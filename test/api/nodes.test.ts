@@ -25,7 +25,7 @@ import {
   startsOf,
   taskOf,
   addTasks,
-  doMany,
+  inBatches,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -142,18 +142,21 @@ describe("register", () => {
     }
   });
 
-  test("again with another profile is an event that names the fields, and without a change none", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { port: 1, capabilities: "a" });
-    await addNode(hub, "n1", { port: 1, capabilities: ["a"] });
-    await addNode(hub, "n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
-    const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
-    expect(await eventsOf(hub, "n1")).toEqual([
-      ["node.registered", { name: "n1" }],
-      ["node.online", { name: "n1" }],
-      ["node.updated", { name: "new", changed }],
-    ]);
-  });
+  once.test(
+    "again with another profile is an event that names the fields, and without a change none",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1", { port: 1, capabilities: "a" });
+      await addNode(hub, "n1", { port: 1, capabilities: ["a"] });
+      await addNode(hub, "n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
+      const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
+      expect(await eventsOf(hub, "n1")).toEqual([
+        ["node.registered", { name: "n1" }],
+        ["node.online", { name: "n1" }],
+        ["node.updated", { name: "new", changed }],
+      ]);
+    },
+  );
 
   test("simultaneous registrations of one node create one node", async () => {
     await using hub = await startHub();
@@ -223,7 +226,7 @@ describe("list and get", () => {
     }
   });
 
-  test("show none on an empty hub", async () => {
+  once.test("show none on an empty hub", async () => {
     await using hub = await startHub();
     expect(await ok(hub.get("/node/list"))).toEqual({ success: true, nodes: [] });
   });
@@ -236,7 +239,7 @@ describe("list and get", () => {
   once.test("lists hundreds of nodes completely", async () => {
     await using hub = await startHub();
     const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
-    await doMany(
+    await inBatches(
       hub,
       "node/register",
       ids.map((node_id) => ({ node_id, name: node_id })),
@@ -340,7 +343,7 @@ describe("pages of the list", () => {
     expect(await ok(other.get("/stats/nodes"))).toMatchObject(after);
   });
 
-  test("bad fields are named", async () => {
+  once.test("bad fields are named", async () => {
     const { next_cursor } = await page("per_page=1&order=busy");
     for (const [query, field] of [
       ["status=busy", "status"],
@@ -394,7 +397,7 @@ describe("delete", () => {
     ]);
   });
 
-  test("leaves its ledger and its messages, which still answer", async () => {
+  once.test("leaves its ledger and its messages, which still answer", async () => {
     await using hub = await startHub();
     await workedNode(hub);
     await addNode(hub, "quiet");
@@ -440,7 +443,7 @@ describe("delete", () => {
     expect([await logged("task.released"), await logged("task.requeued")]).toEqual([600, 0]);
   });
 
-  test("makes room for another node under --max-nodes", async () => {
+  once.test("makes room for another node under --max-nodes", async () => {
     await using hub = await startHub({ maxNodes: 2 });
     await addNodes(hub, ["n1", "n2"]);
     const third = { node_id: "n3", name: "n3" };

@@ -92,7 +92,7 @@ describe("stats/minutes", () => {
     }
   });
 
-  test("is open on A, answers as many minutes as are asked for, and forgets old ones", async () => {
+  once.test("is open on A, answers as many minutes as are asked for, and forgets old ones", async () => {
     await using hub = await startHub();
     await addTask(hub);
     expect(list(await minutesOf(hub, 5), "minutes")).toHaveLength(5);
@@ -133,7 +133,7 @@ describe("status", () => {
     expect(passed).toBeLessThan(200);
   });
 
-  test("uptime does not follow a clock that jumps", async () => {
+  once.test("uptime does not follow a clock that jumps", async () => {
     await using hub = await startHub();
     hub.clock.jump(-3_600_000);
     const { uptime } = await ok(hub.get("/status"));
@@ -222,7 +222,7 @@ describe("events", () => {
     expect(seen).toHaveLength(hub.size + 10);
   });
 
-  test("without since are the newest, ascending, 100 by default", async () => {
+  once.test("without since are the newest, ascending, 100 by default", async () => {
     await using hub = await startHub();
     await addTasks(hub, 110);
     const all = pick(await ok(hub.get("/events?since=0&limit=1000")), "events", "id");
@@ -234,7 +234,7 @@ describe("events", () => {
     expect(pick(await ok(hub.get("/events?since=0")), "events", "id")).toEqual(all.slice(0, 100));
   });
 
-  test("filter by kind", async () => {
+  once.test("filter by kind", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -318,7 +318,7 @@ describe("poll", () => {
     expect(taskIds).toEqual(expect.arrayContaining(seen));
   });
 
-  test("answers an empty list and a cursor after its timeout", async () => {
+  once.test("answers an empty list and a cursor after its timeout", async () => {
     await using hub = await startHub();
     await addTask(hub);
     const cursor = await cursorOf(hub);
@@ -329,7 +329,7 @@ describe("poll", () => {
     expect(again).toEqual({ success: true, events: [], cursor });
   });
 
-  test("repeated with its cursor misses nothing and repeats nothing", async () => {
+  once.test("repeated with its cursor misses nothing and repeats nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const seen: unknown[] = [];

@@ -70,7 +70,7 @@ describe("create", () => {
     expect(task).toMatchObject({ priority: 1, lux_reward: 0, task_type: null, creator_node: null });
   });
 
-  test("creates a new task at every call, each with its own id", async () => {
+  once.test("creates a new task at every call, each with its own id", async () => {
     await using hub = await startHub();
     const ids = await Promise.all(Array.from({ length: 20 }, () => addTask(hub)));
     expect(new Set(ids).size).toBe(20);
@@ -118,13 +118,13 @@ describe("create", () => {
     expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0 });
   });
 
-  test("accepts values exactly at the limits", async () => {
+  once.test("accepts values exactly at the limits", async () => {
     await using hub = await startHub();
     const fields = { title: "🦊".repeat(250), description: "ä".repeat(32 * 1024) };
     expect(await taskOf(hub, await addTask(hub, fields))).toMatchObject(fields);
   });
 
-  test("stores a reward exactly", async () => {
+  once.test("stores a reward exactly", async () => {
     await using hub = await startHub();
     for (const lux_reward of [0, 0.000001, 0.1, 0.3, 1.1, 123456.789012, 999_999_999.999999, 1_000_000_000]) {
       expect(await taskOf(hub, await addTask(hub, { lux_reward }))).toMatchObject({ lux_reward });
@@ -265,19 +265,22 @@ once.describe("each command in each state", () => {
 });
 
 describe("assign and claim", () => {
-  test.each(["assign", "claim"])("%s answers as create does, and a repeat answers the same", async (verb) => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub);
-    const body = { task_id: taskId, node_id: "n1" };
-    const first = await ok(hub.post(`/task/${verb}`, body));
-    expect(first).toMatchObject({ task_id: taskId, status: "assigned", assigned_node: "n1" });
-    expect(record(first["task"])).toEqual(await taskOf(hub, taskId));
-    hub.clock.pass(5_000);
-    expect(await ok(hub.post(`/task/${verb}`, body))).toEqual(first);
-    expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
-  });
+  once.test.each(["assign", "claim"])(
+    "%s answers as create does, and a repeat answers the same",
+    async (verb) => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      const taskId = await addTask(hub);
+      const body = { task_id: taskId, node_id: "n1" };
+      const first = await ok(hub.post(`/task/${verb}`, body));
+      expect(first).toMatchObject({ task_id: taskId, status: "assigned", assigned_node: "n1" });
+      expect(record(first["task"])).toEqual(await taskOf(hub, taskId));
+      hub.clock.pass(5_000);
+      expect(await ok(hub.post(`/task/${verb}`, body))).toEqual(first);
+      expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+      expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
+    },
+  );
 
   once.test.each(["assign", "claim"])("%s names every bad field", async (verb) => {
     await using hub = await startHub({ variants: ["A"] });
@@ -296,7 +299,7 @@ describe("assign and claim", () => {
     }
   });
 
-  test("a node may claim a task outside its capabilities", async () => {
+  once.test("a node may claim a task outside its capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { capabilities: "research" });
     const taskId = await addTask(hub, { task_type: "coding" });
@@ -329,7 +332,7 @@ describe("complete", () => {
     expect(await eventKinds(hub, taskId)).toEqual(life);
   });
 
-  test("a repeat with the same result answers the same and pays nothing more", async () => {
+  once.test("a repeat with the same result answers the same and pays nothing more", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
@@ -348,7 +351,7 @@ describe("complete", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "lux.paid")).toHaveLength(1);
   });
 
-  test("another result is refused and changes nothing", async () => {
+  once.test("another result is refused and changes nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
@@ -362,7 +365,7 @@ describe("complete", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
   });
 
-  test("a task without a reward pays 0 and leaves no entry", async () => {
+  once.test("a task without a reward pays 0 and leaves no entry", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -400,30 +403,35 @@ describe("complete", () => {
   });
 
   for (const variant of VARIANTS)
-    test(`on ${variant} the further keys of a result are kept and answered with the values they had`, async () => {
-      await using hub = await startHub();
-      await addNode(hub, "n1");
-      const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
-      const further =
-        '"output":{"tokens":12345678901234567890,"share":0.12345678901234567890123,"far":1e400},"list":[1,null,true,' +
-        '"ä\\u0000\\ud800"],"extra":"x","__proto__":{"a":1},"null":null';
-      const texts = JSON.stringify(RESULT).slice(1, -1);
-      const send = (keys: string) =>
-        hub.post("/task/complete", `{"task_id":"${taskId}","node_id":"n1","result":{${keys}}}`, { variant });
-      await ok(send(`${texts},${further}`));
-      const headers = { "X-Matrix-Secret": SECRET };
-      for (const shown of VARIANTS) {
-        const answer = await (await fetch(`${hub.base(shown)}/api/v1/task/list`, { headers })).text();
-        expect(answer).toContain(`"result":{${texts},${further}}`);
-      }
-      const sameValues = further.replace("1e400", "10e399").replace('"list":[1,', '"list":[1.0,');
-      expect(await ok(send(`${sameValues},${texts}`))).toMatchObject({ lux_paid: 5 });
-      for (const other of [further.replace("567890,", "567891,"), '"output":1', ""]) {
-        const keys = [texts, other].filter((part) => part !== "").join();
-        await refused(send(keys), 409, "task_completed");
-      }
-      expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
-    });
+    (variant === "A" ? test : once.test)(
+      `on ${variant} the further keys of a result are kept and answered with the values they had`,
+      async () => {
+        await using hub = await startHub();
+        await addNode(hub, "n1");
+        const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
+        const further =
+          '"output":{"tokens":12345678901234567890,"share":0.12345678901234567890123,"far":1e400},"list":[1,null,true,' +
+          '"ä\\u0000\\ud800"],"extra":"x","__proto__":{"a":1},"null":null';
+        const texts = JSON.stringify(RESULT).slice(1, -1);
+        const send = (keys: string) =>
+          hub.post("/task/complete", `{"task_id":"${taskId}","node_id":"n1","result":{${keys}}}`, {
+            variant,
+          });
+        await ok(send(`${texts},${further}`));
+        const headers = { "X-Matrix-Secret": SECRET };
+        for (const shown of VARIANTS) {
+          const answer = await (await fetch(`${hub.base(shown)}/api/v1/task/list`, { headers })).text();
+          expect(answer).toContain(`"result":{${texts},${further}}`);
+        }
+        const sameValues = further.replace("1e400", "10e399").replace('"list":[1,', '"list":[1.0,');
+        expect(await ok(send(`${sameValues},${texts}`))).toMatchObject({ lux_paid: 5 });
+        for (const other of [further.replace("567890,", "567891,"), '"output":1', ""]) {
+          const keys = [texts, other].filter((part) => part !== "").join();
+          await refused(send(keys), 409, "task_completed");
+        }
+        expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
+      },
+    );
 
   once.test("accepts further keys of a result of 64 KiB together, and no more", async () => {
     await using hub = await startHub();
@@ -442,7 +450,7 @@ describe("complete", () => {
     expect(result).toEqual({ ...RESULT, a: "x".repeat(most), b: 1 });
   });
 
-  test("accepts result texts of 64 KiB each", async () => {
+  once.test("accepts result texts of 64 KiB each", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -471,7 +479,7 @@ describe("revoke", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ attempts: 0 });
   });
 
-  test("reassigns the task to another node in one step", async () => {
+  once.test("reassigns the task to another node in one step", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -548,7 +556,7 @@ describe("batch-assign of A", () => {
     expect(await eventKinds(hub, open)).toEqual(["task.created", "task.assigned"]);
   });
 
-  test("accepts 1 to 500, and names bad items by index", async () => {
+  once.test("accepts 1 to 500, and names bad items by index", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const item = { task_id: NO_ID, node_id: "n1" };
@@ -568,7 +576,7 @@ describe("batch-assign of A", () => {
 });
 
 describe("list", () => {
-  test("is newest first, also when an older task changes", async () => {
+  once.test("is newest first, also when an older task changes", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const ids = [await addTask(hub), await addTask(hub), await addTask(hub)];
@@ -601,7 +609,7 @@ describe("list", () => {
     await badFields(hub.get("/task/list?node_id=a%20b"), ["node_id"]);
   });
 
-  test("has pages without overlaps and gaps", async () => {
+  once.test("has pages without overlaps and gaps", async () => {
     await using hub = await startHub();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) ids.push(await addTask(hub));
@@ -678,7 +686,7 @@ describe("list", () => {
         }
       });
 
-    test("B has the unfinished tasks first", async () => {
+    once.test("B has the unfinished tasks first", async () => {
       const listed = async (query: string) =>
         pick(await ok(hub.get(`/task/list?${query}`, { variant: "B" })), "tasks", "task_id");
       expect(await listed("q=login")).toEqual([ids[1], ids[2], ids[0]]);
@@ -706,37 +714,40 @@ describe("list", () => {
     "&status=pending",
     "&status=pending&q=title",
   ])
-    test(`goes on by cursor while tasks come, change and go${query === "" ? "" : `: ${query}`}`, async () => {
-      await using hub = await startHub();
-      await addNode(hub, "n1");
-      const draft = { title: "a title", creator_node: "boss", task_type: "coding" };
-      const add = () => addTask(hub, draft);
-      const ids: string[] = [];
-      for (let i = 0; i < 9; i++) ids.push(await add());
-      const seen: unknown[] = [];
-      let cursor: unknown = null;
-      for (let step = 0; cursor !== null || step === 0; step++) {
-        const from = step === 0 ? "" : `&cursor=${String(cursor)}`;
-        const body = await ok(hub.get(`/task/list?per_page=2${query}${from}`));
-        if (step > 0) expect(body).toMatchObject({ page: null, total: null, pages: null, per_page: 2 });
-        seen.push(...pick(body, "tasks", "task_id"));
-        cursor = body["next_cursor"];
-        if (step > 2) continue;
-        await add();
-        await ok(hub.admin("/task/delete", { task_id: seen.at(-1) })); // where the cursor is
-        await ok(hub.post("/task/claim", { task_id: ids[step], node_id: "n1" }));
-      }
-      expect(seen).toEqual(ids.toReversed());
-      const last = await ok(hub.get(`/task/list?page=2&per_page=3${query}`));
-      await badFields(hub.get(`/task/list?page=2&cursor=${String(last["next_cursor"])}`), ["page"]);
-      const rest = await ok(hub.get(`/task/list?cursor=${String(last["next_cursor"])}`, { variant: "B" }));
-      expect(rest).toMatchObject({ per_page: 500, next_cursor: null });
-    });
+    (query.length === 0 || query.includes("&q=") ? test : once.test)(
+      `goes on by cursor while tasks come, change and go${query === "" ? "" : `: ${query}`}`,
+      async () => {
+        await using hub = await startHub();
+        await addNode(hub, "n1");
+        const draft = { title: "a title", creator_node: "boss", task_type: "coding" };
+        const add = () => addTask(hub, draft);
+        const ids: string[] = [];
+        for (let i = 0; i < 9; i++) ids.push(await add());
+        const seen: unknown[] = [];
+        let cursor: unknown = null;
+        for (let step = 0; cursor !== null || step === 0; step++) {
+          const from = step === 0 ? "" : `&cursor=${String(cursor)}`;
+          const body = await ok(hub.get(`/task/list?per_page=2${query}${from}`));
+          if (step > 0) expect(body).toMatchObject({ page: null, total: null, pages: null, per_page: 2 });
+          seen.push(...pick(body, "tasks", "task_id"));
+          cursor = body["next_cursor"];
+          if (step > 2) continue;
+          await add();
+          await ok(hub.admin("/task/delete", { task_id: seen.at(-1) })); // where the cursor is
+          await ok(hub.post("/task/claim", { task_id: ids[step], node_id: "n1" }));
+        }
+        expect(seen).toEqual(ids.toReversed());
+        const last = await ok(hub.get(`/task/list?page=2&per_page=3${query}`));
+        await badFields(hub.get(`/task/list?page=2&cursor=${String(last["next_cursor"])}`), ["page"]);
+        const rest = await ok(hub.get(`/task/list?cursor=${String(last["next_cursor"])}`, { variant: "B" }));
+        expect(rest).toMatchObject({ per_page: 500, next_cursor: null });
+      },
+    );
 
   test("is never stale: it contains every acknowledged task", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < 10; i++) {
       const taskId = await addTask(hub);
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
       await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));

@@ -27,9 +27,11 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   envelope: "tests the form of requests and answers, whatever the store",
   verified:
     "tests what a key may say, whatever the store; contract/store.test.ts has the columns on PostgreSQL",
-  keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
+  keys: "tests what a key may do, whatever the store; fleet.test.ts adds and revokes keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
+  "lost-keys":
+    "tests what a hub does with open calls, whatever the store; fleet.test.ts revokes a key of open calls at two hubs",
   mcp: "its tools ask the endpoints that run here, and decide nothing",
   openapi: "tests the documents of the endpoints, whatever the store",
   messages:
@@ -41,7 +43,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
+  periodic: ["offline", "worker-loop", "next", "fates", "system", "monitoring"],
 } as const;
 
 /**

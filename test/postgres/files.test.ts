@@ -1,8 +1,12 @@
 /** Large files through real hubs on one PostgreSQL: a file uploaded at one is read at another, and memory stays flat. */
 import { SQL } from "bun";
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
+import { BlobsFull } from "../../src/blobs/blobs.ts";
+import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { codeOf } from "../../src/lib/reason.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { ok } from "../api/scene.ts";
 import { MIB, upload } from "../e2e/large-file.ts";
 import { Hub, TempDir, until } from "../e2e/program.ts";
@@ -11,20 +15,22 @@ import { UNREAD_DOWNLOADS_MIB_MAX } from "../torture/overload.ts";
 import { askAndReadNothing, measureUnreadDownloads } from "../torture/strangers.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { type Schema, dropSchemas, takeSchema } from "../support/schemas.ts";
 import { GREW_MAX_MIB, measureLargeFile } from "../torture/large-files.ts";
 
 /** More than the memory may grow by; the torture sends 1 GiB. */
-const FILE_MIB = 128;
+const FILE_MIB = 96;
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
 if (POSTGRES_MISSING === null) await sharedServer();
 
+// The first three mostly wait, with hubs of their own.
 suite(`files in PostgreSQL${reason}`, () => {
   const start = (dir: TempDir, name: string, url: string): Promise<Hub> =>
     Hub.start({ data: dir.join(name), env: { LUXHUB_DATABASE: url } });
 
-  test.skipIf(process.platform !== "linux")(
+  test.concurrent.skipIf(process.platform !== "linux")(
     `${FILE_MIB} MiB up at one hub and down at another leave the memory of both where it was`,
     async () => {
       using dir = new TempDir();
@@ -38,7 +44,7 @@ suite(`files in PostgreSQL${reason}`, () => {
     },
   );
 
-  test.skipIf(process.platform !== "linux")(
+  test.concurrent.skipIf(process.platform !== "linux")(
     "unread downloads without the secret are bounded, and do not delay callers with it",
     async () => {
       using dir = new TempDir();
@@ -54,39 +60,83 @@ suite(`files in PostgreSQL${reason}`, () => {
       crowd.hangUp();
       await remove();
     },
-    60_000,
   );
 
-  test("an aborted upload leaves nothing; one of a killed hub is swept after no hub has touched it for a minute", async () => {
-    using dir = new TempDir();
-    const { url, remove } = await newSchema();
-    const sql = new SQL(url, { max: 1 });
-    const chunks = async (): Promise<number> =>
-      Number((await sql`SELECT count(*) AS n FROM blob_chunks`)[0].n);
-    const { head, before } = uploadOf(8 * MIB);
-    {
-      await using hub = await start(dir, "a", url);
-      for (const end of ["cut", "kill"] as const) {
-        const connection = await RawConnection.open(hub.port);
-        connection.send(head + before + "x".repeat(2 * MIB));
-        await until(async () => (await chunks()) > 4);
-        if (end === "kill") break;
-        connection.cut();
-        await until(async () => (await chunks()) === 0);
+  test.concurrent(
+    "an aborted upload leaves nothing; one of a killed hub is swept after no hub has touched it for a minute",
+    async () => {
+      using dir = new TempDir();
+      const { url, remove } = await newSchema();
+      const sql = new SQL(url, { max: 1 });
+      const chunks = async (): Promise<number> =>
+        Number((await sql`SELECT count(*) AS n FROM blob_chunks`)[0].n);
+      const { head, before } = uploadOf(8 * MIB);
+      {
+        await using hub = await start(dir, "a", url);
+        for (const end of ["cut", "kill"] as const) {
+          const connection = await RawConnection.open(hub.port);
+          connection.send(head + before + "x".repeat(2 * MIB));
+          await until(async () => (await chunks()) > 4);
+          if (end === "kill") break;
+          connection.cut();
+          await until(async () => (await chunks()) === 0);
+        }
       }
-    }
-    await using next = await start(dir, "b", url);
-    expect(await chunks()).toBeGreaterThan(4); // it may be that of another hub
-    await sql`UPDATE blobs SET touched_at = touched_at - interval '61 seconds'`;
-    await using last = await start(dir, "c", url);
-    expect(await chunks()).toBe(0);
-    expect((await last.get("/file/list")).body).toMatchObject({ total: 0 });
-    expect((await next.get("/status")).status).toBe(200);
-    await sql.close();
+      await using next = await start(dir, "b", url);
+      expect(await chunks()).toBeGreaterThan(4); // it may be that of another hub
+      await sql`UPDATE blobs SET touched_at = touched_at - interval '61 seconds'`;
+      await using last = await start(dir, "c", url);
+      expect(await chunks()).toBe(0);
+      expect((await last.get("/file/list")).body).toMatchObject({ total: 0 });
+      expect((await next.get("/status")).status).toBe(200);
+      await sql.close();
+      await remove();
+    },
+  );
+
+  test("a probe that fails in every step leaves no writer that is touched for ever", async () => {
+    const { url, remove } = await newSchema();
+    const store = await openPostgres(url, systemClock(), (error) => {
+      throw error;
+    });
+    const blobs = openPostgresBlobs(url);
+    const beside = new SQL(url, { max: 1 });
+    await beside.unsafe(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT ON blob_chunks FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+      CREATE TRIGGER refuse BEFORE DELETE ON blobs FOR EACH STATEMENT EXECUTE FUNCTION refuse();`);
+    await expect(blobs.probe()).rejects.toThrow(BlobsFull);
+    expect(blobs.writable).toBe(false);
+    await beside.unsafe(`
+      DROP TRIGGER refuse ON blob_chunks;
+      DROP TRIGGER refuse ON blobs;
+      UPDATE blobs SET touched_at = touched_at - interval '2 minutes';`);
+    expect(await blobs.sweepUnfinished()).toBe(1);
+    await blobs.probe();
+    expect(blobs.writable).toBe(true);
+    expect(await beside.unsafe(`SELECT blob_id FROM blobs`)).toHaveLength(0);
+    await beside.close();
+    await blobs.close();
+    await store.close();
     await remove();
   });
 
   describe("a download over a bare socket", () => {
+    let schema: Schema;
+    let hub: TestHub;
+
+    beforeAll(async () => {
+      schema = await takeSchema();
+      hub = await startHub({ database: schema.url });
+    });
+
+    afterAll(async () => {
+      await hub.close();
+      schema.giveBack();
+      await dropSchemas();
+    });
+
     type Raw = { readonly head: string; readonly bytes: number; readonly end: string };
 
     /** Reads until the connection ends; `end` is how: "FIN", or the error's code. */
@@ -111,7 +161,7 @@ suite(`files in PostgreSQL${reason}`, () => {
       };
     }
 
-    async function store(hub: TestHub, bytes: number): Promise<string> {
+    async function store(bytes: number): Promise<string> {
       const form = new FormData();
       form.set("file", new File([new Uint8Array(bytes)], "a"));
       return String((await ok(hub.post("/file/upload", form)))["url"]);
@@ -120,41 +170,33 @@ suite(`files in PostgreSQL${reason}`, () => {
     test.each(["1.0", "1.1"])(
       "by HTTP/%s has a Content-Length up to 64 KiB, also of a range",
       async (version) => {
-        const { url: database, remove } = await newSchema();
-        await using hub = await startHub({ database });
         for (const size of [1, 1_000, 65_536]) {
-          const path = await store(hub, size);
+          const path = await store(size);
           const whole = await ask(hub.port(), path, version);
           expect(whole).toMatchObject({ bytes: size, end: "FIN" });
           expect(whole.head).toStartWith("http/1.1 200");
           expect(whole.head).toContain(`\r\ncontent-length: ${size}`);
           expect(whole.head).not.toContain("transfer-encoding");
         }
-        const path = await store(hub, MIB);
+        const path = await store(MIB);
         const atSeam = 256 * 1024 - 10; // the range is in two chunks
         const part = await ask(hub.port(), path, version, `Range: bytes=${atSeam}-${atSeam + 19}`);
         expect(part).toMatchObject({ bytes: 20, end: "FIN" });
         expect(part.head).toContain("\r\ncontent-length: 20");
-        await hub.close();
-        await remove();
       },
     );
 
     test.each(["1.0", "1.1"])(
       "by HTTP/%s that breaks off in the middle ends the connection by a reset",
       async (version) => {
-        const { url: database, remove } = await newSchema();
-        await using hub = await startHub({ database });
-        const path = await store(hub, MIB);
-        const sql = new SQL(database, { max: 1 });
+        const path = await store(MIB);
+        const sql = new SQL(schema.url, { max: 1 });
         await sql`DELETE FROM blob_chunks WHERE n = 2`;
         await sql.close();
         const cut = await ask(hub.port(), path, version);
         expect(cut.head).toStartWith("http/1.1 200");
         expect(cut.bytes).toBeGreaterThan(100_000);
         expect(cut.end).toBe("ECONNRESET");
-        await hub.close();
-        await remove();
       },
     );
   });

@@ -2,39 +2,44 @@
  * Group commit on PostgreSQL: bulk statements have the same effect as the transactions one by one, in their order.
  */
 import { SQL } from "bun";
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
+import { acknowledge } from "../../src/domain/message.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import { complete, next, take } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import { waitingDeliveries } from "../../src/store/sql/messages.ts";
+import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { NO_ROW } from "../../src/store/sql/query.ts";
 import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { CommitNotifications } from "../../src/store/postgres/commit-notifications.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";
 import type { Job } from "../../src/store/pending-transaction.ts";
 import type { Result, Session } from "../../src/store/postgres/connection.ts";
-import type { Load, Loaded, Member, Store } from "../../src/store/store.ts";
+import type { Load, Loaded, Member, Row, Store } from "../../src/store/store.ts";
 import { AT, message, node, tally, task } from "../domain/samples.ts";
 import { until } from "../api/scene.ts";
-import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
+import { POSTGRES_MISSING } from "../support/postgres.ts";
+import { dropSchemas, takeSchema } from "../support/schemas.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
+afterAll(dropSchemas);
+
 /** Of the database that was opened last. */
 let address = "";
 
 async function open(): Promise<Store> {
-  const schema = await newSchema();
-  address = schema.url;
-  closing.push(schema.remove);
-  const store = await openPostgres(schema.url, systemClock(), (error) => {
+  const { url, giveBack } = await takeSchema();
+  address = url;
+  closing.push(async () => giveBack());
+  const store = await openPostgres(url, systemClock(), (error) => {
     throw error;
   });
   closing.push(() => store.close());
@@ -141,16 +146,23 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
 
   test("texts with the characters of array literals", async () => {
     const store = await open();
-    const texts = [``, `NULL`, `"`, `\\`, `\\"`, `{a,b}`, `,`, ` `, `a\nb\tc`, `'`, `$1`, `\u0001`, `🦊`];
+    const plain = [``, `NULL`, `null`, `"`, `\\`, `\\"`, `\\n`, `{a,b}`, `,`, ` `, `'`, `$1`, `\u007f`, `🦊`];
     await create(store, [{ taskId: "first", title: "t" }]);
-    await create(
-      store,
-      texts.map((title, i) => ({ taskId: `t${i}`, title })),
-    );
-    await create(
-      store,
-      texts.map((title, i) => ({ taskId: `u${i}`, title, creatorNode: i % 2 === 0 ? null : title })),
-    );
+    // Control characters take another way into the literal, with all that are in the same group.
+    for (const [name, texts] of Object.entries({ plain, all: [...plain, `a\nb\tc`, `\u0001`] })) {
+      await create(
+        store,
+        texts.map((title, i) => ({ taskId: `t ${name} ${i}`, title })),
+      );
+      await create(
+        store,
+        texts.map((title, i) => ({
+          taskId: `u ${name} ${i}`,
+          title,
+          creatorNode: i % 2 === 0 ? null : title,
+        })),
+      );
+    }
   });
 
   test("a task that is moved, deleted and moved back in one commit: in that order", async () => {
@@ -329,6 +341,62 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       balanceMicro: 500n,
       lastHeartbeatAt: AT.now,
     });
+  });
+
+  test("another hub's event that was read before an own group was notified follows right behind it", async () => {
+    await open();
+    const log: Row[] = [];
+    const logged: number[] = [];
+    let reads = 0;
+    const notifications = new CommitNotifications({
+      url: address,
+      hubId: "this",
+      channel: "nobody_else",
+      read: async ({ params: [after], shape }) => {
+        reads++;
+        return shape(after === undefined ? [{ n: 5 }] : log.filter(({ id }) => Number(id) > Number(after)));
+      },
+      onFault: (error) => {
+        throw error;
+      },
+    });
+    await notifications.start();
+    notifications.listen((_, eventIds) => void logged.push(...eventIds));
+    closing.push(() => notifications.close());
+    await until("it listens, and has read the log", async () => reads > 1);
+    const own = notifications.granted(5);
+    for (const id of [6, 7])
+      log.push({ id, at: 1, kind: "node.left", node_id: "n1", task_id: null, data: "{}", verified: 0 });
+    await notifications.tick(); // 6 may be of the own group, and so may 7
+    expect(logged).toEqual([]);
+    await notifications.publish(
+      { outcomes: [], written: [{ changes: [{ kind: "task.deleted", taskId: "" }], eventIds: [6] }] },
+      own,
+    );
+    await until("both events are notified", async () => logged.length > 1);
+    expect(logged).toEqual([6, 7]);
+  });
+
+  test("acknowledgements of one mailbox in one transaction are loaded once", async () => {
+    const store = await open();
+    const owner = { nodeId: "n1" };
+    await commit(store, saved(node(owner.nodeId)));
+    const sent = Array.from({ length: 50 }, (_, i) => message(`m${i}`, { requireAck: true }));
+    await commit(
+      store,
+      sent.flatMap((one) => [
+        { kind: "message.stored", message: one },
+        { kind: "delivery.queued", messageId: one.messageId, toNode: owner.nodeId },
+      ]),
+    );
+    const ack = ({ messageId }: { messageId: string }): Member =>
+      member({ stub: deliveryOf(messageId, owner.nodeId) }, ({ stub }) =>
+        acknowledge({ messageId }, stub, owner, { messageId, ...owner }, AT.now),
+      );
+    const acks = await cost([...sent, ...sent].map(ack)); // each twice: a repeat finds the first
+    expect(acks.reloads).toBe(0);
+    expect(acks.statements).toBeLessThan(10);
+    expect(await store.read(waitingDeliveries(owner.nodeId, 1))).toEqual([]);
   });
 
   test("more rows in one commit than one statement carries", async () => {

@@ -1,10 +1,14 @@
 /**
- * An outage of PostgreSQL: the answers meanwhile are true, and the hub recovers without a restart. This file starts a
- * server of its own, which flushes to disk, and stops, crashes and restarts it under load.
+ * An outage of PostgreSQL: the answers meanwhile are true, and the hub recovers without a restart. This file starts
+ * servers of its own, and stops, crashes, restarts and freezes them. Most of the tests wait for a time limit of the hub:
+ * they run together.
  */
 import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";
+import { LEADER_LEASE_MS } from "../../src/domain/limits.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { type PostgresStore, openPostgres } from "../../src/store/postgres/engine.ts";
 import { Cable } from "../support/cable.ts";
 import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
@@ -19,21 +23,25 @@ const suite = isHere ? describe : describe.skip;
 const reason = isHere ? "" : " (skipped: no PostgreSQL of our own can be started here)";
 
 suite(`a database that goes away${reason}`, () => {
+  /** The one that is stopped, and one for the tests that do nothing to the server itself. */
   let server: PostgresServer;
+  let steady: PostgresServer;
 
   beforeAll(async () => {
     server = await PostgresServer.start(tmpdir());
+    steady = await PostgresServer.start(tmpdir());
   });
 
-  afterAll(() => server.remove());
+  afterAll(() => Promise.all([server.remove(), steady.remove()]));
 
-  const start = async (): Promise<TestHub> => startHub({ database: (await newSchema(server.url)).url });
+  const start = async (on: PostgresServer): Promise<TestHub> =>
+    startHub({ database: (await newSchema(on.url)).url });
 
   test("503 with Retry-After during the outage, and recovery when the server is back", async () => {
-    await using a = await start();
+    await using a = await start(server);
     await using b = await startHub({ database: a.database });
     await addNodes(a, ["n1"]);
-    const waiting = b.post("/message/receive", { node_id: "n1", blocking: true, timeout: 30 });
+    const waiting = b.post("/message/receive", { node_id: "n1", blocking: true, timeout: 80 });
     for (let i = 0; i < 3; i++) await receive(b, "n1"); // what came later has looked: it waits
     await server.down();
     for (const call of [
@@ -60,28 +68,14 @@ suite(`a database that goes away${reason}`, () => {
         "the hub is back",
         async () => (await hub.post("/node/heartbeat", { node_id: "n1" })).status === 200,
       ); // within 5 s is the promise, which the torture holds: here the machine is shared with the suite
-    expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: true, queued: 0 });
+    await until("a diagnostic says so", async () => {
+      const { connected, queued } = await ok(a.get("/pg/diagnostic"));
+      return connected === true && queued === 0;
+    });
     await until("it is ready again", async () => (await fetch(`${a.base()}/readyz`)).ok);
     // Whoever waited through it is woken, though all connections are new.
     await ok(a.post("/message/send", { from_node: "x", to_node: "n1", content: "after" }));
     expect(list(await ok(waiting), "messages")).toMatchObject([{ content: "after" }]);
-  });
-
-  test("a diagnostic does not wait for a database that does not answer", async () => {
-    await using hub = await start();
-    const thaw = await freeze(server.url);
-    try {
-      // The database answers when they have been answered: who waited for it would wait for ever.
-      const answers = await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/pg/diagnostic"))));
-      for (const answer of answers)
-        expect(answer).toMatchObject({
-          connected: false,
-          details: { fault: "The database did not answer within 2 s." },
-        });
-    } finally {
-      await thaw();
-    }
-    expect(await ok(hub.get("/pg/diagnostic"))).toMatchObject({ connected: true });
   });
 
   /** Answers of writes and reads that are sent a second apart, and the longest time that one of them took. */
@@ -106,28 +100,43 @@ suite(`a database that goes away${reason}`, () => {
     return { answers: await Promise.all(asking), tookMs };
   }
 
-  test("a frozen server is 503 within the documented time, and an abandoned write never takes effect later", async () => {
-    await using hub = await start();
-    await addNodes(hub, ["n1"]);
-    const thaw = await freeze(server.url);
-    try {
-      const { answers, tookMs } = await asked(hub, 3);
-      for (const answer of answers) await refused(answer, 503, "database_unavailable");
-      expect(tookMs).toBeLessThan(HANG_MS);
-    } finally {
-      await thaw();
-    }
-    await until("the hub is back", async () => (await hub.get("/status")).status === 200);
-    await ok(hub.post("/task/create", { title: "after", description: "d" }));
-    expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after"]);
-    expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
-  });
+  test.concurrent(
+    "a frozen server is 503 within the documented time, a diagnostic says so, and an abandoned write never takes effect later",
+    async () => {
+      await using server = await PostgresServer.start(tmpdir());
+      await using hub = await start(server);
+      await using other = await start(server);
+      await addNodes(hub, ["n1"]);
+      const thaw = await freeze(server.url);
+      try {
+        const diagnosing = Promise.all(Array.from({ length: 20 }, () => ok(other.get("/pg/diagnostic"))));
+        const { answers, tookMs } = await asked(hub, 3);
+        // The database answers when they have been answered: who waited for it would wait for ever.
+        for (const answer of await diagnosing)
+          expect(answer).toMatchObject({
+            connected: false,
+            details: { fault: "The database did not answer within 2 s." },
+          });
+        for (const answer of answers) await refused(answer, 503, "database_unavailable");
+        expect(tookMs).toBeLessThan(HANG_MS);
+      } finally {
+        await thaw();
+      }
+      await until("the hub is back", async () => (await hub.get("/status")).status === 200);
+      await ok(hub.post("/task/create", { title: "after", description: "d" }));
+      expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after"]);
+      expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
+      await until(
+        "a diagnostic says so",
+        async () => (await ok(other.get("/pg/diagnostic")))["connected"] === true,
+      );
+    },
+  );
 
-  // These wait, each with a hub and a schema of its own.
   test.concurrent.each(["ACCESS EXCLUSIVE", "SHARE"])(
     "a table that is locked in %s mode is 503 within the time said",
     async (mode) => {
-      await using hub = await start();
+      await using hub = await start(steady);
       await addNodes(hub, ["n1"]);
       await ok(hub.post("/task/create", { title: "before", description: "d" }));
       const sql = new SQL(hub.database ?? "", { max: 1 });
@@ -159,7 +168,7 @@ suite(`a database that goes away${reason}`, () => {
   test.concurrent(
     "a connection lost during a commit: the answer is what happened, or that the outcome is unknown",
     async () => {
-      const { url } = await newSchema(server.url);
+      const { url } = await newSchema(steady.url);
       using cable = new Cable(url);
       await using hub = await startHub({ database: cable.urlOf(url) });
       const create = (title: string): Promise<Answer> =>
@@ -185,7 +194,7 @@ suite(`a database that goes away${reason}`, () => {
   test.concurrent(
     "an upload with an unknown outcome keeps its bytes: if it has a record, it is complete",
     async () => {
-      const { url } = await newSchema(server.url);
+      const { url } = await newSchema(steady.url);
       using cable = new Cable(url);
       await using hub = await startHub({ database: cable.urlOf(url) });
       const form = new FormData();
@@ -201,13 +210,39 @@ suite(`a database that goes away${reason}`, () => {
   );
 
   test.concurrent(
+    "leader election: the leader after an outage of the database is elected after a gap, also when nobody wrote meanwhile",
+    async () => {
+      const { url } = await newSchema(steady.url);
+      using cable = new Cable(url);
+      const open = (): Promise<PostgresStore> =>
+        openPostgres(cable.urlOf(url), systemClock(), (error) => {
+          throw error;
+        });
+      const a = await open();
+      expect(await a.lead()).toBe("elected after a gap"); // nobody was there before it
+      expect(await a.lead()).toBe("leader");
+      const b = await open();
+      expect(await b.lead()).toBe("follower");
+      cable.cut();
+      await Bun.sleep(LEADER_LEASE_MS + 1_000); // the time that is waited for is what is tested
+      cable.mend();
+      const results = [await a.lead(), await b.lead()]; // whose tick comes first is elected
+      expect(results.toSorted()).toEqual(["elected after a gap", "follower"]);
+      expect(await (results[0] === "follower" ? b : a).lead()).toBe("leader");
+      expect(a.writable).toBe(true);
+      await a.close();
+      await b.close();
+    },
+  );
+
+  test.concurrent(
     "a database whose default isolation level is REPEATABLE READ: the loads after the write lock see the last commit",
     async () => {
-      const sql = new SQL(server.url, { max: 1 });
-      await sql.unsafe("CREATE DATABASE steady");
-      await sql.unsafe("ALTER DATABASE steady SET default_transaction_isolation = 'repeatable read'");
+      const sql = new SQL(steady.url, { max: 1 });
+      await sql.unsafe("CREATE DATABASE repeatable");
+      await sql.unsafe("ALTER DATABASE repeatable SET default_transaction_isolation = 'repeatable read'");
       await sql.close();
-      const { url } = await newSchema(server.url.replace(/postgres$/, "steady"));
+      const { url } = await newSchema(steady.url.replace(/postgres$/, "repeatable"));
       const hubs = await Promise.all([1, 2, 3].map(() => startHub({ database: url })));
       const [a] = hubs;
       if (!a) throw new Error("no hub");
@@ -219,7 +254,7 @@ suite(`a database that goes away${reason}`, () => {
   );
 
   test("under load, through a stop, a crash and lost connections, every answer is true", async () => {
-    await using a = await start();
+    await using a = await start(server);
     await using b = await startHub({ database: a.database });
     await addNodes(a, ["n1"]);
     let going = true;
@@ -264,10 +299,10 @@ suite(`a database that goes away${reason}`, () => {
       await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/task/list?node_id=n1"))));
     const sql = new SQL(a.database ?? "", { max: 1 });
     const rows: readonly { content: string; n: string; delivered: string; logged: string }[] = await sql`
-      SELECT content, count(*) AS n, count(d.seq) AS delivered, count(e.id) AS logged
-      FROM messages m LEFT JOIN deliveries d ON d.seq = m.seq
-        LEFT JOIN events e ON e.kind = 'message.sent' AND e.data::json ->> 'message_id' = m.message_id
-      GROUP BY content`;
+    SELECT content, count(*) AS n, count(d.seq) AS delivered, count(e.id) AS logged
+    FROM messages m LEFT JOIN deliveries d ON d.seq = m.seq
+      LEFT JOIN events e ON e.kind = 'message.sent' AND e.data::json ->> 'message_id' = m.message_id
+    GROUP BY content`;
     const gap = await sql`SELECT count(*) AS n, max(id) AS last FROM events`;
     await sql.close();
     const stored = new Set(rows.map(({ content }) => content));

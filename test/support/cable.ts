@@ -3,14 +3,27 @@
  * from the hub. For tests of commits with an unknown outcome.
  */
 
-/** When to drop the connection: before the server gets the COMMIT or after. `dead`: and refuse all traffic from then on. */
+/**
+ * When to drop the connection: before the server gets the COMMIT, or after it has answered, and before the hub gets that
+ * answer. `dead`: and refuse all traffic from then on.
+ */
 export type Cut = "before" | "after" | "after, dead";
 
 type Server = Bun.Socket<{ client: Bun.Socket<Client> }>;
-/** `commit`: the name under which the connection has prepared its COMMIT. */
-type Client = { server: Promise<Server>; isAwaited: boolean; commit: string | null };
+type Client = {
+  server: Promise<Server>;
+  isAwaited: boolean;
+  /** The name under which the connection has prepared its COMMIT. */
+  commit: string | null;
+  /** How to drop it when the COMMIT that it has sent is answered. */
+  cut: Cut | null;
+  /** The answers since then. */
+  withheld: Buffer;
+};
 
 const PREPARED_COMMIT = /(\w+)\0COMMIT\0/;
+/** The message with which the server says that it has committed. */
+const COMMITTED = Buffer.from("C\0\0\0\x0bCOMMIT\0");
 
 export class Cable implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Client>;
@@ -48,6 +61,12 @@ export class Cable implements Disposable {
     this.#behind = behind;
   }
 
+  /** Drops all connections and refuses new ones until `mend`. */
+  cut(): void {
+    this.#isDead = true;
+    for (const client of this.#clients) client.terminate();
+  }
+
   mend(): void {
     this.#isDead = false;
   }
@@ -62,11 +81,11 @@ export class Cable implements Disposable {
       ...this.#server,
       data: { client },
       socket: {
-        data: (socket, bytes) => void socket.data.client.write(bytes),
+        data: (socket, bytes) => this.#carryBack(socket.data.client, Buffer.from(bytes)),
         close: (socket) => void socket.data.client.end(),
       },
     });
-    client.data = { server, isAwaited: false, commit: null };
+    client.data = { server, isAwaited: false, commit: null, cut: null, withheld: Buffer.alloc(0) };
     this.#clients.add(client);
   }
 
@@ -76,11 +95,19 @@ export class Cable implements Disposable {
     client.data.commit = PREPARED_COMMIT.exec(bytes.toString("latin1"))?.[1] ?? client.data.commit;
     // In a Bind, the name of the statement follows the empty name of the portal.
     const isCommit = client.data.commit !== null && bytes.includes(`\0${client.data.commit}\0`);
-    const cut = client.data.isAwaited && isCommit ? this.#cut : null;
-    if (cut !== "before") server.write(bytes);
-    if (cut === null) return;
-    this.#cut = null;
-    this.#isDead = cut === "after, dead";
-    for (const one of this.#isDead ? this.#clients : [client]) one.terminate();
+    if (client.data.isAwaited && isCommit && this.#cut !== null) {
+      client.data.cut = this.#cut;
+      this.#cut = null;
+    }
+    if (client.data.cut === "before") client.terminate();
+    else server.write(bytes);
+  }
+
+  #carryBack(client: Bun.Socket<Client>, bytes: Buffer): void {
+    if (client.data.cut === null) return void client.write(bytes);
+    client.data.withheld = Buffer.concat([client.data.withheld, bytes]);
+    if (!client.data.withheld.includes(COMMITTED)) return;
+    if (client.data.cut === "after") client.terminate();
+    else this.cut();
   }
 }

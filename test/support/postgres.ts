@@ -102,6 +102,10 @@ export class PostgresServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.remove();
+  }
+
   get #data(): string {
     return join(this.#folder, "data");
   }

@@ -13,6 +13,7 @@ export function standIn(store: Store, varied: Partial<Store>): Store {
     get queued() {
       return store.queued;
     },
+    socketsPolled: () => store.socketsPolled(),
     onCommit: (listener) => store.onCommit(listener),
     onDecision: (listener) => store.onDecision(listener),
     onGroup: (listener) => store.onGroup(listener),

@@ -11,8 +11,8 @@ import { type Connection, query } from "./connection.ts";
 
 type Params = readonly Param[];
 
-/** A statement that writes, and its parameters for each row; the rows differ. */
-export type Batch = { readonly statement: WriteStatement; readonly rows: readonly Params[] };
+/** A statement that writes, and its parameters: an array for each, with a value for each row. The rows differ. */
+export type Batch = { readonly statement: WriteStatement; readonly columns: readonly Params[] };
 
 /** A bulk statement carries about this much at most. */
 const BULK_MAX_CHARS = 4 * 1024 * 1024;
@@ -26,10 +26,44 @@ export async function readMany(
   read: ReadByKey,
   sets: readonly Params[],
 ): Promise<readonly (readonly Row[])[]> {
-  const rows = await query(connection, readText(read), arraysOf(read.types, sets));
+  const rows = await query(connection, readText(read), arraysOf(read.types, transposed(sets)));
   const found = sets.map((): Row[] => []);
   for (const row of rows) found[Number(row["set_number"]) - 1]?.push(row);
   return found;
+}
+
+/** More would hold many rows in memory at once. */
+const READS_TOGETHER_MAX = 128;
+
+/** Reads by key that are asked for together, as the requests of a batch do: one statement for those of one text. */
+export class ReadsTogether {
+  readonly #connection: Connection;
+  /** Asked for, and not sent yet. */
+  readonly #gathering = new Map<ReadByKey, { sets: Params[]; found: Promise<readonly (readonly Row[])[]> }>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async rowsOf(read: ReadByKey, params: Params): Promise<readonly Row[]> {
+    let group = this.#gathering.get(read);
+    if (!group || group.sets.length === READS_TOGETHER_MAX) {
+      const sets: Params[] = [];
+      // In a microtask: behind those who ask in this one.
+      const found = Promise.resolve().then(() => {
+        if (this.#gathering.get(read)?.sets === sets) this.#gathering.delete(read);
+        return this.#send(read, sets);
+      });
+      this.#gathering.set(read, (group = { sets, found }));
+    }
+    const at = group.sets.push(params) - 1;
+    return (await group.found)[at] ?? [];
+  }
+
+  async #send(read: ReadByKey, sets: readonly Params[]): Promise<readonly (readonly Row[])[]> {
+    if (sets.length > 1) return readMany(this.#connection, read, sets);
+    return [await query(this.#connection, read.sql, sets[0])];
+  }
 }
 
 /** Sends batches that do not build on one another: as one statement, as far as they fit into one. */
@@ -52,19 +86,21 @@ export function writeTogether(
 
 /** Sends one batch, in as many statements as its size needs. */
 export function writeAlone(connection: Connection, batch: Batch): readonly Promise<unknown>[] {
-  const { statement, rows } = batch;
+  const { statement } = batch;
   const text = textOf([statement]);
-  if (text === null) return rows.map((params) => query(connection, statement.sql, params));
+  if (text === null) return rowsOf(batch).map((params) => query(connection, statement.sql, params));
   const arrays = fittingArrays(batch);
   if (arrays) return [query(connection, text, arrays)];
-  return sliced(rows).map((slice) => query(connection, text, arraysOf(statement.types, slice)));
+  return sliced(rowsOf(batch)).map((slice) =>
+    query(connection, text, arraysOf(statement.types, transposed(slice))),
+  );
 }
 
 /** The parameters of a batch that fits into one statement; null if it does not. */
-function fittingArrays({ statement, rows }: Batch): readonly string[] | null {
-  const arrays = arraysOf(statement.types, rows);
+function fittingArrays({ statement, columns }: Batch): readonly string[] | null {
+  const arrays = arraysOf(statement.types, columns);
   const chars = arrays.reduce((sum, array) => sum + array.length, 0);
-  return rows.length > 1 && chars > BULK_MAX_CHARS ? null : arrays;
+  return chars > BULK_MAX_CHARS && (columns[0]?.length ?? 0) > 1 ? null : arrays;
 }
 
 const READ_TEXTS = new Map<ReadByKey, string>();
@@ -126,22 +162,41 @@ function unnested(types: readonly ParamType[], first: number): string {
   return `unnest(${arrays.join(", ")}) WITH ORDINALITY AS p(${names.join(", ")}, row_number)`;
 }
 
-/** The parameters by column, each column as the text of an array: much cheaper than the driver's arrays. */
-function arraysOf(types: readonly ParamType[], rows: readonly Params[]): readonly string[] {
-  return types.map((type, i) => {
-    const isText = type === "text";
-    const elements = rows.map((params) => {
-      const value = params[i] ?? null;
-      return value === null ? "NULL" : isText ? quoted(String(value)) : value;
-    });
-    return `{${elements.join()}}`;
-  });
+/** Each column as the text of an array: much cheaper than the driver's arrays. */
+function arraysOf(types: readonly ParamType[], columns: readonly Params[]): readonly string[] {
+  // unnest() fills up the shorter arrays with NULL, so a column of NULLs may be empty; the first one gives the length.
+  return columns.map((column, i) => arrayOf(types[i] === "text", column, i > 0));
 }
 
-const TO_ESCAPE = /["\\]/;
+function arrayOf(isText: boolean, column: Params, mayBeEmpty: boolean): string {
+  let nulls = 0;
+  for (const value of column) if (value === null) nulls++;
+  if (nulls === column.length && mayBeEmpty) return "{}";
+  if (isText) return arrayOfText(column);
+  return `{${(nulls === 0 ? column : column.map((value) => value ?? "NULL")).join()}}`;
+}
 
-function quoted(text: string): string {
-  return `"${TO_ESCAPE.test(text) ? text.replaceAll("\\", "\\\\").replaceAll('"', '\\"') : text}"`;
+/** An array in JSON is one of PostgreSQL, but for its braces, and for escapes other than those of a quote and a backslash. */
+function arrayOfText(column: Params): string {
+  const json = JSON.stringify(column);
+  return `{${OTHER_ESCAPE.test(json) ? column.map(quoted).join() : json.slice(1, -1)}}`;
+}
+
+const OTHER_ESCAPE = /\\[^"\\]/;
+
+function quoted(value: Param): string {
+  return value === null ? "NULL" : `"${String(value).replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+}
+
+/** The parameters of each row. */
+function rowsOf({ statement, columns }: Batch): readonly Params[] {
+  // Of a statement without parameters there is one row.
+  return statement.types.length === 0 ? [[]] : transposed(columns);
+}
+
+/** Rows as columns, or columns as rows. */
+function transposed(lists: readonly Params[]): readonly Params[] {
+  return (lists[0] ?? []).map((_, i) => lists.map((list) => list[i] ?? null));
 }
 
 function sliced(rows: readonly Params[]): readonly (readonly Params[])[] {

@@ -39,7 +39,8 @@ type Sent = readonly [eventId: number, nodeId: string];
 /** So many tasks wait for a worker. */
 type Offered = { readonly offer: Offer; readonly count: number };
 
-/** A payload has room for 8000 bytes; a node_id has at most 128, and a task type in JSON 600. */
+const PAYLOAD_MAX_BYTES = 7_999;
+/** What fits into a payload: a node_id has at most 128 bytes, and a task type in JSON 600. */
 const MAILBOXES_PER_NOTICE = 50;
 const OFFERS_PER_NOTICE = 10;
 const SENT_PER_NOTICE = 40;
@@ -74,9 +75,13 @@ export type FeedParts = {
 
 export class CommitNotifications {
   readonly #parts: FeedParts;
+  /** How the payloads of this hub begin: its own connection gets them too. */
+  readonly #ownPrefix: string;
   readonly #listeners: CommitListener[] = [];
   /** The newest event that was notified. */
   #cursor = 0;
+  /** The newest event that was read: one after the cursor may be an own one, or another hub's behind an own one. */
+  #newestRead = 0;
   /** Own groups that hold the write lock or wait to be notified: log ids after the first one's may be our own. */
   readonly #own: OwnGroup[] = [];
   /** Messages after the cursor that have woken a receive already, by the ids of their events. */
@@ -90,6 +95,7 @@ export class CommitNotifications {
 
   constructor(parts: FeedParts) {
     this.#parts = parts;
+    this.#ownPrefix = JSON.stringify({ from: parts.hubId } satisfies Notice).slice(0, -1);
   }
 
   async start(): Promise<void> {
@@ -118,7 +124,7 @@ export class CommitNotifications {
     for (const { changes, eventIds } of written) {
       let logged = 0;
       for (const offer of offersOf(changes)) {
-        const key = JSON.stringify(offer);
+        const key = offer.kind === "open" ? `open ${offer.taskType}` : `gift ${offer.nodeId}`;
         const known = offered.get(key);
         if (known) known.count++;
         else offered.set(key, { offer, count: 1 });
@@ -132,18 +138,14 @@ export class CommitNotifications {
         } else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);
       }
     }
-    const mailboxes = [...filled];
-    const from = this.#parts.hubId;
-    const notices: Notice[] = [{ from, ...(keys && { keys }) }];
-    for (let at = 0; at < mailboxes.length; at += MAILBOXES_PER_NOTICE)
-      notices.push({ from, mailboxes: mailboxes.slice(at, at + MAILBOXES_PER_NOTICE) });
-    const offers = [...offered.values()];
-    for (let at = 0; at < offers.length; at += OFFERS_PER_NOTICE)
-      notices.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
-    for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
-      notices.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
-    const rows = notices.map((notice) => [this.#parts.channel, JSON.stringify(notice)]);
-    return { statement: NOTIFY, rows };
+    const payloads = payloadsOf({
+      from: this.#parts.hubId,
+      ...(keys && { keys }),
+      ...(filled.size > 0 && { mailboxes: [...filled] }),
+      ...(offered.size > 0 && { offers: [...offered.values()] }),
+      ...(sent.length > 0 && { sent }),
+    });
+    return { statement: NOTIFY, columns: [payloads.map(() => this.#parts.channel), payloads] };
   }
 
   /** Notifies the listeners of an own group that is on disk, after what other hubs wrote before it. */
@@ -164,6 +166,7 @@ export class CommitNotifications {
   ended(own: OwnGroup): void {
     const at = this.#own.indexOf(own);
     if (at >= 0) this.#own.splice(at, 1);
+    if (this.#newestRead > this.#cursor) void this.#enqueueCatchUp(); // it could not be told whose that was
   }
 
   /** The outcome of an own commit is unknown: what it did that is not in the log may have been missed. */
@@ -207,13 +210,12 @@ export class CommitNotifications {
   }
 
   #receive(payload: string): void {
+    if (payload.startsWith(this.#ownPrefix)) return;
     // The boundary to the channel: other hubs of this program write it.
     const notice = JSON.parse(payload) as Notice;
-    if (notice.from === this.#parts.hubId) return;
+    if (notice.sent) this.#wake(notice.sent);
     // Offers have no place in the order of the log, so they need not wait for it to be read.
-    if (notice.offers)
-      return this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
-    if (notice.sent) return this.#wake(notice.sent);
+    if (notice.offers) this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
     if (!notice.mailboxes && !notice.keys) return void this.#enqueueCatchUp();
     void this.#enqueue(async () => {
       await this.#catchUp(null);
@@ -261,6 +263,7 @@ export class CommitNotifications {
       while (id === null || this.#cursor < id) {
         const events = await this.#parts.read(eventsAfter(this.#cursor, [], EVENTS_MAX));
         const end = id ?? this.#own[0]?.after ?? Number.POSITIVE_INFINITY; // after the read: see #own
+        this.#newestRead = Math.max(this.#newestRead, events.at(-1)?.id ?? 0);
         const others = events.filter((event) => event.id <= end);
         this.#notify(
           others.flatMap((event) => changesOf(event, this.#woken.delete(event.id))),
@@ -291,6 +294,21 @@ export class CommitNotifications {
   #notify(changes: readonly Notified[], eventIds: readonly number[] = [], origin: Origin = "remote"): void {
     if (changes.length > 0) notify(this.#listeners, { changes, eventIds }, origin, this.#parts.onFault);
   }
+}
+
+/** A notice as one payload, as nearly always, or as several with some of it each. */
+function payloadsOf(notice: Notice): readonly string[] {
+  const payload = JSON.stringify(notice);
+  if (Buffer.byteLength(payload) <= PAYLOAD_MAX_BYTES) return [payload];
+  const { from, keys, mailboxes = [], offers = [], sent = [] } = notice;
+  const parts: Notice[] = keys ? [{ from, keys }] : [{ from }];
+  for (let at = 0; at < mailboxes.length; at += MAILBOXES_PER_NOTICE)
+    parts.push({ from, mailboxes: mailboxes.slice(at, at + MAILBOXES_PER_NOTICE) });
+  for (let at = 0; at < offers.length; at += OFFERS_PER_NOTICE)
+    parts.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
+  for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
+    parts.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
+  return parts.map((part) => JSON.stringify(part));
 }
 
 type LogEvent = ReturnType<ReturnType<typeof eventsAfter>["shape"]>[number];

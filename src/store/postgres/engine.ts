@@ -40,6 +40,7 @@ import {
   toOpenError,
   toStoreError,
 } from "./connection.ts";
+import { ReadsTogether } from "./bulk-statements.ts";
 import { type GroupWatch, runGroup } from "./group-commit.ts";
 import {
   LOCK,
@@ -63,6 +64,7 @@ import {
   OutcomeUnknown,
   type Query,
   type Read,
+  type Row,
   type Store,
   StoreBusy,
   StoreFull,
@@ -156,6 +158,7 @@ const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
   readonly #pool: SQL;
+  readonly #readsTogether: ReadsTogether;
   readonly #notifications: CommitNotifications;
   readonly #election: LeaderElection;
   readonly #hubId = Bun.randomUUIDv7();
@@ -177,6 +180,7 @@ export class PostgresStore implements Store {
 
   constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
     this.#pool = pool;
+    this.#readsTogether = new ReadsTogether(pool);
     const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
     this.#notifications = new CommitNotifications({ url, hubId, channel, read, onFault });
@@ -255,6 +259,12 @@ export class PostgresStore implements Store {
     return this.#queue.length;
   }
 
+  /** A commit ends in a poll, whose other sockets may still be unread. The next immediate comes before the next poll. */
+  async socketsPolled(): Promise<void> {
+    await afterIo();
+    await afterIo();
+  }
+
   lead(): Promise<ElectionResult> {
     return this.#election.lead();
   }
@@ -306,12 +316,18 @@ export class PostgresStore implements Store {
 
   async #read<R>(wanted: Query<R>): Promise<R> {
     this.#refuseIfOutdated();
-    return this.#shaped(this.#pool, wanted);
+    const { byKey } = wanted;
+    if (!byKey) return this.#shaped(this.#pool, wanted);
+    return this.#rowsOf(wanted, () => this.#readsTogether.rowsOf(byKey, wanted.params));
   }
 
-  async #shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+  #shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+    return this.#rowsOf(wanted, () => query(connection, wanted.sql, wanted.params));
+  }
+
+  async #rowsOf<R>({ shape }: Query<R>, read: () => Promise<readonly Row[]>): Promise<R> {
     if (this.#readsGivenUp >= ABANDONED_READS_MAX) throw new AnswerTimeout();
-    return wanted.shape(await this.#answered(query(connection, wanted.sql, wanted.params)));
+    return shape(await this.#answered(read()));
   }
 
   /** What a read brings. @throws {AnswerTimeout} and the errors of the store */
@@ -469,8 +485,8 @@ export class PostgresStore implements Store {
         progress.committing = group;
         progress.since = this.#machine.steady();
         if (group.written.length === 0) return [];
-        const mark = MARK.params({ hubId: this.#hubId, group: progress.number });
-        return [{ statement: MARK, rows: [mark] }, this.#notifications.noticesOf(group.written)];
+        const columns = [[this.#hubId], [progress.number]];
+        return [{ statement: MARK, columns }, this.#notifications.noticesOf(group.written)];
       },
     };
   }

@@ -22,6 +22,7 @@
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
 import { type Group, type Job, JobFault, type Outcome, type Written } from "../pending-transaction.ts";
+import { writeOf } from "../sql/statements.ts";
 import type { Member } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
 import { type Session, query } from "./connection.ts";
@@ -72,6 +73,8 @@ class GroupRun implements Group {
   readonly #session: Session;
   readonly #reads = new GroupReads();
   #steps: readonly Step[] = [];
+  /** Those of each transaction that was among the waiting ones. */
+  readonly #stepsOfJob = new Map<Job, readonly Step[]>();
   #writes = new GroupWrites();
   /** Changes that are decided and not sent. */
   #pending = 0;
@@ -137,17 +140,24 @@ class GroupRun implements Group {
     const eventIds: number[] = [];
     for (const change of decision.changes) {
       if (change.kind === "event.logged") eventIds.push(++this.#lastId);
-      this.#writes.add(change, this.#lastId);
-      this.#reads.apply(change);
+      const write = writeOf(change);
+      const placed = { change, write, row: write.row?.(change) };
+      this.#writes.add(placed, this.#lastId);
+      this.#reads.apply(placed);
     }
     this.#pending += decision.changes.length;
     this.written.push({ changes: decision.changes, eventIds });
   }
 
   #stepsOf(jobs: readonly Job[]): readonly Step[] {
-    return jobs.flatMap((job) =>
-      job.members.map((member) => ({ job, member, reads: this.#reads.of(member.load) })),
-    );
+    return jobs.flatMap((job) => {
+      let steps = this.#stepsOfJob.get(job);
+      if (!steps) {
+        steps = job.members.map((member) => ({ job, member, reads: this.#reads.of(member.load) }));
+        this.#stepsOfJob.set(job, steps);
+      }
+      return steps;
+    });
   }
 
   #fetch(steps: readonly Step[]): Promise<void> {

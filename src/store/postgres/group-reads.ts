@@ -3,12 +3,12 @@
  * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
-import { EVERYTHING } from "../sql/conflict-keys.ts";
+import { type ConflictKey, EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
-import { writeSetOf } from "../sql/statements.ts";
 import type { Load, Param, Query, Row } from "../store.ts";
 import { readMany } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
+import type { PlacedChange } from "./group-writes.ts";
 
 /** One query, and what it answered. */
 type LoadedQuery = {
@@ -19,8 +19,8 @@ type LoadedQuery = {
   change: number;
 };
 
-/** The queries of one transaction's load, by their names. */
-export type JobReads = readonly (readonly [name: string, loaded: LoadedQuery])[];
+/** The queries of one transaction's load, with their names. */
+export type JobReads = readonly { readonly name: string; readonly loaded: LoadedQuery }[];
 
 export class GroupReads {
   /** By a query's text, and then by its parameters. */
@@ -31,17 +31,17 @@ export class GroupReads {
   #changes = 0;
 
   of(load: Load): JobReads {
-    return Object.entries(load).map(([name, query]) => [name, this.#loadedOf(query)] as const);
+    return Object.entries(load).map(([name, query]) => ({ name, loaded: this.#loadedOf(query) }));
   }
 
   isCurrent(reads: JobReads): boolean {
-    return reads.every(([, loaded]) => loaded.isCurrent);
+    return reads.every(({ loaded }) => loaded.isCurrent);
   }
 
   /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
   async fetch(connection: Connection, reads: readonly JobReads[]): Promise<void> {
-    const stale = new Set(reads.flatMap((each) => each.map(([, loaded]) => loaded)));
-    for (const loaded of stale) if (loaded.isCurrent) stale.delete(loaded);
+    const stale = new Set<LoadedQuery>();
+    for (const each of reads) for (const { loaded } of each) if (!loaded.isCurrent) stale.add(loaded);
     const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
     await Promise.all(
       Array.from(byText.values(), async (same) => {
@@ -58,17 +58,35 @@ export class GroupReads {
   }
 
   /** A change was decided: the queries that read what it writes are patched, or out of date. */
-  apply(change: Change): void {
+  apply({ change, write, row }: PlacedChange): void {
+    if (this.#queries.size === 0) return;
     this.#changes++;
-    for (const key of writeSetOf(change)) {
-      for (const loaded of this.#readers.get(key) ?? []) {
-        if (!loaded.isCurrent || loaded.change === this.#changes) continue; // it may read several of the keys
-        loaded.change = this.#changes;
-        const value = loaded.query.patch?.(loaded.value, change);
-        if (value === undefined) loaded.isCurrent = false;
-        else loaded.value = value;
-      }
+    if (write.isSweep) return this.#patchAll(change);
+    this.#patchReaders(write.statement.table, change);
+    if (row !== undefined) this.#patchReaders(row, change);
+    if (!write.keys) return;
+    for (const key of write.keys(change)) {
+      if (key === EVERYTHING) this.#patchAll(change);
+      else this.#patchReaders(key, change);
     }
+  }
+
+  #patchReaders(key: ConflictKey, change: Change): void {
+    const readers = this.#readers.get(key);
+    if (readers) for (const loaded of readers) this.#patch(loaded, change);
+  }
+
+  #patchAll(change: Change): void {
+    for (const queries of this.#queries.values())
+      for (const loaded of queries.values()) this.#patch(loaded, change);
+  }
+
+  #patch(loaded: LoadedQuery, change: Change): void {
+    if (!loaded.isCurrent || loaded.change === this.#changes) return; // it may read several of the keys
+    loaded.change = this.#changes;
+    const value = loaded.query.patch?.(loaded.value, change);
+    if (value === undefined) loaded.isCurrent = false;
+    else loaded.value = value;
   }
 
   #loadedOf(query: Query<unknown>): LoadedQuery {
@@ -79,7 +97,6 @@ export class GroupReads {
     if (!loaded) {
       ofText.set(key, (loaded = { query, value: undefined, isCurrent: false, change: 0 }));
       for (const written of query.reads) this.#addReader(written, loaded);
-      this.#addReader(EVERYTHING, loaded);
     }
     return loaded;
   }
@@ -113,6 +130,6 @@ function keyOf(params: readonly Param[]): string {
 /** The loaded values by their names. */
 export function valuesOf(reads: JobReads): never {
   const values: Record<string, unknown> = {};
-  for (const [name, { value }] of reads) values[name] = value;
+  for (const { name, loaded } of reads) values[name] = loaded.value;
   return values as never; // Loaded<L>: the names and shapes are those of the caller's load
 }

@@ -8,14 +8,25 @@
 import type { Change } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import type { ConflictKey } from "../sql/conflict-keys.ts";
-import { EVENT, statementOf, writeOf } from "../sql/statements.ts";
+import { EVENT, type Write, statementOf } from "../sql/statements.ts";
 import { type WriteStatement, insert, whole } from "../sql/write-statement.ts";
 import type { Param } from "../store.ts";
 import { type Batch, writeAlone, writeTogether } from "./bulk-statements.ts";
 import type { Connection } from "./connection.ts";
 
-/** `isIndependent`: it builds on no batch before it. */
-type OrderedBatch = Batch & { readonly rows: (readonly Param[])[]; isIndependent: boolean };
+/** `place`: in the order of the batches. `isIndependent`: it builds on no batch before it. */
+type OrderedBatch = Batch & {
+  readonly columns: readonly Param[][];
+  readonly place: number;
+  isIndependent: boolean;
+};
+
+/** A change, how it is written, and the row that it changes, if it has one. */
+export type PlacedChange = {
+  readonly change: Change;
+  readonly write: Write<Change>;
+  readonly row: ConflictKey | undefined;
+};
 
 /** Differs from SQLite's because the hub gives the ids of the log here (group-commit.ts says why). */
 const LOG_EVENT = insert<{ id: number; event: NewEvent }>("events", { id: whole(({ id }) => id), ...EVENT });
@@ -23,26 +34,28 @@ const LOG_EVENT = insert<{ id: number; event: NewEvent }>("events", { id: whole(
 export class GroupWrites {
   readonly #batches: OrderedBatch[] = [];
   /** In order. */
-  readonly #batchesOf = new Map<WriteStatement, number[]>();
+  readonly #batchesOf = new Map<WriteStatement, OrderedBatch[]>();
   readonly #lastOfRow = new Map<ConflictKey, number>();
   /** Every change from now on goes behind this batch. */
   #lastSweep = -1;
-  /** Sums, by row. */
-  readonly #sums = new Map<string, Change>();
+  /** The running totals, by kind and row. */
+  readonly #sums = new Map<Write<Change>, Map<ConflictKey | undefined, Change>>();
 
   /** `eventId` is the id of an `event.logged`. */
-  add(change: Change, eventId: number): void {
-    const { sum, row, isSweep } = writeOf(change);
-    if (isSweep) this.#placeSums();
+  add(placed: PlacedChange, eventId: number): void {
+    const { change, write, row } = placed;
     if (change.kind === "event.logged") {
-      this.#place(change, LOG_EVENT, LOG_EVENT.params({ id: eventId, event: change.event }));
-    } else if (sum) {
-      const key = `${change.kind} ${row?.(change)}`;
-      const earlier = this.#sums.get(key);
-      const total = earlier ? sum(earlier, change) : change;
-      if (earlier && total === null) this.#placeChange(earlier);
-      this.#sums.set(key, total ?? change);
-    } else this.#placeChange(change);
+      const { columns } = this.#batchBehind(this.#lastSweep, LOG_EVENT);
+      return LOG_EVENT.addRow(columns, { id: eventId, event: change.event });
+    }
+    if (write.isSweep) this.#placeSums();
+    if (!write.sum) return this.#place(placed);
+    let sums = this.#sums.get(write);
+    if (!sums) this.#sums.set(write, (sums = new Map()));
+    const earlier = sums.get(row);
+    const total = earlier ? write.sum(earlier, change) : change;
+    if (earlier && total === null) this.#place({ ...placed, change: earlier });
+    sums.set(row, total ?? change);
   }
 
   /**
@@ -61,33 +74,35 @@ export class GroupWrites {
   }
 
   #placeSums(): void {
-    for (const sum of this.#sums.values()) this.#placeChange(sum);
+    for (const [write, sums] of this.#sums)
+      for (const [row, change] of sums) this.#place({ change, write, row });
     this.#sums.clear();
   }
 
-  #placeChange(change: Change): void {
+  #place({ change, write, row }: PlacedChange): void {
+    /** The last batch that it must follow. */
+    let floor = write.isSweep ? this.#batches.length - 1 : this.#lastSweep;
+    if (row !== undefined) floor = Math.max(floor, this.#lastOfRow.get(row) ?? -1);
+    if (write.after) floor = Math.max(floor, this.#lastOfRow.get(write.after(change)) ?? -1);
     const statement = statementOf(change);
-    this.#place(change, statement, statement.params(change));
+    const { columns, place } = this.#batchBehind(floor, statement);
+    statement.addRow(columns, change);
+    if (row !== undefined) this.#lastOfRow.set(row, place);
+    if (write.isSweep) this.#lastSweep = place;
   }
 
-  #place(change: Change, statement: WriteStatement, params: readonly Param[]): void {
-    const { row, after, isSweep } = writeOf(change);
-    const newest = this.#batches.length - 1;
-    const ofStatement = this.#batchesOf.get(statement) ?? [];
-    const own = row?.(change);
-    /** The last batch that it must follow. */
-    let floor = isSweep ? newest : this.#lastSweep;
-    for (const key of [own, after?.(change)])
-      if (key !== undefined) floor = Math.max(floor, this.#lastOfRow.get(key) ?? -1);
-    const at = ofStatement.find((place) => place > floor) ?? newest + 1;
-    const batch = this.#batches[at] ?? { statement, rows: [], isIndependent: true };
-    if (at > newest) {
+  /** The first batch of a statement behind the batch `floor`, for one more row. */
+  #batchBehind(floor: number, statement: WriteStatement): OrderedBatch {
+    let ofStatement = this.#batchesOf.get(statement);
+    if (!ofStatement) this.#batchesOf.set(statement, (ofStatement = []));
+    let batch = ofStatement.find(({ place }) => place > floor);
+    if (!batch) {
+      const columns = statement.types.map((): Param[] => []);
+      batch = { statement, columns, place: this.#batches.length, isIndependent: true };
       this.#batches.push(batch);
-      this.#batchesOf.set(statement, [...ofStatement, at]);
+      ofStatement.push(batch);
     }
-    batch.rows.push(params);
     if (floor >= 0) batch.isIndependent = false;
-    if (own !== undefined) this.#lastOfRow.set(own, at);
-    if (isSweep) this.#lastSweep = at;
+    return batch;
   }
 }

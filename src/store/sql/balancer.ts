@@ -53,7 +53,14 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
   // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
   const onSqlite = { sql: CANDIDATES_ON_SQLITE, params: [notNode ?? "", taskType] };
-  return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ), onSqlite };
+  return {
+    ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ),
+    onSqlite,
+    patch: (nodes, change) => {
+      const isOfOne = change.kind === "node.tallied" || change.kind === "node.beaten";
+      return isOfOne && change.nodeId === notNode ? nodes : undefined; // else another node may be the best now
+    },
+  };
 }
 
 const CANDIDATE_COLUMNS = `node_id, capabilities, online, auto_assign, draining, max_tasks, tasks_assigned, idle_since`;

@@ -5,6 +5,7 @@ import {
   WAITING_PART_MAX,
 } from "../../domain/limits.ts";
 import type { Registered, UnfinishedBroadcast } from "../../domain/message.ts";
+import type { Change } from "../../domain/change.ts";
 import type { Delivery, DeliveryStub, Message, MessageFate } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
@@ -78,19 +79,44 @@ export function waitingDeliveries(
   limit: number,
   bytes: number = MESSAGES_ANSWER_MAX_BYTES,
 ): Query<readonly Delivery[]> {
-  return many(WAITING, [nodeId, limit, bytes], toDelivery, mailboxReads(nodeId));
+  return {
+    ...many(WAITING, [nodeId, limit, bytes], toDelivery, mailboxReads(nodeId)),
+    patch: (waiting, change) => patchWaiting(waiting, change, limit, bytes),
+  };
 }
 
 const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
 
 /** The same, if they make a small answer; else null, and then large contents are not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
-  return query(
-    WAITING_IF_SMALL,
-    [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
-    (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
-    mailboxReads(nodeId),
-  );
+  const shape = (rows: readonly Row[]): readonly Delivery[] | null =>
+    rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery);
+  const params = [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)];
+  return {
+    ...query(WAITING_IF_SMALL, params, shape, mailboxReads(nodeId)),
+    patch: (waiting, change) =>
+      waiting === null ? undefined : patchWaiting(waiting, change, limit, Infinity),
+  };
+}
+
+/**
+ * The waiting deliveries of one node after a change of its mailbox; undefined when others may wait that are not known.
+ * `limit` and `bytes` are those of the query.
+ */
+function patchWaiting(
+  waiting: readonly Delivery[],
+  change: Change,
+  limit: number,
+  bytes: number,
+): readonly Delivery[] | undefined {
+  if (change.kind === "delivery.queued") return waiting.length === limit ? waiting : undefined; // it is the newest
+  if (change.kind !== "delivery.moved" || change.state === "waiting") return undefined;
+  const left = waiting.filter(({ message }) => message.messageId !== change.messageId);
+  if (left.length === waiting.length) return waiting;
+  let known = 0;
+  for (const { message } of waiting) known += Buffer.byteLength(message.content);
+  const areAll = waiting.length < limit && known < bytes;
+  return areAll ? left : undefined;
 }
 
 /** A count of some waiting deliveries of a node, and the seq of the last one counted. */
@@ -137,7 +163,16 @@ const DELIVERY_OF = byKey(
 );
 
 export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
-  return one(DELIVERY_OF, [messageId, nodeId], toDeliveryStub, [keyOf.mailbox(nodeId)]);
+  return {
+    ...one(DELIVERY_OF, [messageId, nodeId], toDeliveryStub, [keyOf.mailbox(nodeId)]),
+    patch: (stub, change) => {
+      if (change.kind !== "delivery.moved" && change.kind !== "delivery.queued") return undefined;
+      if (change.messageId !== messageId) return stub;
+      if (stub === null || change.kind === "delivery.queued") return undefined;
+      const { state, deliveries, leaseUntil } = change;
+      return { ...stub, state, deliveries, leaseUntil };
+    },
+  };
 }
 
 export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {

@@ -34,7 +34,7 @@ import {
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 
 /** The statement and the write set of a change. */
-type Write<C> = {
+export type Write<C> = {
   readonly statement: Statement<C>;
   /** Another statement for some changes of this kind; null: use `statement`. */
   instead?(change: C): Statement<C> | null;

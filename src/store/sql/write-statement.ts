@@ -31,6 +31,8 @@ export type WriteStatement = {
 export type Statement<C> = WriteStatement & {
   readonly table: Table;
   params(change: C): readonly Param[];
+  /** Appends the parameters of one more row to `columns`, which has an array for each parameter. */
+  addRow(columns: readonly Param[][], change: C): void;
 };
 
 export function text<C>(of: (change: C) => string | null, as: Expression = itself): Value<C> {
@@ -115,7 +117,13 @@ function statement<C>(
   return { ...parametersOf(values), table, sql, bulk: (rows) => textOf(cells("p.a"), rows) };
 }
 
-function parametersOf<C>(values: readonly Value<C>[]): Pick<Statement<C>, "types" | "params"> {
+function parametersOf<C>(values: readonly Value<C>[]): Pick<Statement<C>, "types" | "params" | "addRow"> {
   const sources = values.map(({ of }) => of);
-  return { types: values.map(({ type }) => type), params: (change) => sources.map((of) => of(change)) };
+  return {
+    types: values.map(({ type }) => type),
+    params: (change) => sources.map((of) => of(change)),
+    addRow(columns, change) {
+      for (let i = 0; i < sources.length; i++) columns[i]?.push(sources[i]?.(change) ?? null);
+    },
+  };
 }

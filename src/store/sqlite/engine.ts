@@ -208,6 +208,11 @@ export class SqliteStore implements Store {
     return this.#queue.length;
   }
 
+  /** A commit runs in an immediate. The next immediate comes after a poll, and before the next commit. */
+  socketsPolled(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
   /** The only hub on the file is its leader. */
   async lead(): Promise<ElectionResult> {
     if (this.#isLeader) return "leader";
