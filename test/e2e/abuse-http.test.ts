@@ -71,7 +71,7 @@ const FRAMING: readonly Row[] = [
   {
     name: "no length: an empty body, and garbage after it",
     send: send(""),
-    get: ["400 invalid_request", "400", "closed"],
+    get: ["400", "closed"],
   },
   {
     name: "a length and chunks",
@@ -86,8 +86,7 @@ const FRAMING: readonly Row[] = [
   {
     name: "a length too short, with a request hidden behind it",
     send: send("Content-Length: 0\r\n", SMUGGLED),
-    get: ["400 invalid_request", "200"],
-    does: 1, // no hiding: to the hub, and to any proxy that counts right, these are two requests
+    get: CUT, // to the hub, and to any proxy that counts right, these are two requests: see PIPELINED
   },
   { name: "chunks", send: chunked(CHUNKS), get: ["200"], does: 1 },
   { name: "chunks in capitals", send: chunked(CHUNKS, "CHUNKED"), get: ["200"], does: 1 },

@@ -17,6 +17,7 @@ import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { lastInTick } from "../../lib/event-loop.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { withDatabasePath } from "./integrity-check.ts";
 import {
@@ -275,7 +276,7 @@ export class SqliteStore implements Store {
     if (this.#scheduled) return;
     this.#scheduled = true;
     // Requests that ran together share the commit: they queued their transactions before this runs.
-    setImmediate(() => {
+    lastInTick(() => {
       this.#scheduled = false;
       this.#flush();
       if (this.#queue.length > 0) this.#schedule();
