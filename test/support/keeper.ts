@@ -18,7 +18,7 @@ const KEEPER = `folder=$1; shift; "$@" 2>>"$folder/log" & wait $!`;
  */
 const REAPER = `
   (
-    while kill -s 0 $1 && kill -s 0 -- -$2; do sleep 0.2; done
+    while kill -s 0 $1 && kill -s 0 -- -$2; do sleep 1; done
     kill -s 0 $1 && exit
     kill -s $4 -- -$2
     tries=0

@@ -20,7 +20,7 @@ const NAME = `luxhub-run-${OWNER}`;
  */
 const REAPER = `
   (
-    while kill -s 0 $1; do sleep 0.2; done
+    while kill -s 0 $1; do sleep 1; done
     tries=0
     while [ $tries -lt 300 ]; do
       left=0
