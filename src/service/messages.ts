@@ -24,7 +24,7 @@ import {
   parkedSizes,
   waitingDeliveries,
 } from "../store/sql/messages.ts";
-import type { Query, Store, Transact } from "../store/store.ts";
+import { type Query, type Store, type Transact, mayRunAgain } from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
@@ -86,7 +86,7 @@ export class MessageService {
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     const take = () => this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
     const takeAlone = (error: unknown): ReturnType<typeof take> => {
-      if (error instanceof Rejection) throw error;
+      if (!mayRunAgain(error)) throw error;
       return take();
     };
     try {

@@ -28,7 +28,7 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Store, Transact } from "../store/store.ts";
+import { type Store, type Transact, mayRunAgain } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
 import type { ReceiveWait } from "./messages.ts";
@@ -100,7 +100,7 @@ export class NextService {
         return this.#handOut(transact, asked, { node, types, isBeaten }, signal);
       };
       const askAlone = (error: unknown): Promise<HandOut> => {
-        if (error instanceof Rejection) throw error;
+        if (!mayRunAgain(error)) throw error;
         return ask();
       };
       for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker.hasLeft);) {

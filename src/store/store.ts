@@ -3,7 +3,7 @@
  * The store loads and saves; it never decides.
  */
 import type { Change, Notified } from "../domain/change.ts";
-import type { Decision, Undecided } from "../domain/decision.ts";
+import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
 
@@ -213,4 +213,17 @@ export class StoreUnavailable extends Error {
 /** The database was lost during a commit: the changes may be on disk or not. */
 export class OutcomeUnknown extends Error {
   override readonly name = "OutcomeUnknown";
+}
+
+/**
+ * Whether a transaction that was queued by a decision listener, and failed perhaps only because of the group that it
+ * joined, may run again. Not when the database cannot be reached, which no repeat mends at once, and never when the
+ * outcome is unknown: it may be on disk, and a repeat would take a second message or task.
+ */
+export function mayRunAgain(error: unknown): boolean {
+  return !(
+    error instanceof Rejection ||
+    error instanceof StoreUnavailable ||
+    error instanceof OutcomeUnknown
+  );
 }

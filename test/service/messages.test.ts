@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { accept } from "../../src/domain/decision.ts";
+import { type Decision, accept } from "../../src/domain/decision.ts";
 import { register } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -12,6 +12,7 @@ import { Feed } from "../../src/service/feed.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { WaitAborted } from "../../src/service/wait-queue.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import { type Load, type Loaded, type Member, OutcomeUnknown, type Transact } from "../../src/store/store.ts";
 
 const PROFILE = {
   nodeId: "n1",
@@ -62,11 +63,14 @@ test("a hang-up that is noticed only after the commit loses no message", async (
   }
 });
 
-/** A receive that blocks at a store whose commits throw while `disk.fault` is set. */
+/**
+ * A receive that blocks at a store whose commits throw while `disk.fault` is set, and whose next take learns no outcome
+ * once `disk.isOutcomeLost` is set.
+ */
 async function openBlocked() {
   const dir = mkdtempSync(join(tmpdir(), "luxhub-messages-"));
   const clock = systemClock();
-  const disk: { fault: Error | null } = { fault: null };
+  const disk: { fault: Error | null; isOutcomeLost: boolean } = { fault: null, isOutcomeLost: false };
   const store = openSqlite(
     join(dir, "luxhub.db"),
     (error) => {
@@ -82,9 +86,19 @@ async function openBlocked() {
   const beat = { now: clock.now(), steady: clock.steady(), leaseMs: 60_000 };
   await store.transact({}, () => register({ ...PROFILE, variant: "A" }, null, [], beat));
   const caller = new AbortController();
+  const transact = async (
+    load: Load,
+    decide: (rows: Loaded<Load>) => Decision<unknown>,
+    before?: readonly Member[],
+  ) => {
+    const answer: unknown = await store.transact(load, decide, before);
+    if (!disk.isOutcomeLost) return answer;
+    disk.isOutcomeLost = false;
+    throw new OutcomeUnknown("the database was lost");
+  };
   const receive = (signal: AbortSignal, waitMs: number) =>
     messages
-      .receive(store.transact, "n1", 10, { waitMs, signal, repeatable: false })
+      .receive(transact as Transact, "n1", 10, { waitMs, signal, repeatable: false })
       .then(({ deliveries }) => deliveries.map(({ message }) => message.content));
   const blocked = receive(caller.signal, 60_000);
   await store.transact({}, () => accept(null)); // in the group of its first take
@@ -119,6 +133,16 @@ test("when that commit fails, the receive waits for the next message", async () 
   await scene.send("hello");
   expect(await scene.blocked).toEqual(["hello"]);
   expect(await scene.receiveNow()).toEqual([]);
+});
+
+test("a receive whose outcome is unknown says so, and takes no second message", async () => {
+  await using scene = await openBlocked();
+  const blocked = scene.blocked.catch((error: unknown) => error);
+  scene.disk.isOutcomeLost = true;
+  await scene.send("first");
+  await scene.send("second");
+  expect(await blocked).toBeInstanceOf(OutcomeUnknown);
+  expect(await scene.receiveNow()).toEqual(["second"]);
 });
 
 test("a transaction that fails in the same group stops neither", async () => {
