@@ -14,7 +14,8 @@
  *   - an offer wakes a sleeper or, if no sleeper can take it, makes the awake workers read again before they sleep;
  *   - a woken worker reads. If it takes another task, has no room, or leaves, it passes its wake-up on to the next one;
  *   - a woken worker that finds nothing drops its wake-up: nothing was there, and a later task has its own wake-up.
- * Room in a full node wakes the workers that wait for it one after the other, until one finds the node full again.
+ * Room in a full node wakes the workers that wait for it one after the other, until one finds the node full again: one
+ * that takes a task, leaves, or finds none of its types passes the room on.
  *
  * While it sleeps, a worker is in a sorted array for each type that it takes. With 1,000 sleepers of one type, a
  * wake-up and the next sleep cost a few microseconds.
@@ -256,7 +257,8 @@ export class IdleWorker {
       };
       this.#all.onSleep(this);
     });
-    if (isFull && unused?.kind === "open") this.#all.wakeFor(unused);
+    // Room that it does not need may suffice for a call of its node that takes other types.
+    if (unused && unused.kind === (isFull ? "open" : "room")) this.#all.wakeFor(unused, this.nodeId);
     return sleeping;
   }
 

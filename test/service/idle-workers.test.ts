@@ -180,6 +180,27 @@ describe("a node", () => {
     for (const { worker } of all) worker.leave(null);
   });
 
+  test("that has room wakes its next call when the first finds no task of its types", async () => {
+    const idle = new IdleWorkers();
+    const all = [new Sleeper(idle, "n", ["x"]), new Sleeper(idle, "n", ["y"]), new Sleeper(idle, "n", ["z"])];
+    await notify(idle, created("x"), created("y"), created("z"));
+    for (const one of all) {
+      one.reads();
+      one.sleeps(true);
+    }
+    await notify(idle, event("task.completed", "n"));
+    expect(woken(all)).toEqual([2, 1, 1]);
+    all[0]?.reads();
+    all[0]?.sleeps();
+    await settle();
+    expect(woken(all)).toEqual([2, 2, 1]);
+    all[1]?.reads();
+    all[1]?.sleeps(true); // it is full again
+    await settle();
+    expect(woken(all)).toEqual([2, 2, 1]);
+    for (const { worker } of all) worker.leave(null);
+  });
+
   test("that leaves, drains, changes or is deleted wakes all its calls; other events none", async () => {
     const idle = new IdleWorkers();
     const all = [new Sleeper(idle, "n"), new Sleeper(idle, "n"), new Sleeper(idle, "m")];
