@@ -26,6 +26,7 @@ import {
   TempDir,
   objectOf,
   run,
+  withoutProgress,
   until,
 } from "./program.ts";
 
@@ -38,8 +39,9 @@ async function refusal(
 ): Promise<[number | null, string]> {
   const { code, stdout, stderr }: Ended = await run(args, options);
   expect(stdout).toBe("");
-  expect(stderr).toMatch(/^luxhub: [^\n]+\n$/);
-  return [code, stderr.slice("luxhub: ".length, -1)];
+  const line = withoutProgress(stderr);
+  expect(line).toMatch(/^luxhub: [^\n]+\n$/);
+  return [code, line.slice("luxhub: ".length, -1)];
 }
 
 describe("the certificate of a TLS listener", () => {

@@ -107,6 +107,11 @@ export class Program implements AsyncDisposable {
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
+/** Standard error without the progress that long work reports every five seconds: on a slow machine short work does too. */
+export function withoutProgress(stderr: string): string {
+  return stderr.replaceAll(/^[a-z]+ing [^\n]+\)\n/gm, "");
+}
+
 /** Runs the program to its end; one that does not end is killed. */
 export async function run(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
   await using program = new Program(args, options);
