@@ -296,8 +296,12 @@ export const QUEUE_MAX = 20_000;
 export const CACHED_TASKS = 2_048;
 export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
-/** The best tasks of so many combinations of types. */
+/** The best tasks of so many combinations of types, */
 export const CACHED_BACKLOGS = 8;
+/** and so many of each. */
+export const CACHED_BACKLOG_TASKS = 128;
+/** Queries of the best tasks, by combination of types: their SQL takes 5 us to build, and each hand-out asks for one. */
+export const CACHED_BACKLOG_QUERIES = 256;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 

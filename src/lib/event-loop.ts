@@ -3,7 +3,7 @@
  * there takes less processor time than work that runs piece by piece between two reads of sockets.
  *
  * What it queues by lastInTick() runs in the same tick, before the sockets are polled again: a caller who ends its side
- * after a request, or pipelines requests, is answered before Bun hears of that and closes the connection.
+ * of the connection after a request is answered before Bun hears of that and closes the connection.
  */
 
 let current: Promise<void> | null = null;

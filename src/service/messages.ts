@@ -24,7 +24,7 @@ import {
   parkedSizes,
   waitingDeliveries,
 } from "../store/sql/messages.ts";
-import { type Query, type Store, type Transact, mayRunAgain } from "../store/store.ts";
+import { type Query, type Store, type Transact, joinGroup } from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
@@ -85,10 +85,6 @@ export class MessageService {
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     const take = () => this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
-    const takeAlone = (error: unknown): ReturnType<typeof take> => {
-      if (!mayRunAgain(error)) throw error;
-      return take();
-    };
     try {
       let taking = signal.aborted ? Promise.resolve(undefined) : take();
       for (let isAgain = false; ; isAgain = true) {
@@ -102,8 +98,8 @@ export class MessageService {
         if (signal.aborted) break;
         const leftMs = start + patience.waitMs - this.#clock.steady();
         if (isAgain && leftMs <= 0) break; // leave() passes the wake-up on to the next waiter
-        // The wake-up begins the next take at once: on SQLite it shares the commit of the send, which may fail.
-        const outcome = await waiter.wait(leftMs, signal, () => (taking = take().catch(takeAlone)));
+        // The wake-up begins the next take at once: on SQLite it shares the commit of the send.
+        const outcome = await waiter.wait(leftMs, signal, () => (taking = joinGroup(take)));
         if (outcome !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();

@@ -28,7 +28,7 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import { type Store, type Transact, mayRunAgain } from "../store/store.ts";
+import { type Store, type Transact, joinGroup } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
 import type { ReceiveWait } from "./messages.ts";
@@ -99,10 +99,6 @@ export class NextService {
         worker.beginRead(types, node?.variant ?? null);
         return this.#handOut(transact, asked, { node, types, isBeaten }, signal);
       };
-      const askAlone = (error: unknown): Promise<HandOut> => {
-        if (!mayRunAgain(error)) throw error;
-        return ask();
-      };
       for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker.hasLeft);) {
         const { found, current }: HandOut = await (asking ?? ask());
         asking = null;
@@ -118,8 +114,8 @@ export class NextService {
         }
         if (found.draining) return found;
         const leftMs = deadline - this.#clock.steady();
-        // The wake-up asks at once: on SQLite the hand-out shares the commit that made the offer, which may fail.
-        const onWake = () => (asking = ask().catch(askAlone));
+        // The wake-up asks at once: on SQLite the hand-out shares the commit that made the offer.
+        const onWake = () => (asking = joinGroup(ask));
         if ((await worker.sleep(found.isFull, leftMs, signal, onWake)) !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();

@@ -216,14 +216,17 @@ export class OutcomeUnknown extends Error {
 }
 
 /**
- * Whether a transaction that was queued by a decision listener, and failed perhaps only because of the group that it
- * joined, may run again. Not when the database cannot be reached, which no repeat mends at once, and never when the
- * outcome is unknown: it may be on disk, and a repeat would take a second message or task.
+ * Runs, at once, a transaction that joins the group commit of another one (see DecisionListener), and repeats it alone if
+ * perhaps only that group failed. Does not repeat it when the database cannot be reached, nor when its outcome is unknown:
+ * it may be on disk, and a repeat would take a second message or task.
  */
-export function mayRunAgain(error: unknown): boolean {
-  return !(
-    error instanceof Rejection ||
-    error instanceof StoreUnavailable ||
-    error instanceof OutcomeUnknown
-  );
+export async function joinGroup<A>(run: () => Promise<A>): Promise<A> {
+  try {
+    return await run();
+  } catch (error) {
+    const isFinal =
+      error instanceof Rejection || error instanceof StoreUnavailable || error instanceof OutcomeUnknown;
+    if (isFinal) throw error;
+    return run();
+  }
 }

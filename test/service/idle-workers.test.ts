@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import type { Notified } from "../../src/domain/change.ts";
-import { type Decision, accept } from "../../src/domain/decision.ts";
+import { accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -14,9 +14,10 @@ import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { type Load, type Loaded, type Member, OutcomeUnknown, type Transact } from "../../src/store/store.ts";
+import { OutcomeUnknown } from "../../src/store/store.ts";
 import { draft, node, task } from "../domain/samples.ts";
 import { costRatio } from "../support/cost.ts";
+import { losingOutcome } from "../support/lost-outcome.ts";
 
 const SECOND = 1_000;
 
@@ -240,26 +241,14 @@ test("a hand-out whose outcome is unknown says so, and takes no second task", as
   store.onDecision((changes) => idle.decided(changes));
   const next = new NextService(store, clock, new NodeService(store, clock, tasks), tasks, idle);
   await store.transact({}, () => accept(null, saved(node("n1"))));
-  let isOutcomeLost = false;
-  const transact = async (
-    load: Load,
-    decide: (rows: Loaded<Load>) => Decision<unknown>,
-    before?: readonly Member[],
-  ) => {
-    const answer: unknown = await store.transact(load, decide, before);
-    if (!isOutcomeLost) return answer;
-    isOutcomeLost = false;
-    throw new OutcomeUnknown("the database was lost");
-  };
+  const lost = losingOutcome(store);
   const asked = { nodeId: "n1", taskTypes: null, resume: false, inBatch: false };
   const signal = new AbortController().signal;
   const ask = (waitMs: number) =>
-    next
-      .next(transact as Transact, asked, { waitMs, signal, repeatable: true })
-      .catch((error: unknown) => error);
+    next.next(lost.transact, asked, { waitMs, signal, repeatable: true }).catch((error: unknown) => error);
   const blocked = ask(60 * SECOND);
   await settle(); // it sleeps
-  isOutcomeLost = true;
+  lost.next();
   await tasks.create(store.transact, draft());
   const second = await tasks.create(store.transact, draft());
   expect(await blocked).toBeInstanceOf(OutcomeUnknown);

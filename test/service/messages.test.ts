@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Decision, accept } from "../../src/domain/decision.ts";
+import { accept } from "../../src/domain/decision.ts";
 import { register } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -12,7 +12,8 @@ import { Feed } from "../../src/service/feed.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { WaitAborted } from "../../src/service/wait-queue.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { type Load, type Loaded, type Member, OutcomeUnknown, type Transact } from "../../src/store/store.ts";
+import { OutcomeUnknown } from "../../src/store/store.ts";
+import { losingOutcome } from "../support/lost-outcome.ts";
 
 const PROFILE = {
   nodeId: "n1",
@@ -64,13 +65,13 @@ test("a hang-up that is noticed only after the commit loses no message", async (
 });
 
 /**
- * A receive that blocks at a store whose commits throw while `disk.fault` is set, and whose next take learns no outcome
- * once `disk.isOutcomeLost` is set.
+ * A receive that blocks at a store whose commits throw while `disk.fault` is set; `loseNextOutcome()` commits its next
+ * take and loses the outcome.
  */
 async function openBlocked() {
   const dir = mkdtempSync(join(tmpdir(), "luxhub-messages-"));
   const clock = systemClock();
-  const disk: { fault: Error | null; isOutcomeLost: boolean } = { fault: null, isOutcomeLost: false };
+  const disk: { fault: Error | null } = { fault: null };
   const store = openSqlite(
     join(dir, "luxhub.db"),
     (error) => {
@@ -86,24 +87,15 @@ async function openBlocked() {
   const beat = { now: clock.now(), steady: clock.steady(), leaseMs: 60_000 };
   await store.transact({}, () => register({ ...PROFILE, variant: "A" }, null, [], beat));
   const caller = new AbortController();
-  const transact = async (
-    load: Load,
-    decide: (rows: Loaded<Load>) => Decision<unknown>,
-    before?: readonly Member[],
-  ) => {
-    const answer: unknown = await store.transact(load, decide, before);
-    if (!disk.isOutcomeLost) return answer;
-    disk.isOutcomeLost = false;
-    throw new OutcomeUnknown("the database was lost");
-  };
+  const lost = losingOutcome(store);
   const receive = (signal: AbortSignal, waitMs: number) =>
     messages
-      .receive(transact as Transact, "n1", 10, { waitMs, signal, repeatable: false })
+      .receive(lost.transact, "n1", 10, { waitMs, signal, repeatable: false })
       .then(({ deliveries }) => deliveries.map(({ message }) => message.content));
   const blocked = receive(caller.signal, 60_000);
   await store.transact({}, () => accept(null)); // in the group of its first take
   return {
-    ...{ store, disk, caller, blocked },
+    ...{ store, disk, caller, blocked, loseNextOutcome: lost.next },
     send: (content: string) => messages.send(store.transact, { ...DRAFT, content }),
     receiveNow: () => receive(new AbortController().signal, 0),
     async [Symbol.asyncDispose]() {
@@ -138,7 +130,7 @@ test("when that commit fails, the receive waits for the next message", async () 
 test("a receive whose outcome is unknown says so, and takes no second message", async () => {
   await using scene = await openBlocked();
   const blocked = scene.blocked.catch((error: unknown) => error);
-  scene.disk.isOutcomeLost = true;
+  scene.loseNextOutcome();
   await scene.send("first");
   await scene.send("second");
   expect(await blocked).toBeInstanceOf(OutcomeUnknown);

@@ -5,9 +5,9 @@
  * disk; while one group is notified (commit-notifications.ts) and answered, the next one runs.
  *
  * When the connection is lost before the commit is sent, nothing was written. When it is lost during the commit, the hub
- * must ask the server: each commit writes the number of its group to the hub's row, and for COMMIT_OUTCOME_WAIT_MS the hub tries to
- * read that row, under the write lock, which proves that the lost transaction has ended. (A transaction id would not do:
- * a server that crashed gives it out again.)
+ * must ask the server: each commit writes the number of its group to the hub's row, and for COMMIT_OUTCOME_WAIT_MS the
+ * hub tries to read that row, under the write lock, which proves that the lost transaction has ended. (A transaction id
+ * would not do: a server that crashed gives it out again.)
  *
  * A server that does not answer within DATABASE_ANSWER_MAX_MS, because it is frozen or a table is locked, counts as lost:
  * its connection is closed, and all transactions that wait are refused. A group that was given up sends nothing more.

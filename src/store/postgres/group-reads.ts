@@ -3,12 +3,12 @@
  * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
-import { type ConflictKey, EVERYTHING } from "../sql/conflict-keys.ts";
+import { EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
+import { writeSetOf } from "../sql/statements.ts";
 import type { Load, Param, Query, Row } from "../store.ts";
 import { readMany } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
-import type { PlacedChange } from "./group-writes.ts";
 
 /** One query, and what it answered. */
 type LoadedQuery = {
@@ -58,27 +58,11 @@ export class GroupReads {
   }
 
   /** A change was decided: the queries that read what it writes are patched, or out of date. */
-  apply({ change, write, row }: PlacedChange): void {
+  apply(change: Change): void {
     if (this.#queries.size === 0) return;
     this.#changes++;
-    if (write.isSweep) return this.#patchAll(change);
-    this.#patchReaders(write.statement.table, change);
-    if (row !== undefined) this.#patchReaders(row, change);
-    if (!write.keys) return;
-    for (const key of write.keys(change)) {
-      if (key === EVERYTHING) this.#patchAll(change);
-      else this.#patchReaders(key, change);
-    }
-  }
-
-  #patchReaders(key: ConflictKey, change: Change): void {
-    const readers = this.#readers.get(key);
-    if (readers) for (const loaded of readers) this.#patch(loaded, change);
-  }
-
-  #patchAll(change: Change): void {
-    for (const queries of this.#queries.values())
-      for (const loaded of queries.values()) this.#patch(loaded, change);
+    for (const key of writeSetOf(change))
+      for (const loaded of this.#readers.get(key) ?? []) this.#patch(loaded, change);
   }
 
   #patch(loaded: LoadedQuery, change: Change): void {
@@ -97,6 +81,7 @@ export class GroupReads {
     if (!loaded) {
       ofText.set(key, (loaded = { query, value: undefined, isCurrent: false, change: 0 }));
       for (const written of query.reads) this.#addReader(written, loaded);
+      this.#addReader(EVERYTHING, loaded);
     }
     return loaded;
   }

@@ -1,6 +1,11 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
-import { CACHED_TASK_MAX_CHARS, PER_PAGE_MAX } from "../../domain/limits.ts";
+import {
+  CACHED_BACKLOG_QUERIES,
+  CACHED_BACKLOG_TASKS,
+  CACHED_TASK_MAX_CHARS,
+  PER_PAGE_MAX,
+} from "../../domain/limits.ts";
 import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
@@ -88,18 +93,15 @@ export function waitingFor(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** The best ready tasks of some types, best first. `isAll`: there are no others. */
+/** The best ready tasks of some types, best first. `isAll`: certainly there are no others. */
 export type ReadyTasks = { readonly tasks: readonly Task[]; readonly isAll: boolean };
 
 /** How many are loaded: many transactions share them, and each takes the next one (patchReady). */
 const READY_TOGETHER = 8;
 /** The same in a batch, whose requests may all be of one node; and where the answer stays in memory. */
 const READY_LOADED = 32;
-/** Tasks that are created meanwhile are added up to so many. */
-const READY_KEPT = 128;
-/** Queries that were built lately, by what they select: their SQL is long, and each hand-out asks for one. */
+/** The queries of bestReady() that were built. */
 const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
-const READY_QUERIES_MAX = 256;
 
 /** The best ready tasks of these types, at least one if there is any; null is every type. */
 export function bestReady(types: readonly string[] | null, inBatch = false): Query<ReadyTasks> {
@@ -121,7 +123,7 @@ export function bestReady(types: readonly string[] | null, inBatch = false): Que
     cached: { as: "ready", id },
     onSqlite: { sql, params: hasTypes ? [READY_LOADED, ...params.slice(1)] : params },
   };
-  if (READY_QUERIES.size >= READY_QUERIES_MAX) READY_QUERIES.clear();
+  if (READY_QUERIES.size >= CACHED_BACKLOG_QUERIES) READY_QUERIES.clear();
   READY_QUERIES.set(name, built);
   return built;
 }
@@ -155,13 +157,13 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
     (one) => one.priority > task.priority || (one.priority === task.priority && one.seq > seq),
   );
   const isLast = after === -1;
-  const isKept = tasks.length < READY_KEPT && task.description.length <= CACHED_TASK_MAX_CHARS;
+  const isKept = tasks.length < CACHED_BACKLOG_TASKS && task.description.length <= CACHED_TASK_MAX_CHARS;
   if (isLast && tasks.length > 0 && !(isAll && isKept && task.seq > 0)) return { tasks, isAll: false };
   if (task.seq === 0) return undefined;
   const at = isLast ? tasks.length : after;
   return {
-    tasks: [...tasks.slice(0, at), task, ...tasks.slice(at)].slice(0, READY_KEPT),
-    isAll: isAll && tasks.length < READY_KEPT,
+    tasks: [...tasks.slice(0, at), task, ...tasks.slice(at)].slice(0, CACHED_BACKLOG_TASKS),
+    isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS,
   };
 }
 
