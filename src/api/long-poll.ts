@@ -8,13 +8,14 @@
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";
+import { type Cancellation, CancellationSource } from "../lib/cancellation.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Caller } from "./auth.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { keyLost } from "./error-table.ts";
 
 /** Runs a call that waits. `signal` aborts when the caller is gone; then `wait` must take nothing, and reject. */
-export type Hold = <T>(wait: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+export type Hold = <T>(wait: (signal: Cancellation) => Promise<T>) => Promise<T>;
 
 export class LongPolls {
   readonly #keys: KeyRing;
@@ -48,11 +49,11 @@ export class LongPolls {
   async hold<T>(
     exchange: Exchange,
     { shownKey }: Caller,
-    wait: (signal: AbortSignal) => Promise<T>,
+    wait: (signal: Cancellation) => Promise<T>,
   ): Promise<T> {
     using _place = this.#enter(exchange, shownKey);
     disableIdleTimeout(exchange);
-    const ending = new AbortController();
+    const ending = new CancellationSource();
     const hangUp = exchange.request.signal;
     const onHangUp = (): void => ending.abort();
     hangUp.addEventListener("abort", onHangUp);
@@ -65,7 +66,7 @@ export class LongPolls {
         ending.abort();
       });
     try {
-      return await wait(ending.signal);
+      return await wait(ending);
     } catch (error) {
       throw isKeyLost ? keyLost() : error;
     } finally {

@@ -117,21 +117,19 @@ export function goOnline(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline).
- * @param isBeaten whether this call has already written a heartbeat: it writes another only with a task,
- *   and only if that heartbeat is no longer fresh
+ * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline), and a heartbeat
+ * younger than HEARTBEAT_FRESH_MS is not repeated.
  */
 export function nextTask(
   node: Node | null,
   nodeId: string,
   { waiting, ...found }: NextTasks & { readonly waiting: readonly Task[] },
   beat: HeartbeatTime,
-  isBeaten: boolean,
 ): Decision<Next> {
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
-    if (isBeaten && (decision.answer.task === null || isFresh(node, beat))) return decision;
+    if (isFresh(node, beat)) return decision;
     return { ...decision, changes: [heartbeatChange(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);

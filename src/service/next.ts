@@ -3,7 +3,7 @@
  *
  * One commit picks the task and hands it out. A caller who hangs up meanwhile loses none: what could not be answered goes
  * back, at once or, when the disk refuses that, by the periodic work. The call is a heartbeat of its node, all the time
- * that it waits; the heartbeats of all that wait are written together.
+ * that it waits; the heartbeats of all that wait are written together. A heartbeat younger than a second is not repeated.
  *
  * A hang-up between the last poll of the sockets and the write of the answer cannot be noticed: Bun reports no failed
  * write. Such a task is like one whose answer was lost on the way: its node keeps it, until the node asks with resume,
@@ -17,6 +17,7 @@ import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, returnGift } from "../domain/task.ts";
+import type { Cancellation } from "../lib/cancellation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -48,12 +49,8 @@ export type NextAsked = {
   readonly inBatch: boolean;
 };
 
-/** The node as it was read last, the types of open tasks that it is asked for, and whether this call was its heartbeat. */
-type Known = {
-  readonly node: Node | null;
-  readonly types: readonly string[] | null;
-  readonly isBeaten: boolean;
-};
+/** The node as it was read last, and the types of open tasks that it is asked for. */
+type Known = { readonly node: Node | null; readonly types: readonly string[] | null };
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
 type HandOut = { readonly found?: Next | undefined; readonly current: Node | null };
@@ -81,7 +78,7 @@ export class NextService {
   }
 
   /**
-   * Without a wait it is one transaction, as a batch needs it.
+   * Without a wait it is one transaction, as a batch needs it, and joins no queue.
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
@@ -89,22 +86,20 @@ export class NextService {
     const { nodeId } = asked;
     const { signal, repeatable } = patience;
     const deadline = this.#clock.steady() + patience.waitMs;
-    const worker = this.#idle.join(nodeId);
+    const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     let taken: Taken | null = null;
     try {
       let node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
-      let isBeaten = false;
       const ask = (): Promise<HandOut> => {
         const types = node ? typesFor(node, asked.taskTypes) : [];
-        worker.beginRead(types, node?.variant ?? null);
-        return this.#handOut(transact, asked, { node, types, isBeaten }, signal);
+        worker?.beginRead(types, node?.variant ?? null);
+        return this.#handOut(transact, asked, { node, types }, signal);
       };
-      for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker.hasLeft);) {
+      for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker?.hasLeft);) {
         const { found, current }: HandOut = await (asking ?? ask());
         asking = null;
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
-        isBeaten = true;
         if (found.task !== null) {
           taken = found;
           if (!repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
@@ -112,7 +107,7 @@ export class NextService {
           await this.#putBack(nodeId, found);
           break;
         }
-        if (found.draining) return found;
+        if (found.draining || !worker) return found;
         const leftMs = deadline - this.#clock.steady();
         // The wake-up asks at once: on SQLite the hand-out shares the commit that made the offer.
         const onWake = () => (asking = joinGroup(ask));
@@ -121,7 +116,7 @@ export class NextService {
       if (signal.aborted) throw new WaitAborted();
       return { task: null, draining: false };
     } finally {
-      worker.leave(taken);
+      worker?.leave(taken);
     }
   }
 
@@ -148,7 +143,7 @@ export class NextService {
     transact: Transact,
     { nodeId, resume, inBatch }: NextAsked,
     known: Known,
-    signal: AbortSignal,
+    signal: Cancellation,
   ): Promise<HandOut> {
     const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
     const comesBack = known.node !== null && !known.node.online;
@@ -167,7 +162,7 @@ export class NextService {
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
       const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
-      return nextTask(node, nodeId, rows, beat, known.isBeaten);
+      return nextTask(node, nodeId, rows, beat);
     });
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
     return { found, current };

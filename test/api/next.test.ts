@@ -3,6 +3,7 @@
  * up without the loss of a task.
  */
 import { describe, expect, spyOn, test } from "bun:test";
+import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { dice } from "../support/dice.ts";
@@ -53,7 +54,7 @@ const released = async (hub: TestHub) =>
 
 /** Begins a call, and resolves when it waits: it has written its heartbeat, and then sleeps. */
 async function waiting<T>(hub: TestHub, nodeId: string, begin: () => T): Promise<{ call: T }> {
-  hub.clock.pass(10);
+  hub.clock.pass(HEARTBEAT_FRESH_MS); // so that the call writes a heartbeat
   const { last_heartbeat: before } = await nodeOf(hub, nodeId);
   const call = begin();
   await until("it waits", async () => (await nodeOf(hub, nodeId))["last_heartbeat"] !== before);
@@ -244,9 +245,9 @@ const CAUSES: Readonly<Record<string, readonly [held: Fields, cause: Cause]>> = 
     },
   ],
   "a timeout": [
-    { timeout_s: 1, backoff_s: 0 },
+    { timeout_s: 5, backoff_s: 0 },
     async (hub) => {
-      hub.clock.pass(2 * SECOND_MS);
+      hub.clock.pass(6 * SECOND_MS);
       await hub.sweep();
     },
   ],

@@ -166,11 +166,11 @@ describe("goOnline", () => {
   }
 });
 
-test("nextTask writes one heartbeat for a call whose task comes within a second, and else another", () => {
+test("nextTask does not repeat a heartbeat that is younger than a second", () => {
   const found = { started: null, gifts: null, open: [task("open")], waiting: [] };
   for (const ageMs of [0, 999, 1_000]) {
     const asking = node("n1", { leaseUntil: BEAT.steady - ageMs + BEAT.leaseMs });
-    const decision = nextTask(asking, "n1", found, BEAT, true);
+    const decision = nextTask(asking, "n1", found, BEAT);
     const changes = decision.kind === "accepted" ? decision.changes : [];
     expect(changes.map(({ kind }) => kind)).toContain("task.moved");
     expect(changes.some(({ kind }) => kind === "node.beaten")).toBe(ageMs === 1_000);
@@ -227,10 +227,12 @@ describe("nextTask", () => {
   // The keys of a record over closed unions are those unions.
   for (const who of Object.keys(cells) as Asking[])
     for (const place of Object.keys(places) as Place[])
-      for (const isBeaten of [false, true])
-        test(`${who} × ${place}${isBeaten ? ", after its heartbeat" : ""}`, () => {
+      for (const isFresh of [false, true])
+        test(`${who} × ${place}${isFresh ? ", just after a heartbeat" : ""}`, () => {
           const found = { ...places[place], waiting: [] };
-          const decision = nextTask(asking[who], "n1", found, BEAT, isBeaten);
+          const known = asking[who];
+          const leaseUntil = BEAT.steady + (isFresh ? BEAT.leaseMs : 0);
+          const decision = nextTask(known && { ...known, leaseUntil }, "n1", found, BEAT);
           const said = sketch(decision, (next) =>
             next.task ? next.task.taskId : next.isFull ? "nothing: full" : "nothing",
           );
@@ -239,7 +241,7 @@ describe("nextTask", () => {
           const [answer = "", ...changes] = cell;
           const beats = who.startsWith("offline")
             ? ["node.beaten n1", "node.returned n1", online]
-            : isBeaten && !decision.answer.task
+            : isFresh
               ? []
               : ["node.beaten n1"];
           expect(said).toEqual([answer, ...beats, ...changes]);
@@ -252,10 +254,10 @@ describe("nextTask", () => {
   test("a task that the balancer assigns to a node that goes online is a gift, and next hands out the best gift", () => {
     const best = [task("best", { balanced: true, priority: 0 }), ...waiting];
     const found = { ...places.gift, waiting: best };
-    expect(nextTask(asking.offline, "n1", found, BEAT, false)).toMatchObject({
+    expect(nextTask(asking.offline, "n1", found, BEAT)).toMatchObject({
       answer: { task: { taskId: "best" }, from: "gifts" },
     });
-    expect(nextTask(asking.offline, "n1", { ...found, waiting }, BEAT, false)).toMatchObject({
+    expect(nextTask(asking.offline, "n1", { ...found, waiting }, BEAT)).toMatchObject({
       answer: { task: { taskId: "t1" }, from: "gifts" },
     });
   });

@@ -4,7 +4,12 @@
  */
 import { SQL } from "bun";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { ELECTION_EVERY_MS, LEADER_LEASE_MS, SECRETS_COMPARE_EVERY_MS } from "../../src/domain/limits.ts";
+import {
+  ELECTION_EVERY_MS,
+  HEARTBEAT_FRESH_MS,
+  LEADER_LEASE_MS,
+  SECRETS_COMPARE_EVERY_MS,
+} from "../../src/domain/limits.ts";
 import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import {
@@ -139,7 +144,7 @@ suite(`several hubs on one database${reason}`, () => {
     await addNodes(a, ["other"]);
     const step = (path: string, fields: object) => ok(a.post(path, fields));
     const take = async (cause: () => Promise<unknown>) => {
-      fleet.clock.pass(10);
+      fleet.clock.pass(HEARTBEAT_FRESH_MS); // so that the call writes a heartbeat
       const seen = async () =>
         list(await ok(a.get("/node/list")), "nodes")
           .map((n) => n["last_heartbeat"])

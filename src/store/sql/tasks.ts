@@ -137,7 +137,7 @@ function patchReady(
   if (change.kind === "task.deleted") return withoutTask(ready, change.taskId);
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
-  const others = withoutTask(ready, task.taskId);
+  const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
   const { status, scheduled, taskType } = task;
   const isReady = status === "open" && !scheduled && (types === null || types.includes(taskType));
   return others && isReady ? withTask(others, task) : others;
@@ -145,26 +145,28 @@ function patchReady(
 
 /** Undefined: all that are known are gone, and there may be others. */
 function withoutTask(ready: ReadyTasks, taskId: string): ReadyTasks | undefined {
-  if (!ready.tasks.some((task) => task.taskId === taskId)) return ready;
-  const tasks = ready.tasks.filter((task) => task.taskId !== taskId);
-  return tasks.length > 0 || ready.isAll ? { ...ready, tasks } : undefined;
+  const at = ready.tasks.findIndex((task) => task.taskId === taskId);
+  if (at === -1) return ready;
+  const tasks = ready.tasks.toSpliced(at, 1);
+  return tasks.length > 0 || ready.isAll ? { tasks, isAll: ready.isAll } : undefined;
 }
 
 /** Undefined: its place among them is not known, because a new task has no number (`seq`) yet on PostgreSQL. */
 function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefined {
   const seq = task.seq === 0 ? Infinity : task.seq; // a new one comes after all of its priority
-  const after = tasks.findIndex(
-    (one) => one.priority > task.priority || (one.priority === task.priority && one.seq > seq),
-  );
-  const isLast = after === -1;
+  // From the end, because most are new.
+  const at =
+    1 +
+    tasks.findLastIndex(
+      (one) => one.priority < task.priority || (one.priority === task.priority && one.seq <= seq),
+    );
+  const isLast = at === tasks.length;
   const isKept = tasks.length < CACHED_BACKLOG_TASKS && task.description.length <= CACHED_TASK_MAX_CHARS;
   if (isLast && tasks.length > 0 && !(isAll && isKept && task.seq > 0)) return { tasks, isAll: false };
   if (task.seq === 0) return undefined;
-  const at = isLast ? tasks.length : after;
-  return {
-    tasks: [...tasks.slice(0, at), task, ...tasks.slice(at)].slice(0, CACHED_BACKLOG_TASKS),
-    isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS,
-  };
+  const known = tasks.toSpliced(at, 0, task);
+  if (known.length > CACHED_BACKLOG_TASKS) known.pop();
+  return { tasks: known, isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS };
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;

@@ -138,6 +138,8 @@ export class SqliteStore implements Store {
   readonly #dataVersion: Statement<Row, Param[]>;
   #seenVersion: Param | undefined;
   #scheduled = false;
+  /** Resolves when the sockets have been polled since the last group, for all its callers together. */
+  #polled: Promise<void> | null = null;
   #writable = true;
   #closed = false;
   #damage: StoreDamaged | null = null;
@@ -209,9 +211,9 @@ export class SqliteStore implements Store {
     return this.#queue.length;
   }
 
-  /** A commit runs in an immediate. The next immediate comes after a poll, and before the next commit. */
+  /** A commit runs in an immediate. An immediate that is queued after it comes after the next poll. */
   socketsPolled(): Promise<void> {
-    return new Promise((resolve) => setImmediate(resolve));
+    return (this.#polled ??= new Promise((resolve) => setImmediate(resolve)));
   }
 
   /** The only hub on the file is its leader. */
@@ -292,6 +294,7 @@ export class SqliteStore implements Store {
 
   /** Commits and answers a group and returns null; when a member throws, refuses and returns it, and writes nothing. */
   #commitGroup(group: Job[]): Job | null {
+    this.#polled = null;
     let done: Done;
     const startedMs = this.#clock.timers();
     try {
