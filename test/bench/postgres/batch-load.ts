@@ -57,7 +57,8 @@ class Worker {
       const created = await this.#call(this.#creates, untilMs);
       const isNext = this.#job.takes === "next";
       const { text } = isNext ? await this.#call(this.#nexts, untilMs) : created;
-      const ids = Array.from(text.matchAll(TASK_ID), ([, id]) => id);
+      // An answer names its task twice.
+      const ids = [...new Set(Array.from(text.matchAll(TASK_ID), ([, id]) => id))];
       const node = this.#node;
       if (!isNext) {
         const body = (id?: string) => `{"task_id":"${id}","node_id":"${node}"}`;
@@ -78,7 +79,7 @@ class Worker {
     const now = performance.now();
     if (now <= untilMs) this.#tally.answered(now - sentAtMs);
     const done = status === 200 ? (text.match(DONE)?.length ?? 0) : 0;
-    if (done < this.#job.batch) this.#tally.failed(`${done} done: ${status} ${text.slice(0, 300)}`);
+    if (done !== this.#job.batch) this.#tally.failed(`${done} done: ${status} ${text.slice(0, 300)}`);
     return { text, done };
   }
 
