@@ -2367,6 +2367,32 @@ describe("store: sqlite: a full disk", () => {
   });
 });
 
+describe.skipIf(POSTGRES_MISSING !== null)(
+  `store: postgresql: plans${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
+  () => {
+    test("the periodic search for due tasks scans no tasks, in a full queue and among finished ones", async () => {
+      const { url, giveBack } = await takeSchema();
+      const sql = new SQL(url, { max: 1 });
+      try {
+        await sql`INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, balanced,
+            attempts, created_at, updated_at)
+          SELECT 'task ' || n, '', '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0
+          FROM generate_series(1, 10000) AS n`;
+        await sql`ANALYZE tasks`;
+        await sql`SET plan_cache_mode = force_generic_plan`; // which the server chooses after five runs
+        await sql.unsafe(`PREPARE work (bigint, bigint) AS ${taskReads.taskWork(1, 2).sql}`);
+        const rows: readonly Record<string, string>[] = await sql`EXPLAIN EXECUTE work (1, 2)`;
+        const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+        expect(plan).toContain("tasks_lease");
+        expect(plan).not.toContain("Seq Scan on tasks");
+      } finally {
+        await sql.close();
+        giveBack();
+      }
+    });
+  },
+);
+
 const TABLES = "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f)";
 
 describe("store: sqlite: plans", () => {
