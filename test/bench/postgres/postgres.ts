@@ -10,8 +10,8 @@ import type { Options } from "../options.ts";
 import { LIBRARIES, installPackages } from "../peers/install.ts";
 import { type Subject, subjectsOf } from "./subjects.ts";
 
-/** Until the hubs' JavaScript is compiled. */
-const WARM_UP_MS = 5_000;
+/** Until most of the hubs' JavaScript is compiled: the JIT takes a good second of processor time of each. */
+const WARM_UP_MS = 15_000;
 /** Longest time for installing, starting, warming up and stopping, all together. */
 export const POSTGRES_LIMIT_MS = 480_000;
 
