@@ -20,7 +20,8 @@ export const BatchJob = z.object({
 export type BatchJob = z.infer<typeof BatchJob>;
 
 const DRAIN_MS = 10_000;
-const TASK_ID = /"task_id":"([^"]+)"/g;
+/** Once in each answer: that of a creation also has the id outside the task. */
+const TASK_ID = /"task":\{"task_id":"([^"]+)"/g;
 const DONE = /\{"status":200,/g;
 
 /** One node, whose calls are made one after the other at one hub. */
@@ -57,8 +58,7 @@ class Worker {
       const created = await this.#call(this.#creates, untilMs);
       const isNext = this.#job.takes === "next";
       const { text } = isNext ? await this.#call(this.#nexts, untilMs) : created;
-      // An answer names its task twice.
-      const ids = [...new Set(Array.from(text.matchAll(TASK_ID), ([, id]) => id))];
+      const ids = Array.from(text.matchAll(TASK_ID), ([, id]) => id);
       const node = this.#node;
       if (!isNext) {
         const body = (id?: string) => `{"task_id":"${id}","node_id":"${node}"}`;
@@ -72,7 +72,7 @@ class Worker {
     }
   }
 
-  /** The answer's text, and how many of its requests were answered with 200: all, or it counts as a failure. */
+  /** The answer's text, and how many of its requests were answered with 200: the whole batch, or it counts as a failure. */
   async #call(body: string, untilMs: number): Promise<{ text: string; done: number }> {
     const sentAtMs = performance.now();
     const { status, text } = await this.#post("batch", body);
