@@ -628,6 +628,19 @@ describe("form", () => {
     expect(wide).toEqual([]);
   });
 
+  test.each([
+    ["yaml", (text: string): unknown => Bun.YAML.parse(text)],
+    ["json", (text: string): unknown => JSON.parse(text)],
+    ["toml", (text: string): unknown => Bun.TOML.parse(text)],
+  ])("blocks of %s can be parsed", (language, parse) => {
+    const block = new RegExp("^```" + language + "\\n([^]*?)^```$", "gm");
+    const blocks = [...PAGES].flatMap(([path, text]) =>
+      [...text.matchAll(block)].map(([, held = ""]) => ({ path, held })),
+    );
+    for (const { path, held } of blocks) expect(() => parse(held), path).not.toThrow();
+    expect(blocks).not.toBeEmpty();
+  });
+
   test("relative links and anchors lead somewhere, and the README to every page", () => {
     const anchorsOf = (text: string): ReadonlySet<string> =>
       new Set(
