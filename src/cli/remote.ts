@@ -106,7 +106,8 @@ export function reportFault(error: unknown, url = ""): number {
 
 /** Advice for the command line, by error code, where the hub's own advice is about HTTP headers. */
 const ADVICE: Readonly<Record<string, string>> = {
-  unauthorized: "The secret is missing or wrong: give it in LUXHUB_SECRET or by --secret-file.",
+  unauthorized:
+    "The secret is missing, wrong, expired or revoked: give a valid one in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
 };
 
