@@ -200,7 +200,8 @@ export const result = () =>
     z.pipe(
       z.pipe(
         z.custom<object>(isObject, {
-          error: ({ input }) => `${input === undefined ? "is required: " : "must be "}${RESULT_FORM}`,
+          error: ({ input }) =>
+            `${input === undefined ? "is required, and must be " : "must be "}${RESULT_FORM}`,
         }),
         z.transform(splitResult),
       ),
