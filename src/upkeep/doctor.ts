@@ -120,7 +120,10 @@ function examineClock(db: Database, { clock }: Tools): Finding {
   const now = clock.now();
   const latest = Number(db.query(LATEST_TIME).values()[0]?.[0] ?? 0);
   if (latest <= now + CLOCK_SLACK_MS) return ok("clock", isoTime(now));
-  return bad("clock", `it shows ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock`);
+  return bad(
+    "clock",
+    `it shows ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock, unless it was ahead then`,
+  );
 }
 
 type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly sha256: string };
