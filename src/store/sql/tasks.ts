@@ -303,15 +303,16 @@ export type TaskWork = {
  * the tasks for due, and would scan the table until it finds one.
  */
 const hasCome = (column: string, where: string, now: string): string =>
-  `(SELECT min(${column}) FROM tasks WHERE ${where} AND ${column} IS NOT NULL) <= ${now}`;
+  `(SELECT min(${column}) FROM tasks WHERE ${where}) <= ${now}`;
 const oneIf = (condition: string): string => `CASE WHEN ${condition} THEN 1 ELSE 0 END`;
 
 export function taskWork(now: number, steady: number): Query<TaskWork> {
-  // "IN" is in the words of the index, by which SQLite recognises it.
+  // Begins with the words of the index, by which SQLite recognises it.
+  const unfinished = `status IN ('open', 'assigned') AND expires_at IS NOT NULL`;
   const expires = (status: TaskStatus): string =>
-    hasCome("expires_at", `status IN ('open', 'assigned') AND status = '${status}'`, "$1");
+    hasCome("expires_at", `${unfinished} AND status = '${status}'`, "$1");
   const sql = `
-    SELECT ${oneIf(hasCome("lease_until", "TRUE", "$2"))} AS timed_out,
+    SELECT ${oneIf(hasCome("lease_until", "lease_until IS NOT NULL", "$2"))} AS timed_out,
       ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
       ${oneIf(hasCome("not_before", "scheduled = 1 AND unmet = 0", "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled`;
