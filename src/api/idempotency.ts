@@ -21,7 +21,6 @@ import {
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
@@ -157,7 +156,7 @@ export class Idempotency {
   }
 
   /** Waits until the running request of the same scope has ended, successfully or not. */
-  async #ended({ scope }: Attempt, signal: Cancellation): Promise<void> {
+  async #ended({ scope }: Attempt, signal: AbortSignal): Promise<void> {
     const waiter = this.#repeats.join(scope);
     try {
       if ((await waiter.wait(Number.POSITIVE_INFINITY, signal)) === "aborted") throw new WaitAborted();

@@ -8,14 +8,13 @@
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";
-import { type Cancellation, CancellationSource } from "../lib/cancellation.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Caller } from "./auth.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { keyLost } from "./error-table.ts";
 
 /** Runs a call that waits. `signal` aborts when the caller is gone; then `wait` must take nothing, and reject. */
-export type Hold = <T>(wait: (signal: Cancellation) => Promise<T>) => Promise<T>;
+export type Hold = <T>(wait: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 export class LongPolls {
   readonly #keys: KeyRing;
@@ -49,11 +48,11 @@ export class LongPolls {
   async hold<T>(
     exchange: Exchange,
     { shownKey }: Caller,
-    wait: (signal: Cancellation) => Promise<T>,
+    wait: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     using _place = this.#enter(exchange, shownKey);
     disableIdleTimeout(exchange);
-    const ending = new CancellationSource();
+    const ending = new AbortController();
     const hangUp = exchange.request.signal;
     const onHangUp = (): void => ending.abort();
     hangUp.addEventListener("abort", onHangUp);
@@ -66,7 +65,7 @@ export class LongPolls {
         ending.abort();
       });
     try {
-      return await wait(ending);
+      return await wait(ending.signal);
     } catch (error) {
       throw isKeyLost ? keyLost() : error;
     } finally {

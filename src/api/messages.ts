@@ -4,7 +4,6 @@
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -124,7 +123,7 @@ const receive = jsonEndpoint({
     if (inBatch)
       return services.messages.receiveAtOnce(transact, node_id, count, exchange.request.signal, repeatable);
     const waitMs = blocking ? timeout : 0;
-    const receive = (signal: Cancellation) =>
+    const receive = (signal: AbortSignal) =>
       services.messages.receive(transact, node_id, count, { waitMs, signal, repeatable });
     return waitMs > 0 ? hold(receive) : receive(exchange.request.signal);
   },

@@ -6,7 +6,6 @@ import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/
 import type { HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type BalanceReport, type BatchItem, UnknownTasks } from "../service/tasks.ts";
 import type { PageRequest } from "../service/list-pages.ts";
@@ -171,7 +170,7 @@ const next = jsonEndpoint({
     { node_id, wait = 0, task_types, resume = false },
   ) => {
     const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
-    const take = (signal: Cancellation) =>
+    const take = (signal: AbortSignal) =>
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
   },

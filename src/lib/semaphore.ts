@@ -1,6 +1,4 @@
 /** A weighted semaphore: callers share a bounded amount; an acquire of more than is free waits in FIFO order. */
-import type { Cancellation } from "./cancellation.ts";
-
 export class Semaphore {
   readonly #limit: number;
   #held = 0;
@@ -16,7 +14,7 @@ export class Semaphore {
    * @throws {AcquireTimeout} after `withinMs`, when `signal` aborts meanwhile, or when the semaphore is closed; then
    * nothing is acquired
    */
-  acquire(amount: number, withinMs?: number, signal?: Cancellation): Promise<void> {
+  acquire(amount: number, withinMs?: number, signal?: AbortSignal): Promise<void> {
     if (this.tryAcquire(amount)) return Promise.resolve();
     if (this.#isClosed || signal?.aborted) return Promise.reject(new AcquireTimeout());
     const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -33,7 +33,6 @@ import {
   waitingDeliveriesIfSmall,
 } from "../store/sql/messages.ts";
 import { type NodePart, nodePart } from "../store/sql/nodes.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { type Mail, MailBusy, type Sent, type Taken, type Transport } from "./mail.ts";
@@ -146,7 +145,7 @@ export class EmbeddedMail implements Mail {
     nodeId: string,
     count: number,
     steady: number,
-    signal?: Cancellation,
+    signal?: AbortSignal,
   ): Promise<Taken | undefined> {
     const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
     if (small !== "large") return small;

@@ -6,7 +6,6 @@
  * (domain/message.ts has the state diagram).
  */
 import type { HandOut } from "../domain/message.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import type { Delivery, Message } from "../domain/model.ts";
 import type { Transact } from "../store/store.ts";
 
@@ -46,7 +45,7 @@ export interface Mail {
     nodeId: string,
     count: number,
     steady: number,
-    signal?: Cancellation,
+    signal?: AbortSignal,
   ): Promise<Taken | undefined>;
   /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
   takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken>;

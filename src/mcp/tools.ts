@@ -12,7 +12,6 @@ import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { problemOf } from "../api/error-table.ts";
 import { hashJson } from "../api/idempotency.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { causeOf } from "../lib/log.ts";
 import { getFile, putFile } from "./files.ts";
@@ -517,7 +516,7 @@ const MOST_MAIL = { count: limit.MCP_MAIL_MAX, maxBytes: limit.MCP_MAIL_MAX_BYTE
 
 async function mailCheck({ call, self }: Session, args: Args): Promise<ToolAnswer> {
   const waitMs = waitOf(args) * SECOND_MS;
-  const peek = (signal: Cancellation) => call.services.messages.peek(self, MOST_MAIL, { waitMs, signal });
+  const peek = (signal: AbortSignal) => call.services.messages.peek(self, MOST_MAIL, { waitMs, signal });
   const waiting = await (waitMs > 0 ? call.hold(peek) : peek(call.exchange.request.signal));
   const messages = waiting.map((delivery) => recordOf(encodeDelivery(delivery)));
   if (messages.length === 0) return { text: "No messages.", data: { messages: [] } };

@@ -19,7 +19,6 @@ import {
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import type { Task } from "../domain/model.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
@@ -132,7 +131,7 @@ export class Feed {
    * past the end of the log is answered at once, as by `events`, because its next event may already exist.
    * @throws {WaitAborted} when the caller is gone
    */
-  async poll(since: number | null, waitMs: number, signal: Cancellation): Promise<EventBatch> {
+  async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
     const lastId = await this.lastId();
     const cursor = since ?? lastId;
     if (cursor > lastId) return { events: [], cursor: lastId };
@@ -162,7 +161,7 @@ export class Feed {
    * Returns a task once it is completed or has failed, or its current state when the wait is over.
    * @throws {Rejection} task_not_found, also when it is deleted meanwhile
    */
-  async taskEnd(taskId: string, waitMs: number, signal: Cancellation): Promise<Task> {
+  async taskEnd(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {
     const deadline = this.#clock.steady() + waitMs;
     const waiter = this.#taskWaits.join(taskId);
     try {

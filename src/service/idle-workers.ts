@@ -27,7 +27,6 @@ import type { EventKind } from "../domain/event.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import { Slices } from "../lib/slices.ts";
 import { MAX_TIMER_MS, type Outcome } from "./wait-queue.ts";
 
@@ -235,7 +234,7 @@ export class IdleWorker {
    * `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if it must read again.
    * @param onWake called at once by a wake-up, which the worker hears of later
    */
-  sleep(isFull: boolean, remainingMs: number, signal: Cancellation, onWake?: () => void): Promise<Outcome> {
+  sleep(isFull: boolean, remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
     if (this.#all.isDrained) return Promise.resolve("drained");
     if (this.#isGone || signal.aborted) return Promise.resolve("aborted");
     if (!(remainingMs > 0)) return Promise.resolve("timeout");

@@ -11,7 +11,6 @@ import { Rejection } from "../domain/decision.ts";
 import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import { type HandOut, messageNotFound } from "../domain/message.ts";
 import type { Delivery, Message, MessageFate } from "../domain/model.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
@@ -38,7 +37,7 @@ export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 export type ReceiveWait = {
   readonly waitMs: number;
   /** Aborts when the caller is gone. */
-  readonly signal: Cancellation;
+  readonly signal: AbortSignal;
   /** `transact` stores the answer for a repeat, so a hang-up loses no message. */
   readonly repeatable: boolean;
 };
@@ -121,7 +120,7 @@ export class MessageService {
     transact: Transact,
     nodeId: string,
     count: number,
-    signal: Cancellation,
+    signal: AbortSignal,
     repeatable: boolean,
   ): Promise<Taken> {
     const taken = await this.#mail.takeAtOnce(transact, nodeId, count, this.#clock.steady());

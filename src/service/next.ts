@@ -17,7 +17,6 @@ import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, returnGift } from "../domain/task.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -143,7 +142,7 @@ export class NextService {
     transact: Transact,
     { nodeId, resume, inBatch }: NextAsked,
     known: Known,
-    signal: Cancellation,
+    signal: AbortSignal,
   ): Promise<HandOut> {
     const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
     const comesBack = known.node !== null && !known.node.online;

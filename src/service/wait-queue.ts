@@ -15,7 +15,6 @@
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
-import type { Cancellation } from "../lib/cancellation.ts";
 import { Slices } from "../lib/slices.ts";
 
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
@@ -180,7 +179,7 @@ class QueuedWaiter {
    * wake-up found no sleeper since the waiter joined or last woke. Rejects only if the waiter sleeps already.
    * @param onWake called at once by the wake-up, which the waiter hears of later
    */
-  wait(remainingMs: number, signal?: Cancellation, onWake?: () => void): Promise<Outcome> {
+  wait(remainingMs: number, signal?: AbortSignal, onWake?: () => void): Promise<Outcome> {
     if (this.endSleep) return Promise.reject(new Error("the waiter is waiting already"));
     if (this.queue.drained) return Promise.resolve("drained");
     if (this.#left || signal?.aborted) return Promise.resolve("aborted");

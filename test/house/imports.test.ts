@@ -49,7 +49,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   lib: { files: ["lib/**"], layers: [], packages: [] },
   domain: { files: ["domain/**"], layers: ["lib"] },
   "store port": { files: ["store/store.ts"], layers: ["domain"] },
-  "mail port": { files: ["mail/mail.ts"], layers: ["domain", "lib", "store port"] }, // of the store: see below
+  "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
   "blobs port": { files: ["blobs/blobs.ts"], layers: ["domain"] },
   queries: {
     files: ["store/sql/**"],
