@@ -48,16 +48,20 @@ export type HasRoom = (bytes: number) => boolean;
 
 const FLOOR_SHARE = 1 / 20;
 
+/** The free space that writes need on a disk of that size, unless the operator says otherwise. */
+export function freeFloorOf(diskBytes: number): number {
+  return Math.min(FREE_SPACE_MIN_BYTES, diskBytes * FLOOR_SHARE);
+}
+
 /**
  * Returns the check for free space. On a full disk SQLite can neither write nor free space, so writes stop earlier, at
- * `minFreeBytes` of free space; null: FREE_SPACE_MIN_BYTES, or a twentieth of a smaller disk. A check takes 1-2 µs.
+ * `minFreeBytes` of free space; null: the floor of a disk of that size. A check takes 1-2 µs.
  */
 export function freeSpaceCheck({ path }: DataDir, minFreeBytes: number | null): HasRoom {
   return (bytes) => {
     try {
       const { bavail, blocks, bsize } = statfsSync(path);
-      const floor = minFreeBytes ?? Math.min(FREE_SPACE_MIN_BYTES, blocks * bsize * FLOOR_SHARE);
-      return bavail * bsize - bytes >= floor;
+      return bavail * bsize - bytes >= (minFreeBytes ?? freeFloorOf(blocks * bsize));
     } catch {
       return true; // a write reports the error
     }

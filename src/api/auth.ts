@@ -148,7 +148,7 @@ export class Authenticator {
   #unauthorized(exchange: Exchange, secret: string | null, auth: Auth): Problem {
     const isMissing = secret === null || secret === "";
     if (!isMissing) this.#recordWrongSecret(exchange);
-    const where = auth === "bearer" ? "X-Matrix-Secret, or Authorization: Bearer" : "X-Matrix-Secret";
+    const where = auth === "bearer" ? "X-Matrix-Secret or Authorization: Bearer" : "X-Matrix-Secret";
     const detail = isMissing
       ? `Send the hub's secret in the header ${where}.`
       : `The secret in the header ${where} is unknown, expired or revoked.`;

@@ -66,7 +66,7 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type": {
       const expected = article(issue.expected === "int" ? "whole number" : issue.expected);
-      return issue.input === undefined ? `is required: ${expected}` : `must be ${expected}`;
+      return issue.input === undefined ? `is required, and must be ${expected}` : `must be ${expected}`;
     }
     case "invalid_value":
       return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;

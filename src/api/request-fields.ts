@@ -192,13 +192,16 @@ export const luxReward = () =>
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
+const RESULT_FORM = "an object with the texts problem, improvement and lesson";
+
 /** Three texts and any further keys, parsed to a TaskResult. */
 export const result = () =>
   z.pipe(
     z.pipe(
       z.pipe(
         z.custom<object>(isObject, {
-          error: ({ input }) => (input === undefined ? "is required: an object" : "must be an object"),
+          error: ({ input }) =>
+            `${input === undefined ? "is required, and must be " : "must be "}${RESULT_FORM}`,
         }),
         z.transform(splitResult),
       ),

@@ -13,7 +13,7 @@ export type Form = {
   /** The full name: "backup", "keys add". */
   readonly name: string;
   /**
-   * The positional arguments, as the help shows them: "FILE", "ID A|B|none", "" for none; "ID…" is one or more,
+   * The positional arguments, as the help shows them: "FILE", "NAME A|B|none", "" for none; "ID…" is one or more,
    * "[COMMAND…]" any number; "-- " in front means that a program to run follows after "--", with flags of its own.
    */
   readonly words: string;

@@ -8,7 +8,7 @@ import { withProgress } from "./progress.ts";
 import { DOCTOR_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORM = formOf("doctor");
-const ABOUT_CHARS = 11;
+const ABOUT_CHARS = "dependencies".length;
 
 export async function doctorCommand(
   argv: readonly string[],

@@ -45,7 +45,13 @@ const FROM_NOW = /^(\d{1,6})([smhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /** The input of a subcommand. `primary`: the keys of the first start whose secrets this process knows. */
-type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
+type Keys = {
+  readonly store: Store;
+  readonly primary: readonly KeyRecord[];
+  /** The file in the data directory that holds the secret of a key; null if no file does. */
+  readonly fileOf: (keyId: string) => string | null;
+  readonly now: number;
+};
 
 /** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
 type Printed = { readonly result: string; readonly note?: string };
@@ -70,7 +76,16 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   process.umask(0o077);
   const store = database === null ? joinSqlite(dir.database) : await joinPostgres(database, systemClock());
   try {
-    const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
+    const keys: Keys = {
+      store,
+      primary: primaryKeys(findSecrets(dir, env)),
+      fileOf: (keyId) => {
+        const variable = PRIMARY_VARIABLES[keyId];
+        const file = keyId === PRIMARY_KEY_ID ? dir.secretFile : dir.adminKeyFile;
+        return variable !== undefined && !env[variable] && isThere(file) ? file : null;
+      },
+      now: systemClock().now(),
+    };
     const { result, note } = await form.run(keys, args);
     writeLine(result);
     if (note !== undefined) console.error(note);
@@ -98,7 +113,7 @@ async function list({ store, primary, now }: Keys, { flags }: Arguments): Promis
     key.expiresAt === null ? "never" : isoTime(key.expiresAt),
     stateOf(key, now),
   ]);
-  const table = [["ID", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE"], ...rows];
+  const table = [["NAME", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE"], ...rows];
   const widths =
     table[0]?.map((_, column) => Math.max(...table.map((row) => (row[column] ?? "").length))) ?? [];
   const lines = table.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  "));
@@ -108,7 +123,7 @@ async function list({ store, primary, now }: Keys, { flags }: Arguments): Promis
 async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
   const [keyId = ""] = words;
   if (!keyName().safeParse(keyId).success)
-    throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
+    throw new UsageError("a NAME is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
   const node = flags["node"]?.at(-1);
   if (node !== undefined && !nodeIdField().safeParse(node).success)
     throw new UsageError("--node is no node_id", GROUP);
@@ -166,7 +181,13 @@ async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
     const key = find(all, keyId);
     return { ...key, revokedAt: key.revokedAt ?? keys.now };
   });
-  return { result: `${keyId} is revoked` };
+  const result = `${keyId} is revoked`;
+  const file = keys.fileOf(keyId);
+  if (file === null) return { result };
+  return {
+    result,
+    note: `The commands on this machine still read it in ${file}. Delete that file: the next start of the hub makes a new one.`,
+  };
 }
 
 /** Makes a key from all existing keys and saves it, in one transaction, because another `luxhub keys` may run. */

@@ -40,7 +40,10 @@ const RUNS: Readonly<Record<string, Run>> = {
     const answer = recordOf(await hub.nodes.drain({ node_id: nodeId, drain: !values.has("off") }));
     if (json) printJson(answer);
     else if (!answer.drain) print(`${nodeId} gets tasks again`);
-    else print(`${nodeId} gets nothing new; it has ${answer.tasks_assigned} unfinished tasks`);
+    else
+      print(
+        `${nodeId} gets nothing new; it has ${answer.tasks_assigned} unfinished ${answer.tasks_assigned === 1 ? "task" : "tasks"}`,
+      );
     return EXIT.OK;
   },
   "node delete": async ({ hub, json, words: [nodeId = ""] }) => {

@@ -89,8 +89,10 @@ export function reportFault(error: unknown, url = ""): number {
     return exitCodeOf(error.status);
   }
   if (error instanceof HubUnreachable) {
-    const reason = NETWORK_REASONS[codeOf(error.cause)];
-    if (reason === undefined) printError(error.message);
+    const code = codeOf(error.cause);
+    const reason = NETWORK_REASONS[code];
+    if (UNTRUSTED_CERTIFICATE.test(code)) printError(`${error.message}; ${TRUST_IT}`);
+    else if (reason === undefined) printError(error.message);
     else
       printError(
         `the hub ${url && `at ${new URL(url).origin} `}cannot be reached: ${reason}; is the URL right, and does the hub run?`,
@@ -106,7 +108,8 @@ export function reportFault(error: unknown, url = ""): number {
 
 /** Advice for the command line, by error code, where the hub's own advice is about HTTP headers. */
 const ADVICE: Readonly<Record<string, string>> = {
-  unauthorized: "The secret is missing or wrong: give it in LUXHUB_SECRET or by --secret-file.",
+  unauthorized:
+    "The secret is missing, wrong, expired or revoked: give a valid one in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
 };
 
@@ -118,6 +121,9 @@ const NETWORK_REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no host of that name",
   ETIMEDOUT: "it does not answer",
 };
+
+const UNTRUSTED_CERTIFICATE = /SELF_SIGNED_CERT|ISSUER_CERT|LEAF_SIGNATURE/;
+const TRUST_IT = "name a file with the certificate to trust in NODE_EXTRA_CA_CERTS";
 
 /** Prints one line on standard error. Replaces control characters. */
 export function printError(text: string): void {

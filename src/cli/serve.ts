@@ -186,7 +186,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   if (secrets.adminKeyIsNew) {
     lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
   }
-  lines.push(...openLines(hub), "", "Try:", "", ...curlLines(listeners, dir, secrets), "");
+  lines.push(...openLines(hub), "", "Try:", "", ...linesToTry(config, listeners, dir, secrets), "");
   try {
     writeLine(lines.join("\n"));
   } catch (error) {
@@ -227,8 +227,13 @@ function openLines(hub: Hub): string[] {
   ];
 }
 
-/** Returns three calls to paste into a shell, and one for another machine. */
-function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Secrets): string[] {
+/** Returns three calls to paste into a shell, and one for another machine. A strict hub first needs a key for a node. */
+function linesToTry(
+  { isStrict }: Config,
+  listeners: readonly OpenListener[],
+  dir: DataDir,
+  secrets: Secrets,
+): string[] {
   const listener = listeners[0];
   if (!listener) return [];
   const url = (path: string, base = urlOf(listener)): string => shellWord(`${base}/api/v1${path}`);
@@ -238,11 +243,17 @@ function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Se
   const curl = curlWith(secretOr(shellWord(dir.secretFile)));
   const elsewhere = listeners.flatMap(urlsElsewhere)[0];
   const copied = secrets.secretFromEnv || secrets.secretIsNew ? "" : `, with a copy of ${dir.secretFile}`;
+  const registration = `-d '{"node_id":"worker-1","name":"Worker One"}'`;
   return [
     `${curl} ${url("/status")}`,
-    `${curl} ${url("/node/register")} -d '{"node_id":"worker-1","name":"Worker One"}'`,
+    ...(isStrict
+      ? [
+          `  key=$(luxhub keys add worker-1 --node worker-1 --data ${shellWord(dir.path)})`,
+          `${curlWith("$key")} ${url("/node/register")} ${registration}`,
+        ]
+      : [`${curl} ${url("/node/register")} ${registration}`]),
     `${curl} ${url("/task/create")} -d '{"title":"Say hello","description":"To everyone"}'`,
-    ...(elsewhere === undefined
+    ...(elsewhere === undefined || isStrict
       ? []
       : [
           "",

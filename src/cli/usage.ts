@@ -24,20 +24,20 @@ stores them in the data directory.`;
 
 export const KEYS_HELP = `luxhub keys: manage the keys of the hub; a new key is valid at once, other changes apply within a second
 
-  luxhub keys list [--json]          the keys, without their secrets
-  luxhub keys add ID [flags]         creates a key with a name of your choice; prints only its secret on
-                                     standard output, once
-      --variant A|B                  gets its answers in this variant on any listener
-      --node NODE_ID                 acts for this node only
-      --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d
-      --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), but no
-                                     message contents; admin (also --admin) is for X-Admin-Key
-  luxhub keys pin ID A|B|none        pins a key to a variant, or unpins it
-  luxhub keys expire ID TIME|never   sets when a key expires
-  luxhub keys revoke ID              revokes a key now and for good
+  luxhub keys list [--json]            the keys, without their secrets
+  luxhub keys add NAME [flags]         creates a key with a name of your choice; prints only its secret on
+                                       standard output, once
+      --variant A|B                    gets its answers in this variant on any listener
+      --node NODE_ID                   acts for this node only
+      --expires TIME                   2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d
+      --role full|viewer|admin         full is the default; a viewer only reads (GET, HEAD), but no
+                                       message contents; admin (also --admin) is for X-Admin-Key
+  luxhub keys pin NAME A|B|none        pins a key to a variant, or unpins it
+  luxhub keys expire NAME TIME|never   sets when a key expires
+  luxhub keys revoke NAME              revokes a key now and for good
 
-  --data DIR                         the data directory (LUXHUB_DATA; ./luxhub-data)
-  --database URL                     the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)
+  --data DIR                           the data directory (LUXHUB_DATA; ./luxhub-data)
+  --database URL                       the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)
 
 The secrets of the first start are the keys primary and primary-admin. To change a secret with no
 downtime: add a key, give it to the nodes, then revoke primary.`;

@@ -371,7 +371,7 @@ function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Tas
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
   if (isStale(task, asked)) return staleLease(task);
-  if (task.status === "open") return notAssigned(task, "Nobody holds it.");
+  if (task.status === "open") return notAssigned(task, "Stop working on it, or claim it first.");
   if (task.assignedNode !== node.nodeId) return notYours(task, node);
   return task.status === "completed" ? finishedAlready(task) : task;
 }
@@ -838,6 +838,6 @@ function refusesTasks({ nodeId, online, draining }: Node): Rejected | null {
     );
   }
   if (!draining) return null;
-  const detail = `Node ${nodeId} is draining. Choose another, or end that with POST /api/v1/node/drain.`;
+  const detail = `Node ${nodeId} is draining. Choose another, or end the drain with POST /api/v1/node/drain.`;
   return reject("node_draining", detail);
 }

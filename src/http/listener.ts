@@ -246,7 +246,7 @@ function noSuchRoute(table: MethodTable, method: string): Problem {
       404,
       "not_found",
       "Not found",
-      "There is no such path. The paths of the API begin with /api/v1.",
+      "There is no such path. The paths of the API begin with /api/v1; the page /docs lists them.",
     );
   }
   const detail = `This path does not support ${method}. Use ${table.allow}.`;

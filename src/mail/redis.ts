@@ -108,7 +108,7 @@ export class RedisMail extends EmbeddedMail {
   }
 
   #changed(unavailable: string | null): void {
-    if (unavailable === null) this.#log.info("messages use redis again");
+    if (unavailable === null) this.#log.info("messages use redis");
     else this.#log.warn(`redis is unavailable; messages use ${super.transport}`, { cause: unavailable });
     void this.#record();
   }

@@ -7,8 +7,7 @@ import { open, readdir, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
-import { type DataDir, secretWarnings, findTraceOfHub } from "../data-dir.ts";
-import { FREE_SPACE_MIN_BYTES } from "../domain/limits.ts";
+import { type DataDir, freeFloorOf, secretWarnings, findTraceOfHub } from "../data-dir.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { refuseWorldWritable } from "../permissions.ts";
@@ -65,8 +64,8 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
       db.close();
     }
   }
-  const { bavail, bsize } = await statfs(dir.path);
-  yield checkFreeSpace(bavail * bsize);
+  const { bavail, blocks, bsize } = await statfs(dir.path);
+  yield checkFreeSpace(bavail * bsize, blocks * bsize);
 }
 
 /** Checks the secrets in the directory and the environment, and who may write and read the hub's files. */
@@ -121,7 +120,10 @@ function examineClock(db: Database, { clock }: Tools): Finding {
   const now = clock.now();
   const latest = Number(db.query(LATEST_TIME).values()[0]?.[0] ?? 0);
   if (latest <= now + CLOCK_SLACK_MS) return ok("clock", isoTime(now));
-  return bad("clock", `it shows ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock`);
+  return bad(
+    "clock",
+    `it shows ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock, unless it was ahead then`,
+  );
 }
 
 type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly sha256: string };
@@ -212,10 +214,11 @@ function hasRecord(db: Database, fileId: string): boolean {
   return db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) !== null;
 }
 
-export function checkFreeSpace(freeBytes: number): Finding {
+export function checkFreeSpace(freeBytes: number, diskBytes: number): Finding {
   const free = `${sizeText(freeBytes)} free`;
-  if (freeBytes >= FREE_SPACE_MIN_BYTES) return ok("space", free);
-  return bad("space", `${free}: make room, the hub needs at least ${sizeText(FREE_SPACE_MIN_BYTES)}`);
+  const floor = freeFloorOf(diskBytes);
+  if (freeBytes >= floor) return ok("space", free);
+  return bad("space", `${free}: make room, below ${sizeText(floor)} the hub refuses writes`);
 }
 
 function several(ids: readonly string[]): string {

@@ -93,7 +93,7 @@ async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promi
     tools.onProgress(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
   };
   const first = await archive.next().catch((error: unknown) => {
-    throw new Error(`it is no backup of luxhub (${reasonOf(error)})`, { cause: error });
+    throw new Error(`it is no whole backup of luxhub (${reasonOf(error)})`, { cause: error });
   });
   if (first?.header.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
   const database = join(into, DATABASE_ENTRY);

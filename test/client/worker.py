@@ -2,6 +2,7 @@
 task type of its own.
 """
 
+import logging.handlers
 import threading
 import time
 from collections.abc import Callable
@@ -264,6 +265,28 @@ def deaf_handler() -> None:
     assert get(task_id)["status"] == "open"
 
 
+def log() -> None:
+    """Without on_event the log has the traceback of an error in the handler, and none of a failure on purpose."""
+    kept = logging.handlers.BufferingHandler(100)
+    logging.getLogger("luxhub").addHandler(kept)
+
+    def handle(task: Task, _: TaskContext) -> TaskResult:
+        raise KeyError("its place") if task["title"] == "wrong code" else FatalError("on purpose")
+
+    stop = Stop()
+    arguments = {"capabilities": ["log"], "stop": stop, "signals": False}
+    thread = threading.Thread(target=hub.worker, args=("log", handle), kwargs=arguments, daemon=True)
+    thread.start()
+    tasks = [create("log", title, max_attempts=1) for title in ("wrong code", "fatal")]
+    until(lambda: sum(record.levelno == logging.WARNING for record in kept.buffer) == len(tasks))
+    stop.set()
+    thread.join(HANG_S)
+    logging.getLogger("luxhub").removeHandler(kept)
+    wrong, fatal = (kept.format(r) for r in kept.buffer if r.levelno == logging.WARNING)
+    assert 'raise KeyError("its place") if' in wrong and tasks[0] in wrong, wrong
+    assert fatal == f"log failed task {tasks[1]}: on purpose", fatal
+
+
 def refused() -> None:
     stranger = TestWorker("stranger", lambda task, context: RESULT, by=LuxHub(secret="wrong"))
     stranger.ended()
@@ -278,6 +301,7 @@ for scenario in (
     stops_in_order,
     gives_back_and_resumes,
     goes_on,
+    log,
     refused,
     deaf_handler,
 ):

@@ -121,6 +121,17 @@ describe("the executable", () => {
         success: true,
         nodes: [{ node_id: "worker-1" }],
       });
+      // The commands must be told whom to trust, and say how.
+      const status = (env: Readonly<Record<string, string>>) =>
+        run(["status", "--url", alias?.url ?? ""], {
+          command: [EXECUTABLE],
+          cwd,
+          env: { ...NOWHERE, ...env },
+        });
+      const distrusted = await status({});
+      expect([distrusted.code, distrusted.stdout]).toEqual([6, ""]);
+      expect(distrusted.stderr).toMatch(/^luxhub: .*; name a file .* in NODE_EXTRA_CA_CERTS\n$/);
+      expect((await status({ NODE_EXTRA_CA_CERTS: `${cwd}/cert.pem` })).code).toBe(0);
       // The alias is the same hub, and does not answer what is not TLS.
       expect(plain?.port).not.toBe(alias?.port);
       const bare = await fetch(`http://127.0.0.1:${alias?.port}/api/v1/status`).catch(() => null);

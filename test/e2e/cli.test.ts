@@ -18,8 +18,8 @@ describe("help and version", () => {
     [["-h"], /luxhub help/],
     [["serve", "--help"], /--offline-tasks requeue\|keep/],
     [["serve", "--port", "1", "-h"], /--listen SPEC/],
-    [["keys"], /luxhub keys revoke ID/],
-    [["keys", "--help"], /luxhub keys pin ID A\|B\|none/],
+    [["keys"], /luxhub keys revoke NAME/],
+    [["keys", "--help"], /luxhub keys pin NAME A\|B\|none/],
     [["keys", "add", "--help"], /--expires TIME/],
     [["backup", "--help"], /tar archive/],
     [["restore", "--help"], /must be empty/],
@@ -641,7 +641,7 @@ describe.concurrent("keys", () => {
     expect(secret).toMatch(/^[\w-]{32}$/);
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     const listed = await at.keys("list");
-    expect(listed.stdout).toMatch(/^ID +ROLE +VARIANT +NODE +EXPIRES +STATE\n/);
+    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +EXPIRES +STATE\n/);
     expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid\n/);
     expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid\n/);
     expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid\n/);
@@ -660,7 +660,8 @@ describe.concurrent("keys", () => {
     const secret = await at.add("fleet-2027");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     expect(await at.statusWith(at.hub.secret)).toBe(200);
-    await at.keys("revoke", "primary");
+    const revoked = await at.keys("revoke", "primary");
+    expect(revoked.stderr).toContain(`in ${at.data}/secret. Delete that file`);
     await at.soon(async () => (await at.statusWith(at.hub.secret)) === 401);
     expect(await at.statusWith(secret)).toBe(200);
   });
@@ -744,14 +745,14 @@ describe.concurrent("keys", () => {
     await using at = await start();
     await at.add("once");
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
-      [["add"], 2, /keys add needs ID;/],
-      [["add", "a b"], 2, /an ID is/],
+      [["add"], 2, /keys add needs NAME;/],
+      [["add", "a b"], 2, /a NAME is/],
       [["add", "x", "--variant", "C"], 2, /no variant/],
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
       [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],
       [["add", "once"], 5, /key name once is already in use/],
-      [["pin", "once"], 2, /keys pin needs ID A\|B\|none;/],
+      [["pin", "once"], 2, /keys pin needs NAME A\|B\|none;/],
       [["pin", "none-such", "A"], 3, /no key none-such/],
       [["expire", "once", "tomorrow"], 2, /no time/],
       [["revoke", "none-such"], 3, /no key none-such/],

@@ -250,7 +250,13 @@ test("reports each kind of damage and nothing else, and a missing hub", async ()
   expect(readdirSync(dir.join("nothing"))).toEqual([]);
 });
 
-test("little free space is a problem", () => {
-  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");
-  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES - 1)).toMatchObject({ grade: "bad", about: "space" });
+test("free space is a problem where the hub refuses writes", () => {
+  const MIB = 1024 ** 2;
+  const large = 100_000 * MIB;
+  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES, large).grade).toBe("ok");
+  expect(checkFreeSpace(FREE_SPACE_MIN_BYTES - 1, large)).toMatchObject({ grade: "bad", about: "space" });
+  expect(checkFreeSpace(2 * MIB, 40 * MIB).grade).toBe("ok");
+  expect(checkFreeSpace(2 * MIB - 1, 40 * MIB).text).toBe(
+    "2.0 MiB free: make room, below 2.0 MiB the hub refuses writes",
+  );
 });

@@ -178,7 +178,7 @@ class Workplace extends TempDir {
 }
 
 test("the workers of the page are short", () => {
-  expect(block("bash").split("\n")).toHaveLength(10);
+  expect(block("bash").split("\n")).toHaveLength(11);
   expect(block("python").split("\n").length).toBeLessThanOrEqual(30);
 });
 

@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { readFileSync, readdirSync, statSync } from "node:fs";
+import { PROGRAM } from "../support/executable.ts";
 import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf, run } from "./program.ts";
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
@@ -65,6 +66,15 @@ test("the start page has addresses, variants, the secrets and three working curl
 const lan = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ family, internal, address }) => family === "IPv4" && !internal && !address.startsWith("169.254."));
+
+test("the lines of a strict hub work, too", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data"), ownSecrets: false, args: ["--strict"] });
+  const [, lines = ""] = /\nTry:\n\n([^]*?)\n\n/.exec(hub.program.stdout) ?? [];
+  const text = `luxhub() { ${PROGRAM.join(" ")} "$@"; }\n${lines}`;
+  const shell = Bun.spawn(["sh", "-ec", text], { stdout: "pipe", stderr: "ignore" });
+  expect(await shell.stdout.text()).toMatch(/"status":"ok".*\{"success":true,"node_id":"worker-1"/);
+});
 
 test("the page lists the open reads and their addresses", async () => {
   using dir = new TempDir();

@@ -166,7 +166,7 @@ test.skipIf(NO_JQ !== "")(`the worker${NO_JQ}`, async () => {
   const { stdout: key } = await run(args);
   const [secret = ""] = key.split("\n");
   const script = blockUnder("A worker", "bash");
-  expect(script.split("\n")).toHaveLength(10);
+  expect(script.split("\n")).toHaveLength(11);
   expect(page("docs/worker.md")).toContain(script); // examples.test.ts shows what it survives
   const [work = "", start, ask = ""] = [...section(README, "A worker").matchAll(/```sh\n([^]*?)\n```/g)].map(
     ([, text = ""]) => text,
@@ -177,13 +177,18 @@ test.skipIf(NO_JQ !== "")(`the worker${NO_JQ}`, async () => {
   const shell = (text: string, env: Readonly<Record<string, string>>) =>
     Bun.spawn(["sh", "-euc", text], { cwd: dir.path, env: { PATH, ...env }, stdout: "pipe", stderr: "pipe" });
   expect(await shell(work, {}).exited).toBe(0);
-  const worker = Bun.spawn(["bash", "worker.sh", "worker-2"], {
-    cwd: dir.path,
-    env: { PATH, HUB: `http://127.0.0.1:${hub.port}`, SECRET: secret },
-    stdout: "ignore",
-    stderr: "pipe",
-    detached: true, // a process group of its own, with its heartbeats in it
-  });
+  const startWorker = (word: string) =>
+    Bun.spawn(["bash", "worker.sh", "worker-2"], {
+      cwd: dir.path,
+      env: { PATH, HUB: `http://127.0.0.1:${hub.port}`, SECRET: word },
+      stdout: "ignore",
+      stderr: "pipe",
+      detached: true, // a process group of its own, with its heartbeats in it
+    });
+  const refused = startWorker("wrong");
+  expect(await refused.exited).toBe(1);
+  process.kill(-refused.pid, "SIGKILL");
+  const worker = startWorker(secret);
   try {
     const asking = shell(`luxhub() { ${PROGRAM[0]} "$@"; }\n${ask}`, { LUXHUB_DATA: dir.join("data") });
     const [out, err, code] = await Promise.all([asking.stdout.text(), asking.stderr.text(), asking.exited]);
@@ -626,6 +631,19 @@ describe("form", () => {
         ),
     );
     expect(wide).toEqual([]);
+  });
+
+  test.each([
+    ["yaml", (text: string): unknown => Bun.YAML.parse(text)],
+    ["json", (text: string): unknown => JSON.parse(text)],
+    ["toml", (text: string): unknown => Bun.TOML.parse(text)],
+  ])("blocks of %s can be parsed", (language, parse) => {
+    const block = new RegExp("^```" + language + "\\n([^]*?)^```$", "gm");
+    const blocks = [...PAGES].flatMap(([path, text]) =>
+      [...text.matchAll(block)].map(([, held = ""]) => ({ path, held })),
+    );
+    for (const { path, held } of blocks) expect(() => parse(held), path).not.toThrow();
+    expect(blocks).not.toBeEmpty();
   });
 
   test("relative links and anchors lead somewhere, and the README to every page", () => {

@@ -185,7 +185,7 @@ describe("a restore", () => {
     const text = join(folder, "text.tar");
     writeFileSync(text, "no archive ".repeat(1_000));
     await expect(restore(text, into, tools())).rejects.toThrow(
-      `${text} cannot be restored: it is no backup of luxhub (Invalid tar`,
+      `${text} cannot be restored: it is no whole backup of luxhub (Invalid tar`,
     );
     writeFileSync(text, new Uint8Array(10_240));
     await expect(restore(text, into, tools())).rejects.toThrow("it is no backup of luxhub");

@@ -12,6 +12,9 @@ export type Series = {
 const WIDTH = 600;
 const HEIGHT = 120;
 const DIGITS = 2;
+const DASH = 8;
+
+const hasValue = (values: Series["values"], i: number): boolean => (values[i] ?? null) !== null;
 
 export function Chart({ label, series }: { label: string; series: readonly Series[] }): JSX.Element {
   const top = niceTop(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
@@ -20,9 +23,12 @@ export function Chart({ label, series }: { label: string; series: readonly Serie
   const y = (value: number): string => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
   const path = (values: Series["values"]): string =>
     values
-      .map((value, i) =>
-        value === null ? "" : `${(values[i - 1] ?? null) === null ? "M" : "L"}${x(i)} ${y(value)}`,
-      )
+      .map((value, i) => {
+        if (value === null) return "";
+        if (hasValue(values, i - 1)) return `L${x(i)} ${y(value)}`;
+        // A minute between two gaps has no neighbour to draw a line to, so it gets a dash.
+        return `M${x(i)} ${y(value)}${hasValue(values, i + 1) ? "" : `m-${DASH / 2} 0h${DASH}`}`;
+      })
       .join("");
   return (
     <figure class="chart">

@@ -214,7 +214,7 @@ function SignIn(): JSX.Element {
         </p>
       </Form>
       <p class="quiet">
-        Both stay in this tab and end with it. The hub printed them at its first start; they are in its data
+        They stay in this tab and end with it. They are in the files secret and admin-key of the hub's data
         directory.
       </p>
     </main>

@@ -1,4 +1,4 @@
-/** The overview: the health of the hub, tasks by state, the last hour, the nodes, and the latest failures. */
+/** The overview: the health of the hub, tasks by state, the last hour, the nodes, and the newest failed tasks. */
 import type { JSX } from "preact";
 import { Chart } from "./chart.tsx";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
@@ -116,7 +116,7 @@ export function Overview(): JSX.Element {
           <Few tasks={value.busy} none="Nothing runs." />
         </section>
         <section>
-          <h2>Latest failures</h2>
+          <h2>Failed tasks, newest first</h2>
           <Few tasks={value.failed} none="Nothing has failed." />
         </section>
         <section>
@@ -185,7 +185,7 @@ function Start(): JSX.Element {
   return (
     <>
       <Empty
-        text="The hub is empty. First register a node:"
+        text="The hub is empty. Put its secret into LUXHUB_SECRET in a shell, and register a node:"
         line={curlOf("node/register", { node_id: "worker-1", name: "Worker 1" })}
       />
       <Empty
