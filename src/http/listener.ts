@@ -2,7 +2,7 @@
  * One listening socket: routes a request by path and method, gives every answer a request id, turns a thrown error into
  * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
  */
-import type { BunRequest, Server } from "bun";
+import type { BunRequest, DirectUnderlyingSource, Server } from "bun";
 import type { BlockList } from "../lib/ip.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
@@ -165,7 +165,8 @@ async function answer(
   let response: Response;
   try {
     crossOrigin.checkHost(request);
-    response = toResponse(await handle(listening, table, { request, server, requestId }), requestId);
+    const answered = await handle(listening, table, { request, server, requestId });
+    response = toResponse(answered, method, requestId);
   } catch (error) {
     const unread = request.bodyUsed ? null : request.body;
     if (unread !== null) await discardRemainingBody(unread.getReader());
@@ -231,13 +232,34 @@ const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/jso
 /**
  * Adding a header to a finished Response costs more than making one, so the request id is added to the headers first.
  */
-function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
+function toResponse(answer: Awaited<ReturnType<Handler>>, method: string, requestId: string): Response {
   if (answer instanceof Response) {
     answer.headers.set("X-Request-Id", requestId);
     return answer;
   }
   JSON_HEADERS.set("X-Request-Id", requestId);
-  return new Response(answer, { headers: JSON_HEADERS });
+  // The answer to HEAD gets the length of a text, but not that of a stream.
+  const isLong = typeof answer === "string" && answer.length > BUFFERED_CHARS && method !== "HEAD";
+  return new Response(isLong ? sentWithHeader(answer) : answer, { headers: JSON_HEADERS });
+}
+
+/** A text that fits into Bun's send buffer of 16 KiB together with its header, whatever its characters. */
+const BUFFERED_CHARS = 5_000;
+
+/**
+ * A body that is sent in one piece with its header, which takes a fifth of the time: Bun 1.4.5 sends the header of a longer
+ * text before it, in some 30 system calls. A direct stream that ends below its highWaterMark is sent as a whole, with a
+ * Content-Length.
+ */
+function sentWithHeader(text: string): ReadableStream {
+  const source: DirectUnderlyingSource = {
+    type: "direct",
+    pull(sink) {
+      sink.write(text);
+      void sink.end();
+    },
+  };
+  return new ReadableStream(source, { highWaterMark: Buffer.byteLength(text) + 1 });
 }
 
 function noSuchRoute(table: MethodTable, method: string): Problem {

@@ -276,7 +276,8 @@ export class Feed {
   }
 
   #notify(changes: readonly Notified[], eventIds: readonly number[], origin: Origin): void {
-    if (this.#subscribers.size > 0 || this.#followers.size > 0) this.#recent.add(changes, eventIds);
+    const hasStreams = this.#subscribers.size > 0 || this.#followers.size > 0;
+    if (hasStreams) this.#recent.add(changes, eventIds);
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
@@ -285,24 +286,29 @@ export class Feed {
       } else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
-        const { kind, nodeId, taskId } = change.event;
+        const { event } = change;
         const eventId = eventIds[logged++] ?? 0;
-        const sender = senderOf(change.event) ?? creatorOf(change.event);
-        if (isBroadcast(change.event)) {
-          for (const subscribers of this.#subscribers.values()) notifyAll(subscribers, eventId);
-          this.receivers.wakeOneOfEach();
-        } else if (nodeId !== null) notifyAll(this.#subscribers.get(nodeId), eventId);
-        if (sender !== null && sender !== nodeId) notifyAll(this.#subscribers.get(sender), eventId);
-        for (const name of taskId === null ? [ANY_TASK] : [ANY_TASK, taskId])
-          for (const { filter, notify } of this.#followers.get(name) ?? [])
-            if (passes(change.event, filter)) notify(eventId);
-        hasTaskEvent ||= isTaskEvent(kind);
-        if (taskId !== null && TASK_ENDS.has(kind)) this.#taskWaits.wakeAll(taskId);
+        if (hasStreams) this.#notifyStreams(event, eventId);
+        if (isBroadcast(event)) this.receivers.wakeOneOfEach();
+        hasTaskEvent ||= isTaskEvent(event.kind);
+        if (event.taskId !== null && TASK_ENDS.has(event.kind)) this.#taskWaits.wakeAll(event.taskId);
       }
     }
     if (!hasTaskEvent) return;
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
+  }
+
+  #notifyStreams(event: NewEvent, eventId: number): void {
+    const { nodeId, taskId } = event;
+    const sender = senderOf(event) ?? creatorOf(event);
+    if (isBroadcast(event))
+      for (const subscribers of this.#subscribers.values()) notifyAll(subscribers, eventId);
+    else if (nodeId !== null) notifyAll(this.#subscribers.get(nodeId), eventId);
+    if (sender !== null && sender !== nodeId) notifyAll(this.#subscribers.get(sender), eventId);
+    for (const name of taskId === null ? [ANY_TASK] : [ANY_TASK, taskId])
+      for (const { filter, notify } of this.#followers.get(name) ?? [])
+        if (passes(event, filter)) notify(eventId);
   }
 }
 

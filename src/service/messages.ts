@@ -16,6 +16,7 @@ import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
 import {
+  hasEmptyMailbox,
   historySizes,
   mailboxSizes,
   messageById,
@@ -86,7 +87,9 @@ export class MessageService {
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     const take = () => this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
     try {
-      let taking = signal.aborted ? Promise.resolve(undefined) : take();
+      // A read, because most receives that may wait find nothing, and a transaction costs more.
+      const isEmpty = patience.waitMs > 0 && (await this.#store.read(hasEmptyMailbox(nodeId)));
+      let taking = signal.aborted || isEmpty ? Promise.resolve(undefined) : take();
       for (let isAgain = false; ; isAgain = true) {
         const taken = await taking;
         if (taken && !repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit

@@ -27,7 +27,7 @@ const ROW_OVERHEAD = 30;
 const MEMORY_LIMIT = 120;
 const START_LIMIT = 120;
 const STREAMS_LIMIT = 180;
-/** Of each of the tables of hand-outs and blocked receives, a round. */
+/** A round of hand-outs, of blocked receives beside Redis, or of those beside PostgreSQL. */
 const WAITING_LIMIT = 60;
 
 async function main(): Promise<void> {
@@ -42,7 +42,7 @@ async function benchEcho(options: Options): Promise<void> {
   const scenarios = SCENARIOS.filter(({ name }) => options.only.includes(name));
   const rowCount = scenarios.length * options.connections.length;
   const rowSeconds = 2 * options.rounds * options.seconds + ROW_OVERHEAD;
-  const tablesSeconds = MEMORY_LIMIT + START_LIMIT + STREAMS_LIMIT + 2 * WAITING_LIMIT * (options.rounds + 1);
+  const tablesSeconds = MEMORY_LIMIT + START_LIMIT + STREAMS_LIMIT + 3 * WAITING_LIMIT * (options.rounds + 1);
   clearUpAtExit((rowCount * rowSeconds + tablesSeconds) * 1_000);
 
   const machine = describeMachine(options.dataRoot);

@@ -126,24 +126,29 @@ function renderNext({ workers, tasks, rounds, rows }: NextReport): string {
   return `${renderTable(header, cells, 2)}\n\n${notes.join("\n")}`;
 }
 
-function renderWakes({ redis, rounds, rows }: WakeReport): string {
-  const header = ["Pairs", "luxhub p50 / p99 ms", "CPU us", "Redis p50 / p99 ms", "CPU us", "Ratio"];
+function renderWakes({ rounds, rows, missing }: WakeReport): string {
+  const header = ["luxhub", "Pairs", "p50 / p99 ms", "CPU us", "Beside", "p50 / p99 ms", "CPU us", "Ratio"];
   const side = ({ p50Ms, p99Ms, cpuUs }: WakeSide): string[] => [
     `${p50Ms.toFixed(2)} / ${p99Ms.toFixed(2)}`,
     cpuUs === null ? "" : whole(cpuUs),
   ];
-  const cells = rows.map((row) => [
-    String(row.pairs),
-    ...side(row.hub),
-    ...side(row.redis),
-    row.ratio.toFixed(1),
+  const cells = rows.map(({ name, pairs, sides: [hub, rival], other, ratio }) => [
+    name,
+    String(pairs),
+    ...side(hub),
+    other,
+    ...side(rival),
+    ratio.toFixed(1),
   ]);
   const notes = [
-    "A pair is a sender and a blocked receiver, each a raw socket: message/send and message/receive of luxhub, LPUSH and BLPOP",
-    `of Redis ${redis} with \`appendfsync always\`. Both flush the message and its taking to disk before they answer. A pair`,
-    "sends one message at a time, 5 to 15 ms after its receiver has begun to wait, or 32 to 96 ms where there are 64 pairs.",
-    "The times are from the beginning of the send to the whole answer of the receive; medians of",
-    `${rounds} rounds, in turns. The ratio is that of the p50.`,
+    "A pair is a sender and a blocked receiver, each a connection. One hub: message/send and message/receive, beside LPUSH and",
+    "BLPOP of a Redis with `appendfsync always`. Two hubs: the send at one, the receive at the other, beside the least that a",
+    "mailbox on PostgreSQL takes: a statement inserts the message and notifies, and a second one deletes it when the receiver",
+    "hears of it. All flush the message and its taking to disk before they answer. A pair sends one message at a time, 5 to",
+    "15 ms after its receiver has begun to wait, or 32 to 96 ms where there are 64 pairs. The times are from the beginning of",
+    `the send to the whole answer of the receive; medians of ${rounds} rounds, in turns. CPU is that of the hubs or of Redis, a`,
+    "message. The ratio is that of the p50.",
+    ...missing.map((reason) => `Not measured: ${reason}`),
   ];
   return `${renderTable(header, cells)}\n\n${notes.join("\n")}`;
 }

@@ -1989,13 +1989,47 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ asked: "i" });
   });
 
+  test("hasEmptyMailbox: of a registered node for which nothing waits, also no part of a broadcast", async () => {
+    const { store } = await openFresh(engine);
+    const isEmpty = () => Promise.all(["n1", "n2"].map((nodeId) => store.read(mail.hasEmptyMailbox(nodeId))));
+    expect(await isEmpty()).toEqual([false, false]);
+    await write(store, ...saved(node("n1")), ...saved(node("n2")));
+    expect(await isEmpty()).toEqual([true, true]);
+    await write(
+      store,
+      { kind: "message.stored", message: message("m1", { toNode: "n1" }) },
+      { kind: "delivery.queued", messageId: "m1", toNode: "n1" },
+    );
+    expect(await isEmpty()).toEqual([false, true]);
+    const [delivery] = await store.read(mail.waitingDeliveries("n1", 1));
+    const gone = { state: "gone", deliveries: 1, leaseUntil: null } as const;
+    await write(store, {
+      kind: "delivery.moved",
+      messageId: "m1",
+      seq: delivery?.seq ?? 0,
+      toNode: "n1",
+      ...gone,
+    });
+    expect(await isEmpty()).toEqual([true, true]);
+    await write(
+      store,
+      { kind: "message.stored", message: message("m2", { toNode: null }) },
+      { kind: "deliveries.queued", messageId: "m2", toNodes: ["n2"] },
+      { kind: "broadcast.saved", messageId: "m2", writeUntil: 1, waiting: 1 },
+    );
+    expect(await isEmpty()).toEqual([true, false]);
+    await write(store, { kind: "node.deleted", nodeId: "n1" });
+    expect(await isEmpty()).toEqual([false, false]);
+  });
+
   test("a deleted node is found by no query but its own, keeps its totals, and may register again", async () => {
     const { store } = await openFresh(engine);
     const first = node("n1", { registeredAt: 1, tasksCompleted: 1 });
     const done = task("t1", { status: "assigned", assignedNode: "n1" });
+    await write(store, ...saved(first));
+    expect(await store.read(mail.mailboxOwner("n1"))).toEqual({ nodeId: "n1" });
     await write(
       store,
-      ...saved(first),
       { kind: "task.created", task: done },
       tally({ nodeId: "n1", assigned: 1, completed: 1, entries: 3, idleSince: 44 }),
       { kind: "node.deleted", nodeId: "n1" },
@@ -2367,6 +2401,32 @@ describe("store: sqlite: a full disk", () => {
   });
 });
 
+describe.skipIf(POSTGRES_MISSING !== null)(
+  `store: postgresql: plans${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
+  () => {
+    test("the periodic search for due tasks scans no tasks, in a full queue and among finished ones", async () => {
+      const { url, giveBack } = await takeSchema();
+      const sql = new SQL(url, { max: 1 });
+      try {
+        await sql`INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, balanced,
+            attempts, created_at, updated_at)
+          SELECT 'task ' || n, '', '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0
+          FROM generate_series(1, 10000) AS n`;
+        await sql`ANALYZE tasks`;
+        await sql`SET plan_cache_mode = force_generic_plan`; // which the server chooses after five runs
+        await sql.unsafe(`PREPARE work (bigint, bigint) AS ${taskReads.taskWork(1, 2).sql}`);
+        const rows: readonly Record<string, string>[] = await sql`EXPLAIN EXECUTE work (1, 2)`;
+        const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+        expect(plan).toContain("tasks_lease");
+        expect(plan).not.toContain("Seq Scan on tasks");
+      } finally {
+        await sql.close();
+        giveBack();
+      }
+    });
+  },
+);
+
 const TABLES = "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f)";
 
 describe("store: sqlite: plans", () => {
@@ -2502,6 +2562,7 @@ describe("store: sqlite: plans", () => {
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     waitingPart: mail.waitingPart("n1", 7),
     mailboxOwner: mail.mailboxOwner("n1"),
+    hasEmptyMailbox: mail.hasEmptyMailbox("n1"),
     deliveryOf: mail.deliveryOf("m1", "n1"),
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),

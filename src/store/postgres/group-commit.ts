@@ -143,7 +143,7 @@ class GroupRun implements Group {
       const write = writeOf(change);
       const placed = { change, write, row: write.row?.(change) };
       this.#writes.add(placed, this.#lastId);
-      this.#reads.apply(change);
+      this.#reads.apply(placed);
     }
     this.#pending += decision.changes.length;
     this.written.push({ changes: decision.changes, eventIds });

@@ -9,6 +9,7 @@ import { writeSetOf } from "../sql/statements.ts";
 import type { Load, Param, Query, Row } from "../store.ts";
 import { readMany } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
+import type { PlacedChange } from "./group-writes.ts";
 
 /** One query, and what it answered. */
 type LoadedQuery = {
@@ -58,11 +59,17 @@ export class GroupReads {
   }
 
   /** A change was decided: the queries that read what it writes are patched, or out of date. */
-  apply(change: Change): void {
+  apply({ change, row }: PlacedChange): void {
     if (this.#queries.size === 0) return;
     this.#changes++;
-    for (const key of writeSetOf(change))
-      for (const loaded of this.#readers.get(key) ?? []) this.#patch(loaded, change);
+    for (const key of writeSetOf(change, row)) {
+      const readers = key === EVERYTHING ? this.#all() : this.#readers.get(key);
+      if (readers) for (const loaded of readers) this.#patch(loaded, change);
+    }
+  }
+
+  *#all(): Iterable<LoadedQuery> {
+    for (const ofText of this.#queries.values()) yield* ofText.values();
   }
 
   #patch(loaded: LoadedQuery, change: Change): void {
@@ -81,7 +88,6 @@ export class GroupReads {
     if (!loaded) {
       ofText.set(key, (loaded = { query, value: undefined, isCurrent: false, change: 0 }));
       for (const written of query.reads) this.#addReader(written, loaded);
-      this.#addReader(EVERYTHING, loaded);
     }
     return loaded;
   }

@@ -62,16 +62,22 @@ const WAITING = byKey(
  * A content larger than its share of a small answer ($3) is NULL, unless all contents together make a small answer. The
  * sum is computed only when there is such a content. Its subquery has a LIMIT, so that SQLite reads only the lengths.
  */
-const IF_SMALL = delivered(
-  WAITING_SEQS,
-  `CASE WHEN octet_length(m.content) <= $3 THEN m.content
+const SMALL_CONTENT = `
+  CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
       SELECT sum(bytes) FROM (
         SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS}) LIMIT $2) AS measured
-    ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
-);
+    ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`;
+const IF_SMALL = delivered(WAITING_SEQS, SMALL_CONTENT);
 
 const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
+/** Differs because SQLite needs no temporary table for this one, which takes a third of the time for a short mailbox. */
+const IF_SMALL_ON_SQLITE = `
+  SELECT ${MESSAGE_HEAD}, ${SMALL_CONTENT} AS content, ${DELIVERY}
+  FROM deliveries d INDEXED BY deliveries_waiting CROSS JOIN messages m
+  WHERE d.to_node = $1 AND d.state = 'waiting' AND m.seq = d.seq
+    AND NOT EXISTS (SELECT 1 FROM broadcasts b WHERE b.seq = d.seq AND b.write_until IS NOT NULL)
+  ORDER BY d.seq LIMIT $2`;
 
 /** The waiting deliveries of a node, oldest first: at most `limit`, and no further content once there are `bytes`. */
 export function waitingDeliveries(
@@ -94,6 +100,7 @@ export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<r
   const params = [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)];
   return {
     ...query(WAITING_IF_SMALL, params, shape, mailboxReads(nodeId)),
+    onSqlite: { sql: IF_SMALL_ON_SQLITE, params },
     patch: (waiting, change) =>
       waiting === null ? undefined : patchWaiting(waiting, change, limit, Infinity),
   };
@@ -144,7 +151,20 @@ const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id =
 /** The owner of a mailbox; null when no node has this id. Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
   const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
-  return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
+  const cached = { as: "owner", id: nodeId } as const;
+  return { ...one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]), cached };
+}
+
+const EMPTY_MAILBOX = byKey(
+  ["text"],
+  `SELECT 1 AS one FROM nodes WHERE node_id = $1 AND deleted = 0
+    AND NOT EXISTS (SELECT 1 FROM deliveries WHERE to_node = $1 AND state = 'waiting')`,
+);
+
+/** Whether there is such a node, and nothing waits for it. */
+export function hasEmptyMailbox(nodeId: string): Query<boolean> {
+  const reads = [keyOf.registration(nodeId), keyOf.mailbox(nodeId)];
+  return query(EMPTY_MAILBOX, [nodeId], (rows) => rows.length > 0, reads);
 }
 
 /** The deliveries of these messages to one node. */

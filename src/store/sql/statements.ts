@@ -529,12 +529,12 @@ export function statementOf(change: Change): Statement<Change> {
   return write.instead?.(change) ?? write.statement;
 }
 
-/** The write set of a change, as conflict keys. */
-export function writeSetOf(change: Change): readonly ConflictKey[] {
+/** The write set of a change, as conflict keys. A caller that knows the row of the change (`Write.row`) passes it. */
+export function writeSetOf(change: Change, row = writeOf(change).row?.(change)): readonly ConflictKey[] {
   const write = writeOf(change);
   if (write.isSweep) return [EVERYTHING];
   const set: ConflictKey[] = [write.statement.table];
-  if (write.row) set.push(write.row(change));
+  if (row !== undefined) set.push(row);
   if (write.keys) set.push(...write.keys(change));
   return set;
 }

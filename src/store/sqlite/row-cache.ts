@@ -1,7 +1,8 @@
 /**
- * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the nodes without a
- * gift, and the best tasks of the backlog. The hub is the only writer of its database, so the last value that it read
- * or wrote is the stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
+ * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the owners of
+ * mailboxes, the nodes without a gift, and the best tasks of the backlog. The hub is the only writer of its database, so
+ * the last value that it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the
+ * older one is dropped.
  *
  * Invariant: a cached result equals the result of its query; for the best tasks, its beginning. A change either patches
  * a cached result, or evicts the results that its write set touches. After a rollback, or a commit of another process,
@@ -9,6 +10,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
+import type { Registered } from "../../domain/message.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { patchNode } from "../sql/nodes.ts";
@@ -20,6 +22,7 @@ const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats"])
 /** The conflict keys of the rows, up to the id. */
 const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
 const OF_NODE = keyOf.node("");
+const OF_OWNER = keyOf.registration("");
 
 /** The best ready tasks of some types, and their query. */
 type Backlog = { readonly query: Query<unknown>; readonly tasks: unknown };
@@ -29,6 +32,8 @@ export class RowCache {
   readonly #read: <R>(query: Query<R>) => R;
   readonly #tasks = new Generations<Task>(CACHED_TASKS);
   readonly #nodes = new Generations<Node>(CACHED_NODES);
+  /** The owners of mailboxes, by node_id. */
+  readonly #owners = new Generations<Registered>(CACHED_NODES);
   /** Nodes that have no gift. */
   readonly #giftless = new Generations<true>(CACHED_NODES);
   readonly #backlogs = new Map<string, Backlog>();
@@ -48,6 +53,7 @@ export class RowCache {
     else if (as === "gift") {
       if (value === null) this.#giftless.set(id, true);
     } else if (value !== null && as === "task") this.#keepTask(value as Task);
+    else if (value !== null && as === "owner") this.#owners.set(id, value as Registered);
     else if (value !== null) this.#nodes.set(id, value as Node);
     return value;
   }
@@ -74,6 +80,7 @@ export class RowCache {
   clear(): void {
     this.#tasks.clear();
     this.#nodes.clear();
+    this.#owners.clear();
     this.#giftless.clear();
     this.#backlogs.clear();
   }
@@ -81,6 +88,7 @@ export class RowCache {
   #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
     if (as === "task") return this.#tasks.get(id);
     if (as === "node") return this.#nodes.get(id);
+    if (as === "owner") return this.#owners.get(id);
     if (as === "ready") return this.#backlogs.get(id)?.tasks;
     return this.#giftless.get(id) && null;
   }
@@ -120,6 +128,7 @@ export class RowCache {
     for (const key of keys) {
       for (const prefix of OF_TASK) if (key.startsWith(prefix)) this.#tasks.delete(key.slice(prefix.length));
       if (key.startsWith(OF_NODE)) this.#nodes.delete(key.slice(OF_NODE.length));
+      if (key.startsWith(OF_OWNER)) this.#owners.delete(key.slice(OF_OWNER.length));
     }
     if (keys.includes("tasks") || keys.includes("files")) this.#patchBacklogs(change);
   }

@@ -10,13 +10,13 @@ import type { Options } from "../options.ts";
 import { LIBRARIES, installPackages } from "../peers/install.ts";
 import { type Subject, subjectsOf } from "./subjects.ts";
 
-/** Until the hubs' JavaScript is compiled. */
-const WARM_UP_MS = 5_000;
+/** Until most of the hubs' JavaScript is compiled: the JIT takes a good second of processor time of each. */
+const WARM_UP_MS = 15_000;
 /** Longest time for installing, starting, warming up and stopping, all together. */
 export const POSTGRES_LIMIT_MS = 480_000;
 
 /** The same for everyone: room, and what makes a commit durable. */
-const SETTINGS = {
+export const POSTGRES_SETTINGS = {
   fsync: "on",
   synchronous_commit: "on",
   full_page_writes: "on",
@@ -60,7 +60,7 @@ export async function measurePostgres(
   const folder = makeDirectory();
   progress("installing the libraries ...");
   await installPackages(folder, LIBRARIES).catch((error: unknown) => missing.push(String(error)));
-  const server = await PostgresServer.start(options.dataRoot, SETTINGS);
+  const server = await PostgresServer.start(options.dataRoot, POSTGRES_SETTINGS);
   try {
     const rows: PostgresRow[] = [];
     const stage = { server: server.url, hub: options.hub, dataRoot: options.dataRoot, folder };
@@ -130,7 +130,7 @@ function named(hub: readonly string[]): string {
 
 async function describe(url: string): Promise<readonly string[]> {
   const sql = new SQL(url, { max: 1 });
-  const told = ["server_version", ...Object.keys(SETTINGS), "wal_sync_method"];
+  const told = ["server_version", ...Object.keys(POSTGRES_SETTINGS), "wal_sync_method"];
   const lines: string[] = [];
   for (const name of told) {
     const [row] = await sql.unsafe<{ value: string }[]>(`SELECT current_setting('${name}') AS value`);

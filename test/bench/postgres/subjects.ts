@@ -72,15 +72,16 @@ export function subjectsOf(stage: Stage, callers: number): readonly (() => Promi
   ];
 }
 
-type Hubs = { readonly ports: readonly number[]; stop(): Promise<void> };
+type Hubs = { readonly ports: readonly number[]; readonly pids: readonly number[]; stop(): Promise<void> };
 
 /** Hubs on a database of their own. */
-async function openHubs({ server, hub, dataRoot }: Stage): Promise<Hubs> {
+export async function openHubs({ server, hub, dataRoot }: Omit<Stage, "folder">): Promise<Hubs> {
   const database = await newDatabase(server);
   const env = { LUXHUB_DATABASE: database.url };
   const hubs = await Promise.all(Array.from({ length: HUBS }, () => startHub(hub, dataRoot, env)));
   return {
     ports: hubs.map(({ port }) => port),
+    pids: hubs.map(({ pid }) => pid),
     async stop() {
       await Promise.all(hubs.map((each) => each.stop()));
       await database.remove();
@@ -148,7 +149,8 @@ async function startLibrary(
 
 let made = 0;
 
-async function newDatabase(server: string): Promise<{ url: string; remove(): Promise<void> }> {
+/** Creates a database on the server. */
+export async function newDatabase(server: string): Promise<{ url: string; remove(): Promise<void> }> {
   const name = `bench_${++made}`;
   const run = async (text: string): Promise<void> => {
     const sql = new SQL(server, { max: 1 });

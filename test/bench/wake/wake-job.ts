@@ -1,10 +1,16 @@
 // The messages between the bench and its pairs of a sender and a blocked receiver, checked on both sides.
 import { z } from "zod";
 
+/** What the pairs talk to: one or two hubs, a Redis, or a PostgreSQL without a hub. */
+export const WakeServer = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("luxhub"), sendPort: z.int(), receivePort: z.int(), secret: z.string() }),
+  z.object({ kind: z.literal("redis"), port: z.int() }),
+  z.object({ kind: z.literal("postgres"), url: z.string() }),
+]);
+export type WakeServer = z.infer<typeof WakeServer>;
+
 export const WakeJob = z.object({
-  server: z.enum(["luxhub", "redis"]),
-  port: z.int(),
-  secret: z.string(),
+  server: WakeServer,
   pairs: z.int().positive(),
   /** Messages that each pair sends. */
   messages: z.int().positive(),
@@ -13,6 +19,6 @@ export const WakeJob = z.object({
 });
 export type WakeJob = z.infer<typeof WakeJob>;
 
-/** From the first byte of the send to the whole answer of the receive. */
+/** From the beginning of the send to the whole answer of the receive. */
 export const Wakes = z.object({ p50Ms: z.number(), p99Ms: z.number(), clientCpu: z.number() });
 export type Wakes = z.infer<typeof Wakes>;

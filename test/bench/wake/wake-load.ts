@@ -1,21 +1,18 @@
 // The pairs, in a process of their own: of each, the receiver blocks, the sender sends one message, and both wait for
-// their answers. All are raw sockets with one request outstanding. It ends with its parent.
+// their answers. All are raw sockets with one request outstanding, but for a bare PostgreSQL. It ends with its parent.
+import { SQL } from "bun";
 import { serveJobs, within } from "../job-server.ts";
 import { MESSAGE, registerRequest } from "../scenarios.ts";
 import { Connection, encodeRequest } from "../wire.ts";
-import { WakeJob, type Wakes } from "./wake-job.ts";
+import { WakeJob, type WakeServer, type Wakes } from "./wake-job.ts";
 
 const LIMIT_MS = 60_000;
+const POSTGRES_POOL = 10;
 const MARK = Buffer.from(MESSAGE);
 
 /** A socket that sends a request and resolves when the whole answer is there. */
 type Line = { exchange(request: Buffer): Promise<Buffer>; close(): void };
-type Pair = {
-  readonly sender: Line;
-  readonly receiver: Line;
-  readonly send: Buffer;
-  readonly receive: Buffer;
-};
+type Pair = { send(): Promise<unknown>; receive(): Promise<Buffer>; close(): void };
 
 async function openHttp(port: number): Promise<Line> {
   const connection = await Connection.open(port);
@@ -66,43 +63,100 @@ function command(...words: readonly string[]): Buffer {
   return Buffer.from(`*${words.length}\r\n${texts.join("")}`);
 }
 
-async function openPair({ server, port, secret }: WakeJob, index: number): Promise<Pair> {
-  const node = `bench-${String(index).padStart(4, "0")}`;
-  const open = server === "redis" ? openRedis : openHttp;
-  const [sender, receiver] = await Promise.all([open(port), open(port)]);
-  if (server === "redis")
-    return { sender, receiver, send: command("LPUSH", node, MESSAGE), receive: command("BLPOP", node, "60") };
-  await receiver.exchange(registerRequest(secret, node));
-  const post = (path: string, body: object): Buffer =>
-    encodeRequest("POST", `/api/v1/message/${path}`, secret, JSON.stringify(body));
+/** Pairs of raw sockets. */
+async function openLines(
+  [sender, receiver]: readonly [Promise<Line>, Promise<Line>],
+  send: Buffer,
+  receive: Buffer,
+): Promise<Pair> {
+  const lines = [await sender, await receiver] as const;
   return {
-    sender,
-    receiver,
-    send: post("send", { from_node: node, to_node: node, content: MESSAGE }),
-    receive: post("receive", { node_id: node, count: 1, blocking: true, timeout: 60 }),
+    send: () => lines[0].exchange(send),
+    receive: () => lines[1].exchange(receive),
+    close: () => lines.forEach((line) => line.close()),
   };
 }
 
-async function run(
-  { sender, receiver, send, receive }: Pair,
-  { messages, pauseMs }: WakeJob,
-): Promise<number[]> {
+type Open = { pair(node: string): Promise<Pair>; close(): Promise<void> };
+
+async function open(server: WakeServer): Promise<Open> {
+  if (server.kind === "postgres") return openPostgres(server.url);
+  const close = async (): Promise<void> => {};
+  if (server.kind === "redis") {
+    const { port } = server;
+    const pair = (node: string): Promise<Pair> =>
+      openLines(
+        [openRedis(port), openRedis(port)],
+        command("LPUSH", node, MESSAGE),
+        command("BLPOP", node, "60"),
+      );
+    return { pair, close };
+  }
+  const { sendPort, receivePort, secret } = server;
+  const post = (path: string, body: object): Buffer =>
+    encodeRequest("POST", `/api/v1/message/${path}`, secret, JSON.stringify(body));
+  const pair = async (node: string): Promise<Pair> => {
+    const receiver = await openHttp(receivePort);
+    await receiver.exchange(registerRequest(secret, node));
+    return openLines(
+      [openHttp(sendPort), Promise.resolve(receiver)],
+      post("send", { from_node: node, to_node: node, content: MESSAGE }),
+      post("receive", { node_id: node, count: 1, blocking: true, timeout: 60 }),
+    );
+  };
+  return { pair, close };
+}
+
+/**
+ * The least that a mailbox on PostgreSQL takes: a statement inserts the message and notifies, the receiver listens, and a
+ * second statement takes the message.
+ */
+async function openPostgres(url: string): Promise<Open> {
+  const sql = new SQL(url, { max: POSTGRES_POOL });
+  await sql`CREATE TABLE IF NOT EXISTS messages (id bigserial PRIMARY KEY, box text NOT NULL, content text NOT NULL)`;
+  await sql`CREATE INDEX IF NOT EXISTS messages_box ON messages (box, id)`;
+  const blocked = new Map<string, () => void>();
+  const listener = new SQL(url, { max: 1 });
+  await listener.listen("messages", (box) => blocked.get(box)?.());
+  const pair = async (box: string): Promise<Pair> => ({
+    send: () => sql`
+      WITH sent AS (INSERT INTO messages (box, content) VALUES (${box}, ${MESSAGE}))
+      SELECT pg_notify('messages', ${box})`,
+    async receive() {
+      await new Promise<void>((resolve) => blocked.set(box, resolve));
+      const [row] = await sql`
+        DELETE FROM messages WHERE id = (
+          SELECT id FROM messages WHERE box = ${box} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) RETURNING content`;
+      return Buffer.from(String(row?.content));
+    },
+    close() {},
+  });
+  const close = async (): Promise<void> => {
+    await Promise.all([sql.close(), listener.close({ timeout: 0 })]);
+  };
+  return { pair, close };
+}
+
+async function run({ send, receive }: Pair, { messages, pauseMs }: WakeJob): Promise<number[]> {
   const tookMs: number[] = [];
   for (let count = 0; count < messages; count++) {
-    const received = receiver.exchange(receive).then((answer) => {
+    const received = receive().then((answer) => {
       if (!answer.includes(MARK)) throw new Error(`no message: ${answer.toString("utf8", 0, 500)}`);
       return performance.now();
     });
     await Bun.sleep(pauseMs * (0.5 + Math.random())); // so that pairs do not send at the same time
     const sentAtMs = performance.now();
-    const [receivedAtMs] = await Promise.all([received, sender.exchange(send)]);
+    const [receivedAtMs] = await Promise.all([received, send()]);
     tookMs.push(receivedAtMs - sentAtMs);
   }
   return tookMs;
 }
 
 async function work(job: WakeJob): Promise<Wakes> {
-  const pairs = await Promise.all(Array.from({ length: job.pairs }, (_, index) => openPair(job, index)));
+  const server = await open(job.server);
+  const nodes = Array.from({ length: job.pairs }, (_, index) => `bench-${String(index).padStart(4, "0")}`);
+  const pairs = await Promise.all(nodes.map((node) => server.pair(node)));
   try {
     Bun.gc(true);
     const cpuBefore = process.cpuUsage();
@@ -114,7 +168,8 @@ async function work(job: WakeJob): Promise<Wakes> {
     const clientCpu = (user + system) / 1_000 / (performance.now() - startMs);
     return { p50Ms: at(0.5), p99Ms: at(0.99), clientCpu };
   } finally {
-    for (const { sender, receiver } of pairs) for (const line of [sender, receiver]) line.close();
+    for (const pair of pairs) pair.close();
+    await server.close();
   }
 }
 
