@@ -1,17 +1,13 @@
 /** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
-import { JsonText } from "../lib/json-text.ts";
+import { JsonFields } from "../lib/json-text.ts";
 import { type NextPart, Rows } from "../service/list-pages.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 import type { Encoded } from "./response-backpressure.ts";
 
 /** The JSON of a success. */
 export function encodeSuccess(answer: JsonAnswer): string {
-  return `{"success":true${rest(answer instanceof JsonText ? answer.text : JSON.stringify(answer))}`;
-}
-
-/** What follows `{"success":true` when the answer's own fields come after it. */
-function rest(json: string): string {
-  return json === "{}" ? "}" : `,${json.slice(1)}`;
+  if (answer instanceof JsonFields) return `{"success":true,${answer.text}}`;
+  return JSON.stringify({ success: true, ...answer });
 }
 
 /** The JSON of a success that may have a list, as Rows: in pieces if not all of them are loaded. */
@@ -29,10 +25,12 @@ export function encodeInPieces(answer: JsonAnswer): Encoded {
   return { first: encodeSuccess(answer), next: null };
 }
 
-/** The items of one list, with commas between them; all of them are JsonText, or none. */
+/** The items of one list, with commas between them; all of them are JsonFields, or none. */
 function encodeItems(items: readonly unknown[]): string {
-  if (!(items[0] instanceof JsonText)) return JSON.stringify(items).slice(1, -1);
-  return items.map((item) => (item instanceof JsonText ? item.text : JSON.stringify(item))).join(",");
+  if (!(items[0] instanceof JsonFields)) return JSON.stringify(items).slice(1, -1);
+  return items
+    .map((item) => (item instanceof JsonFields ? `{${item.text}}` : JSON.stringify(item)))
+    .join(",");
 }
 
 /** The other parts of a list, then what follows the list. */

@@ -105,17 +105,23 @@ export class Authenticator {
     if (key && !this.#keys.isInForce(key)) throw keyLost();
   }
 
-  /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
-  async checkActsFor(
-    { request }: Exchange,
+  /**
+   * Nothing is left to await unless the hub is strict.
+   * @throws {Problem} 403 when the caller's key may not act for one of these nodes
+   */
+  checkActsFor(
+    exchange: Exchange,
     caller: Pick<Caller, "key">,
     nodeIds: readonly (string | null | undefined)[],
     strict: Strict | undefined,
-  ): Promise<void> {
+  ): Promise<void> | undefined {
     for (const nodeId of nodeIds) checkActsFor(caller, nodeId);
-    if (!this.#isStrict || strict === undefined || caller.key?.nodeId != null) return;
+    if (!this.#isStrict || strict === undefined || caller.key?.nodeId != null) return undefined;
     const nodeId = nodeIds.find((one) => one != null);
-    if (nodeId == null) return;
+    return nodeId == null ? undefined : this.#checkStrict(exchange, nodeId, strict);
+  }
+
+  async #checkStrict({ request }: Exchange, nodeId: string, strict: Strict): Promise<void> {
     const adminKey = strict === "administrator" ? request.headers.get("x-admin-key") : null;
     if (!(await this.#find(adminKey, "admin"))) throw keyNotBound(nodeId, strict === "administrator");
   }

@@ -7,7 +7,7 @@ import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import type { JsonText } from "../lib/json-text.ts";
+import type { JsonFields } from "../lib/json-text.ts";
 import type { Log } from "../lib/log.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
 import type { Feed } from "../service/feed.ts";
@@ -59,7 +59,7 @@ export type Call = {
   /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */
   readonly inBatch: boolean;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
-  readonly part: (path: string, body: JsonObject) => Promise<BatchCall>;
+  readonly part: (path: string, body: JsonObject) => BatchCall | Promise<BatchCall>;
   /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
   readonly invoke: (call: Call, asked: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
@@ -71,7 +71,7 @@ export type Call = {
   readonly checkActsFor: (
     nodeIds: readonly (string | null | undefined)[],
     strict: Strict | undefined,
-  ) => Promise<void>;
+  ) => Promise<void> | undefined;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
@@ -107,7 +107,7 @@ export type BatchCall = {
 };
 
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
-export type JsonAnswer = Readonly<Record<string, unknown>> | JsonText;
+export type JsonAnswer = Readonly<Record<string, unknown>> | JsonFields;
 
 /** The schema of an answer in a variant. */
 export type AnswerSchema = (variant: Variant) => z.ZodMiniObject;

@@ -220,26 +220,31 @@ export class Pipeline {
    * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
    * order; `body` has exact numbers.
    */
-  async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<BatchCall> {
+  #part(call: Call, served: Served, path: string, body: JsonObject): BatchCall | Promise<BatchCall> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
-    if (endpoint.auth === "admin")
-      await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);
-    if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
-    return endpoint.use(async (json): Promise<BatchCall> => {
-      const { notInBatch: refusal } = json;
-      if (typeof refusal === "string") throw notInBatch(refusal);
-      const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
-      const reason = refusal?.(input) ?? null;
-      if (reason !== null) throw notInBatch(reason);
-      await checkNodes(json, call, input);
-      type Out = Awaited<ReturnType<typeof json.handle>>;
-      return {
-        run: (own) => json.handle(own, input),
-        // `answer` is what transact returned: as in #runJson.
-        encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at())),
-      };
-    });
+    const prepare = (): BatchCall => {
+      if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
+      return endpoint.use((json) => this.#prepare(json, call, body));
+    };
+    if (endpoint.auth !== "admin") return prepare();
+    return this.#authenticator.authenticate(call.exchange, endpoint, served.variant).then(prepare);
+  }
+
+  #prepare<In, Out>(json: JsonEndpoint<In, Out>, call: Call, body: JsonObject): BatchCall {
+    const { notInBatch: refusal } = json;
+    if (typeof refusal === "string") throw notInBatch(refusal);
+    const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
+    const reason = refusal?.(input) ?? null;
+    if (reason !== null) throw notInBatch(reason);
+    return {
+      run: (own) => {
+        const checked = checkNodes(json, call, input);
+        return checked ? checked.then(() => json.handle(own, input)) : json.handle(own, input);
+      },
+      // `answer` is what transact returned: as in #runJson.
+      encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at())),
+    };
   }
 }
 

@@ -28,7 +28,7 @@ import {
 import { isReady } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
-import { JsonText } from "../lib/json-text.ts";
+import { JsonFields } from "../lib/json-text.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./endpoint.ts";
@@ -265,7 +265,7 @@ export const fileSchema = () =>
  * `url` is a path: the hub does not know under which host name the client reaches it. `metadata` is answered as it was
  * sent.
  */
-export function encodeFile(file: FileRecord): JsonText {
+export function encodeFile(file: FileRecord): JsonFields {
   const record = {
     file_id: file.fileId,
     name: file.name,
@@ -277,7 +277,7 @@ export function encodeFile(file: FileRecord): JsonText {
     uploaded_at: isoTime(file.uploadedAt),
     url: `/api/v1/file/download/${file.fileId}`,
   };
-  return new JsonText(`${JSON.stringify(record).slice(0, -1)},"metadata":${file.metadata}}`);
+  return new JsonFields(`${JSON.stringify(record).slice(1, -1)},"metadata":${file.metadata}`);
 }
 
 export const keySchema = () =>
@@ -340,7 +340,7 @@ export const pageSchema = () => ({
 export function encodePage<T>(
   name: string,
   page: Page<T>,
-  encode: (item: T) => JsonAnswer | JsonText,
+  encode: (item: T) => JsonAnswer | JsonFields,
 ): JsonAnswer {
   return {
     [name]: page.rows.map(encode),

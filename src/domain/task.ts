@@ -88,6 +88,7 @@ export function create(
   at: Moment,
   dependencies: readonly Dependency[] = [],
 ): Accepted<Task> {
+  const wait = waitFor({ taskId, dependsOn: draft.dependsOn }, dependencies, at);
   const blank: Task = {
     ...draft,
     seq: 0,
@@ -110,9 +111,9 @@ export function create(
     createdAt: at.now,
     updatedAt: at.now,
     files: [],
+    ...wait.patch,
   };
-  const wait = waitFor(blank, dependencies, at);
-  const task = withSchedule({ ...blank, ...wait.patch }, at.now);
+  const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
   const created: Task = node ? { ...task, ...handedOut(task, node.nodeId, at) } : task;
   const changes: Change[] = [
@@ -658,7 +659,7 @@ function leaseFrom({ timeoutMs }: Task, { steady }: Moment): number | null {
 
 /** Waits for those of its dependencies that are not completed; fails when one of them has failed or is gone. */
 function waitFor(
-  task: Task,
+  task: Pick<Task, "taskId" | "dependsOn">,
   dependencies: readonly Dependency[],
   at: Moment,
 ): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
@@ -699,7 +700,8 @@ function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly
 }
 
 function withSchedule(task: Task, now: number): Task {
-  return { ...task, scheduled: task.status === "open" && !isReady(task, now) };
+  const scheduled = task.status === "open" && !isReady(task, now);
+  return scheduled === task.scheduled ? task : { ...task, scheduled };
 }
 
 function move(before: Task, patch: Partial<Task>, now: number): Step {

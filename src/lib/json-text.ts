@@ -3,8 +3,8 @@
  * that look like numbers to the front. compactJson() needs valid JSON, nested no deeper than the call stack allows.
  */
 
-/** JSON that is already encoded: an encoder puts its text into an answer unchanged. */
-export class JsonText {
+/** The fields of an object that are already encoded, without the braces: an encoder puts the text into an answer unchanged. */
+export class JsonFields {
   readonly text: string;
 
   constructor(text: string) {

@@ -29,7 +29,7 @@ export class GatheredWrites {
   readonly #write: Write;
   readonly #events: GatheredEvent[] = [];
   readonly #entries: Change[] = [];
-  /** By row. */
+  /** By row; of a table with one row, by the kind of the change. */
   readonly #sums = new Map<string, Change>();
   /** Gathered changes (no events) whose write sets are not in #written yet: few groups ask for those. */
   readonly #added: Change[] = [];
@@ -47,7 +47,7 @@ export class GatheredWrites {
     }
     const { sum, row } = writeOf(change);
     if (sum && change.kind !== "node.beaten") {
-      const key = `${change.kind} ${row?.(change)}`;
+      const key = row?.(change) ?? change.kind;
       const earlier = this.#sums.get(key);
       const total = earlier ? sum(earlier, change) : change;
       if (total === null) this.flush(); // too large a sum
