@@ -106,7 +106,7 @@ export class Authenticator {
   }
 
   /**
-   * Nothing is left to await unless the hub is strict.
+   * Returns a promise only on a strict hub.
    * @throws {Problem} 403 when the caller's key may not act for one of these nodes
    */
   checkActsFor(

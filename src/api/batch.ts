@@ -262,7 +262,7 @@ class Item {
 
   #answer(status: number, body: string): void {
     this.answer = `{"status":${status},"body":${body}}`;
-    this.bytes = Buffer.byteLength(body) + this.answer.length - body.length;
+    this.bytes = Buffer.byteLength(body) + this.answer.length - body.length; // what is around the body is ASCII
   }
 
   /** Logs an error after the commit, which changes neither the writes nor the answer. */

@@ -229,7 +229,7 @@ function openLines(hub: Hub): string[] {
 
 /** Returns three calls to paste into a shell, and one for another machine. A strict hub first needs a key for a node. */
 function linesToTry(
-  { isStrict }: Config,
+  { isStrict, database }: Config,
   listeners: readonly OpenListener[],
   dir: DataDir,
   secrets: Secrets,
@@ -248,7 +248,7 @@ function linesToTry(
     `${curl} ${url("/status")}`,
     ...(isStrict
       ? [
-          `  key=$(luxhub keys add worker-1 --node worker-1 --data ${shellWord(dir.path)})`,
+          `  key=$(luxhub keys add worker-1 --node worker-1 --data ${shellWord(dir.path)}${database === null ? "" : " --database URL"})   # once`,
           `${curlWith("$key")} ${url("/node/register")} ${registration}`,
         ]
       : [`${curl} ${url("/node/register")} ${registration}`]),

@@ -1094,8 +1094,8 @@ def _log_worker(event: WorkerEvent) -> None:
     task = f" task {event.task['task_id']}" if event.task is not None else ""
     error = f": {_text_of(event.error)}" if event.error is not None else ""
     # Of an error in the handler's code the traceback is needed; of a refusal, or a failure on purpose, the text says all.
-    is_told = event.kind != "failed" or isinstance(event.error, (FatalError, LuxHubError))
-    _LOG.log(level, "%s %s%s%s", event.node_id, event.kind, task, error, exc_info=None if is_told else event.error)
+    is_explained = event.kind != "failed" or isinstance(event.error, (FatalError, LuxHubError))
+    _LOG.log(level, "%s %s%s%s", event.node_id, event.kind, task, error, exc_info=None if is_explained else event.error)
 
 
 _WAIT_S = 300

@@ -220,7 +220,7 @@ export const BROADCASTS_WAITING_MAX = 256;
 export const WAKE_UPS_TOGETHER = 100;
 
 // Leases and periods.
-/** A call of task/next does not repeat a heartbeat of its node that is younger: so much less lease is left. */
+/** A call of task/next does not repeat a heartbeat of its node that is younger: so its lease may end up to this much earlier. */
 export const HEARTBEAT_FRESH_MS = 1 * SECOND_MS;
 export const ACK_LEASE_MS = 30 * SECOND_MS;
 /** How often a message that requires an ACK is redelivered before it is parked. */
@@ -296,16 +296,16 @@ export const QUEUE_MAX = 20_000;
 export const CACHED_TASKS = 2_048;
 export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
-/** The best tasks of so many combinations of types, */
+/** Combinations of types whose best tasks are cached. */
 export const CACHED_BACKLOGS = 8;
-/** and so many of each. */
+/** The best tasks of one combination that are cached. */
 export const CACHED_BACKLOG_TASKS = 128;
 /** Queries of the best tasks, by combination of types: their SQL takes 5 us to build, and each hand-out asks for one. */
 export const CACHED_BACKLOG_QUERIES = 256;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 
-/** luxhub doctor reports less free disk space than this. */
+/** The free space that writes need on a large disk. */
 export const FREE_SPACE_MIN_BYTES = 64 * MIB;
 /** On PostgreSQL: changes that are gathered before they are sent. */
 export const PENDING_MAX_CHANGES = 10_000;

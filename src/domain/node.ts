@@ -117,19 +117,21 @@ export function goOnline(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline), and a heartbeat
- * younger than HEARTBEAT_FRESH_MS is not repeated.
+ * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline). A heartbeat younger
+ * than HEARTBEAT_FRESH_MS is not repeated.
+ * @param isBeaten whether this call was a heartbeat before: it writes another only with a task
  */
 export function nextTask(
   node: Node | null,
   nodeId: string,
   { waiting, ...found }: NextTasks & { readonly waiting: readonly Task[] },
   beat: HeartbeatTime,
+  isBeaten: boolean,
 ): Decision<Next> {
   if (!node) return nodeNotFound(nodeId);
   if (node.online) {
     const decision = next(node, found, beat);
-    if (isFresh(node, beat)) return decision;
+    if (isFresh(node, beat) || (isBeaten && decision.answer.task === null)) return decision;
     return { ...decision, changes: [heartbeatChange(nodeId, beat), ...decision.changes] };
   }
   const back = backOnline(node, waiting, beat);

@@ -238,20 +238,23 @@ function toResponse(answer: Awaited<ReturnType<Handler>>, method: string, reques
     return answer;
   }
   JSON_HEADERS.set("X-Request-Id", requestId);
-  // The answer to HEAD gets the length of a text, but not that of a stream.
-  const isLong = typeof answer === "string" && answer.length > BUFFERED_CHARS && method !== "HEAD";
-  return new Response(isLong ? sentWithHeader(answer) : answer, { headers: JSON_HEADERS });
+  // HEAD gets the length of a text, but not that of a stream.
+  const body = typeof answer === "string" && method !== "HEAD" ? sentWithHeader(answer) : answer;
+  return new Response(body, { headers: JSON_HEADERS });
 }
 
-/** A text that fits into Bun's send buffer of 16 KiB together with its header, whatever its characters. */
-const BUFFERED_CHARS = 5_000;
+/** A body that fits, with its header, into Bun's send buffer of 16 KiB. */
+const BUFFERED_BYTES = 15_000;
 
 /**
- * A body that is sent in one piece with its header, which takes a fifth of the time: Bun 1.4.5 sends the header of a longer
- * text before it, in some 30 system calls. A direct stream that ends below its highWaterMark is sent as a whole, with a
- * Content-Length.
+ * Returns a body that is sent in one piece with its header. Bun 1.4.5 sends the header of a longer text, when the handler
+ * is asynchronous, in some 30 system calls of a few bytes: an answer of 20 KB then takes 206 us instead of 38. A direct
+ * stream that ends below its highWaterMark is sent as a whole, with a Content-Length.
  */
-function sentWithHeader(text: string): ReadableStream {
+function sentWithHeader(text: string): string | ReadableStream {
+  const isShort = text.length * 3 <= BUFFERED_BYTES; // a character has at most three bytes
+  const bytes = isShort ? 0 : Buffer.byteLength(text);
+  if (bytes <= BUFFERED_BYTES) return text;
   const source: DirectUnderlyingSource = {
     type: "direct",
     pull(sink) {
@@ -259,7 +262,7 @@ function sentWithHeader(text: string): ReadableStream {
       void sink.end();
     },
   };
-  return new ReadableStream(source, { highWaterMark: Buffer.byteLength(text) + 1 });
+  return new ReadableStream(source, { highWaterMark: bytes + 1 });
 }
 
 function noSuchRoute(table: MethodTable, method: string): Problem {

@@ -87,7 +87,7 @@ export class MessageService {
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     const take = () => this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
     try {
-      // A read, because most receives that may wait find nothing, and a transaction costs more.
+      // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
       const isEmpty = patience.waitMs > 0 && (await this.#store.read(hasEmptyMailbox(nodeId)));
       let taking = signal.aborted || isEmpty ? Promise.resolve(undefined) : take();
       for (let isAgain = false; ; isAgain = true) {

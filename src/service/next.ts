@@ -48,8 +48,12 @@ export type NextAsked = {
   readonly inBatch: boolean;
 };
 
-/** The node as it was read last, and the types of open tasks that it is asked for. */
-type Known = { readonly node: Node | null; readonly types: readonly string[] | null };
+/** The node as it was read last, the types of open tasks that it is asked for, and whether this call was its heartbeat. */
+type Known = {
+  readonly node: Node | null;
+  readonly types: readonly string[] | null;
+  readonly isBeaten: boolean;
+};
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
 type HandOut = { readonly found?: Next | undefined; readonly current: Node | null };
@@ -89,16 +93,18 @@ export class NextService {
     let taken: Taken | null = null;
     try {
       let node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
+      let isBeaten = false;
       const ask = (): Promise<HandOut> => {
         const types = node ? typesFor(node, asked.taskTypes) : [];
         worker?.beginRead(types, node?.variant ?? null);
-        return this.#handOut(transact, asked, { node, types }, signal);
+        return this.#handOut(transact, asked, { node, types, isBeaten }, signal);
       };
       for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker?.hasLeft);) {
         const { found, current }: HandOut = await (asking ?? ask());
         asking = null;
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
+        isBeaten = true;
         if (found.task !== null) {
           taken = found;
           if (!repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
@@ -161,7 +167,7 @@ export class NextService {
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
       const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
-      return nextTask(node, nodeId, rows, beat);
+      return nextTask(node, nodeId, rows, beat, known.isBeaten);
     });
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
     return { found, current };

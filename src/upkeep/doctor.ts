@@ -218,7 +218,10 @@ export function checkFreeSpace(freeBytes: number, diskBytes: number): Finding {
   const free = `${sizeText(freeBytes)} free`;
   const floor = freeFloorOf(diskBytes);
   if (freeBytes >= floor) return ok("space", free);
-  return bad("space", `${free}: make room, below ${sizeText(floor)} the hub refuses writes`);
+  return bad(
+    "space",
+    `${free}: make room, below ${sizeText(floor)} the hub refuses writes, unless it has --min-free`,
+  );
 }
 
 function several(ids: readonly string[]): string {

@@ -121,7 +121,7 @@ function renderNext({ workers, tasks, rounds, rows }: NextReport): string {
     "wait, one more caller creates tasks by POST batch of 100, at most 500 ahead; CPU includes that, and the latency is from",
     "that request until a worker has the task. A claim is told its id at no cost; a pull takes the best 50, of which the worker",
     "claims one by chance. Conflicts are claims that came too late, a hand-out. The ratio is that of the hand-outs a second to",
-    "those of task/claim in the same case.",
+    "those of task/claim in the same case, the median of the rounds.",
   ];
   return `${renderTable(header, cells, 2)}\n\n${notes.join("\n")}`;
 }
@@ -147,7 +147,7 @@ function renderWakes({ rounds, rows, missing }: WakeReport): string {
     "hears of it. All flush the message and its taking to disk before they answer. A pair sends one message at a time, 5 to",
     "15 ms after its receiver has begun to wait, or 32 to 96 ms where there are 64 pairs. The times are from the beginning of",
     `the send to the whole answer of the receive; medians of ${rounds} rounds, in turns. CPU is that of the hubs or of Redis, a`,
-    "message. The ratio is that of the p50.",
+    "message. The ratio is that of the p50, the median of the rounds.",
     ...missing.map((reason) => `Not measured: ${reason}`),
   ];
   return `${renderTable(header, cells)}\n\n${notes.join("\n")}`;

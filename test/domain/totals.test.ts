@@ -132,7 +132,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       const started = (resume && held.find(({ startedAt }) => startedAt !== null)) || null;
       const gifts = held.find(({ startedAt }) => startedAt === null) ?? null;
       const open = tasks.filter((task) => isReady(task, now));
-      return nextTask(findNode(nodeId), nodeId, { started, gifts, open, waiting }, beat);
+      return nextTask(findNode(nodeId), nodeId, { started, gifts, open, waiting }, beat, false);
     }
     case "requeue":
       return requeue(

@@ -106,7 +106,7 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "dependencies",
-    holds: "every task waits for as many others as it counts, and for none that ended unnoticed",
+    holds: "every task waits for as many others as it counts, all of them unfinished or just ended",
     sql: `
       SELECT 'task ' || task_id || ' waits for ' || unmet || ' others, ' || n || ' are listed' FROM (
         SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM tasks t

@@ -71,7 +71,7 @@ const SMALL_CONTENT = `
 const IF_SMALL = delivered(WAITING_SEQS, SMALL_CONTENT);
 
 const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
-/** Differs because SQLite needs no temporary table for this one, which takes a third of the time for a short mailbox. */
+/** Differs because SQLite needs no temporary table for it: a short mailbox takes a third of the time. */
 const IF_SMALL_ON_SQLITE = `
   SELECT ${MESSAGE_HEAD}, ${SMALL_CONTENT} AS content, ${DELIVERY}
   FROM deliveries d INDEXED BY deliveries_waiting CROSS JOIN messages m

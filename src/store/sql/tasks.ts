@@ -301,8 +301,8 @@ export type TaskWork = {
 };
 
 /**
- * Whether the first time in an index has come. Not as EXISTS: PostgreSQL, which plans without the values, takes a third of
- * the tasks for due, and would scan the table until it finds one.
+ * Whether the first time in an index has come. Not as EXISTS: PostgreSQL, which plans without the values, expects a third
+ * of the tasks to be due, and would scan the table until it finds one.
  */
 const hasCome = (column: string, where: string, now: string): string =>
   `(SELECT min(${column}) FROM tasks WHERE ${where}) <= ${now}`;
