@@ -257,6 +257,6 @@ test("free space is a problem where the hub refuses writes", () => {
   expect(checkFreeSpace(FREE_SPACE_MIN_BYTES - 1, large)).toMatchObject({ grade: "bad", about: "space" });
   expect(checkFreeSpace(2 * MIB, 40 * MIB).grade).toBe("ok");
   expect(checkFreeSpace(2 * MIB - 1, 40 * MIB).text).toBe(
-    "2.0 MiB free: make room, below 2.0 MiB the hub refuses writes",
+    "2.0 MiB free: make room, below 2.0 MiB the hub refuses writes, unless it has --min-free",
   );
 });
