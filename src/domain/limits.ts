@@ -220,7 +220,7 @@ export const BROADCASTS_WAITING_MAX = 256;
 export const WAKE_UPS_TOGETHER = 100;
 
 // Leases and periods.
-/** A call of task/next does not repeat a heartbeat of its node that is younger: so its lease may end up to this much earlier. */
+/** task/next does not repeat a heartbeat that is younger. The lease of its node may then end this much earlier. */
 export const HEARTBEAT_FRESH_MS = 1 * SECOND_MS;
 export const ACK_LEASE_MS = 30 * SECOND_MS;
 /** How often a message that requires an ACK is redelivered before it is parked. */

@@ -117,8 +117,8 @@ export function goOnline(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline). A heartbeat younger
- * than HEARTBEAT_FRESH_MS is not repeated.
+ * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline). A heartbeat
+ * younger than HEARTBEAT_FRESH_MS is not repeated.
  * @param isBeaten whether this call was a heartbeat before: it writes another only with a task
  */
 export function nextTask(

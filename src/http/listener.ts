@@ -247,8 +247,8 @@ function toResponse(answer: Awaited<ReturnType<Handler>>, method: string, reques
 const BUFFERED_BYTES = 15_000;
 
 /**
- * Returns a body that is sent in one piece with its header. Bun 1.4.5 sends the header of a longer text, when the handler
- * is asynchronous, in some 30 system calls of a few bytes: an answer of 20 KB then takes 206 us instead of 38. A direct
+ * Returns a body that is sent in one piece with its header. When the handler is asynchronous, Bun 1.4.5 sends the header
+ * of a longer text in some 30 system calls of a few bytes: an answer of 20 KB then takes 206 us instead of 38. A direct
  * stream that ends below its highWaterMark is sent as a whole, with a Content-Length.
  */
 function sentWithHeader(text: string): string | ReadableStream {

@@ -3,7 +3,7 @@
  * that look like numbers to the front. compactJson() needs valid JSON, nested no deeper than the call stack allows.
  */
 
-/** The fields of an object that are already encoded, without the braces: an encoder puts the text into an answer unchanged. */
+/** The encoded fields of an object, without its braces: an encoder puts the text into an answer unchanged. */
 export class JsonFields {
   readonly text: string;
 

@@ -272,25 +272,26 @@ export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]>
 
 /** Tasks whose lease has run out, by the steady clock. */
 export function timedOutTasks(steady: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${TIMED_OUT("$1")} ORDER BY lease_until LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${LEASED} AND lease_until <= $1 ORDER BY lease_until LIMIT $2`;
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
 /** Unfinished tasks whose `expiresAt` has passed. */
 export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${EXPIRED("$1")} LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${EXPIRING} AND expires_at <= $1 LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
 /** Open tasks whose start time has come. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${DUE("$1")} ORDER BY not_before LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${SCHEDULED} AND not_before <= $1 ORDER BY not_before LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
-const TIMED_OUT = (steady: string): string => `lease_until <= ${steady}`;
-const EXPIRED = (now: string): string => `status IN ('open', 'assigned') AND expires_at <= ${now}`;
-const DUE = (now: string): string => `scheduled = 1 AND unmet = 0 AND not_before <= ${now}`;
+/** The words of the partial indexes, by which SQLite recognises them. */
+const LEASED = "lease_until IS NOT NULL";
+const EXPIRING = "status IN ('open', 'assigned') AND expires_at IS NOT NULL";
+const SCHEDULED = "scheduled = 1 AND unmet = 0";
 
 /** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
 export type TaskWork = {
@@ -309,14 +310,12 @@ const hasCome = (column: string, where: string, now: string): string =>
 const oneIf = (condition: string): string => `CASE WHEN ${condition} THEN 1 ELSE 0 END`;
 
 export function taskWork(now: number, steady: number): Query<TaskWork> {
-  // Begins with the words of the index, by which SQLite recognises it.
-  const unfinished = `status IN ('open', 'assigned') AND expires_at IS NOT NULL`;
   const expires = (status: TaskStatus): string =>
-    hasCome("expires_at", `${unfinished} AND status = '${status}'`, "$1");
+    hasCome("expires_at", `${EXPIRING} AND status = '${status}'`, "$1");
   const sql = `
-    SELECT ${oneIf(hasCome("lease_until", "lease_until IS NOT NULL", "$2"))} AS timed_out,
+    SELECT ${oneIf(hasCome("lease_until", LEASED, "$2"))} AS timed_out,
       ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
-      ${oneIf(hasCome("not_before", "scheduled = 1 AND unmet = 0", "$1"))} AS due,
+      ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled`;
   const shape: Query<TaskWork>["shape"] = ([row]) => ({
     timedOut: row?.["timed_out"] === 1,
