@@ -2,6 +2,7 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { HubUnreachable } from "../client/luxhub.ts";
+import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
 import { fileOf } from "./arguments.ts";
@@ -55,7 +56,7 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   });
   if (task !== undefined && file.task_id !== task)
     console.error(`luxhub: there is no task ${task}: the file is attached to none`);
-  return writeLine(json ? JSON.stringify(recordOf(file), null, 2) : file.file_id);
+  return writeLine(json ? printableJson(recordOf(file), 2) : file.file_id);
 }
 
 function sizeOf(path: string): number {
@@ -126,12 +127,15 @@ export async function pipeToSink(
   return bytes;
 }
 
-/** Returns the base name of the uploaded file, so that no other directory is written; without a name, the id of the file. */
+/**
+ * Returns the base name of the uploaded file, so that no other directory is written; without a name, or with one that
+ * cannot be printed, the id of the file.
+ */
 export function fileNameFrom(disposition: string | null, fileId: string): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
   const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
-  return name === "" || name.startsWith(".") || /\p{Cc}/u.test(name) ? fileId : name;
+  return name === "" || name.startsWith(".") || printable(name) !== name ? fileId : name;
 }
 
 const BAR = 24;

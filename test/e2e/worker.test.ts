@@ -303,6 +303,18 @@ describe("the input of the command", () => {
     expect(readdirSync(dir.join("work", "node-files"))).toEqual([]);
   });
 
+  test("the log has no character of a title or of standard error that a terminal obeys", async () => {
+    const script = `printf 'said \\033[2J \\302\\233m \\342\\200\\256\\n' >&2; exit 65`;
+    for (const format of ["pretty", "json"]) {
+      await using program = worker("printed", script, ["--once", "--log", format]);
+      await ended(await create("printed", { title: "t\u001b[2J\u009b31m\u202e evil" }));
+      expect(await program.ended).toBe(1);
+      expect(program.stderr).toMatch(/failed \\?"t\\\\?u001b\[2J/);
+      expect(program.stderr).toMatch(/said /);
+      expect(program.stderr.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    }
+  });
+
   test("an output that is too large for a result becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in
