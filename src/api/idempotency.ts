@@ -17,11 +17,14 @@ import {
   IDEMPOTENCY_RETAIN_MS,
   JSON_DEPTH_MAX,
   MCP_REPEAT_WINDOW_MS,
+  SECRET_MARK_ROUNDS,
 } from "../domain/limits.ts";
+import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
+import { slowHash } from "../lib/slow-hash.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
@@ -48,6 +51,8 @@ export type Attempt = {
    * MCP_REPEAT_WINDOW_MS: a later request is meant as a new one.
    */
   readonly implicit?: boolean;
+  /** The hash of the caller's secret, if another secret may get the name of its key; else null. */
+  readonly replaceable: string | null;
 };
 
 /**
@@ -70,7 +75,9 @@ export function attemptBy(
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact };
+  // All other names of keys are never used again.
+  const replaceable = key?.keyId === PRIMARY_KEY_ID ? key.hash : null;
+  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact, replaceable };
 }
 
 /** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
@@ -100,10 +107,13 @@ function canonical(value: unknown): unknown {
   return { fields: fields.map(([name, inner]) => [name, canonical(inner)]) }; // an object still differs from a list
 }
 
-/** luxhub 0.1.0 stored the hash without the variant: its stored answers must still match after an update. */
+/** luxhub 0.1.0 stored the hash alone: its stored answers must still match after an update. */
 function isSameRequest(stored: string, asked: string): boolean {
   return stored === asked || asked.endsWith(` ${stored}`);
 }
+
+/** Enough to tell secrets apart, and too little to know one by. */
+const MARK_BYTES = 4;
 
 /** The name of our own query among those of the use case. Their names have no space. */
 const STORED = "stored answer";
@@ -121,6 +131,8 @@ export class Idempotency {
   readonly #running = new Set<string>();
   /** Requests that wait for the running one of their scope. */
   readonly #repeats = new WaitQueue();
+  /** The marks of secrets, by their hashes: a hub has one such secret. */
+  readonly #marks = new Map<string, Promise<string>>();
 
   constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure) {
     this.#store = store;
@@ -130,10 +142,11 @@ export class Idempotency {
 
   /** Replays the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
   async run(
-    attempt: Attempt,
+    asAsked: Attempt,
     encode: (answer: unknown) => string,
     first: (transact: Transact) => Promise<string>,
   ): Promise<Response | Body> {
+    const attempt = asAsked.replaceable === null ? asAsked : await this.#marked(asAsked, asAsked.replaceable);
     while (this.#running.has(attempt.scope)) {
       await attempt.hold((signal) => this.#ended(attempt, signal));
       const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
@@ -155,6 +168,19 @@ export class Idempotency {
     }
   }
 
+  /**
+   * Adds a mark of the secret to what is compared: whoever has a new secret of the hub must not get the answers to the
+   * old one. It is a slow hash, because the database holds it.
+   */
+  async #marked(attempt: Attempt, secretHash: string): Promise<Attempt> {
+    let mark = this.#marks.get(secretHash);
+    if (!mark) {
+      mark = slowHash(secretHash, "luxhub answers", SECRET_MARK_ROUNDS, MARK_BYTES);
+      this.#marks.set(secretHash, mark);
+    }
+    return { ...attempt, asked: `${await mark} ${attempt.asked}` };
+  }
+
   /** Waits until the running request of the same scope has ended, successfully or not. */
   async #ended({ scope }: Attempt, signal: AbortSignal): Promise<void> {
     const waiter = this.#repeats.join(scope);
@@ -174,7 +200,7 @@ export class Idempotency {
     if (!past) return null;
     if (!isSameRequest(past.asked, attempt.asked)) {
       const detail =
-        "This Idempotency-Key was used with another body or in the other variant. Use a new key for a new request.";
+        "This Idempotency-Key was used with another body, in the other variant, or with the hub's former secret. Use a new key for a new request.";
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
     const { status } = past;
