@@ -13,11 +13,11 @@ import {
   isStored,
 } from "../domain/decision.ts";
 import {
+  ANSWER_MARK_ROUNDS,
   IDEMPOTENCY_KEY_MAX_CHARS,
   IDEMPOTENCY_RETAIN_MS,
   JSON_DEPTH_MAX,
   MCP_REPEAT_WINDOW_MS,
-  SECRET_MARK_ROUNDS,
 } from "../domain/limits.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
@@ -51,8 +51,8 @@ export type Attempt = {
    * MCP_REPEAT_WINDOW_MS: a later request is meant as a new one.
    */
   readonly implicit?: boolean;
-  /** The hash of the caller's secret, if another secret may get the name of its key; else null. */
-  readonly replaceable: string | null;
+  /** Whether the caller has the hub's own secret, which may be replaced under the same name. */
+  readonly isPrimary: boolean;
 };
 
 /**
@@ -75,9 +75,8 @@ export function attemptBy(
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  // All other names of keys are never used again.
-  const replaceable = key?.keyId === PRIMARY_KEY_ID ? key.hash : null;
-  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact, replaceable };
+  const isPrimary = key?.keyId === PRIMARY_KEY_ID; // the names of all other keys are never used again
+  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact, isPrimary };
 }
 
 /** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
@@ -131,10 +130,15 @@ export class Idempotency {
   readonly #running = new Set<string>();
   /** Requests that wait for the running one of their scope. */
   readonly #repeats = new WaitQueue();
-  /** The marks of secrets, by their hashes: a hub has one such secret. */
-  readonly #marks = new Map<string, Promise<string>>();
+  /**
+   * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
+   * former one. It is a slow hash, because the database holds it; it is made at the start, so that no request waits.
+   */
+  readonly #primaryMark: Promise<string>;
 
-  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure) {
+  /** @param primaryHash the hash of the hub's own secret */
+  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure, primaryHash: string) {
+    this.#primaryMark = slowHash(primaryHash, "luxhub answers", ANSWER_MARK_ROUNDS, MARK_BYTES);
     this.#store = store;
     this.#clock = clock;
     this.#backpressure = backpressure;
@@ -146,7 +150,8 @@ export class Idempotency {
     encode: (answer: unknown) => string,
     first: (transact: Transact) => Promise<string>,
   ): Promise<Response | Body> {
-    const attempt = asAsked.replaceable === null ? asAsked : await this.#marked(asAsked, asAsked.replaceable);
+    const { isPrimary, asked } = asAsked;
+    const attempt = isPrimary ? { ...asAsked, asked: `${await this.#primaryMark} ${asked}` } : asAsked;
     while (this.#running.has(attempt.scope)) {
       await attempt.hold((signal) => this.#ended(attempt, signal));
       const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
@@ -166,19 +171,6 @@ export class Idempotency {
       this.#running.delete(attempt.scope);
       this.#repeats.wakeAll(attempt.scope);
     }
-  }
-
-  /**
-   * Adds a mark of the secret to what is compared: whoever has a new secret of the hub must not get the answers to the
-   * old one. It is a slow hash, because the database holds it.
-   */
-  async #marked(attempt: Attempt, secretHash: string): Promise<Attempt> {
-    let mark = this.#marks.get(secretHash);
-    if (!mark) {
-      mark = slowHash(secretHash, "luxhub answers", SECRET_MARK_ROUNDS, MARK_BYTES);
-      this.#marks.set(secretHash, mark);
-    }
-    return { ...attempt, asked: `${await mark} ${attempt.asked}` };
   }
 
   /** Waits until the running request of the same scope has ended, successfully or not. */

@@ -322,8 +322,10 @@ export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
 /** How often the hubs on one database compare their secrets, and how long a silent hub is still compared. */
 export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
 export const HUB_SILENT_MS = 30 * SECOND_MS;
-/** Rounds of PBKDF2, for marks of secrets: some 50 ms, once. */
+/** Rounds of PBKDF2: some 50 ms at the start. */
 export const SECRET_MARK_ROUNDS = 100_000;
+/** The same, for the mark of the secret that stored answers have: some 4 ms at the start of every hub. */
+export const ANSWER_MARK_ROUNDS = 10_000;
 /** Two readings of one clock over a network may differ by this much. */
 export const CLOCK_NOISE_MS = 250;
 /** A server that needs longer for the lock and loads of a group, for its commit, or for a read is unavailable. */

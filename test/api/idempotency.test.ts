@@ -596,12 +596,13 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
     store,
     new TestClock(),
     new ResponseBackpressure(() => new Semaphore(1)),
+    NO_ID,
   );
   let held = 0;
   const attempt = {
     scope: "s",
     asked: "h",
-    replaceable: null,
+    isPrimary: false,
     exchange: {} as Attempt["exchange"],
     transact: () => Promise.reject(new Error("written")),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => (held++, wait(new AbortController().signal)),
@@ -669,11 +670,12 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
     store,
     new TestClock(),
     new ResponseBackpressure(() => new Semaphore(1)),
+    NO_ID,
   );
   const attempt = (asked: string) => ({
     scope: "s",
     asked,
-    replaceable: null,
+    isPrimary: false,
     exchange: {} as Attempt["exchange"],
     transact: () => Promise.reject(new Error("written")),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => wait(new AbortController().signal),
