@@ -129,6 +129,11 @@ export const SEARCH_FIRST_BLOCKS = 4;
 export const SEARCH_BLOCKS_MAX = 4_096;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
+/**
+ * A larger download that needs a key passes through the process, so that it can be cut off when the key is revoked. The
+ * system sends others, which costs less and has a Content-Length, to their end.
+ */
+export const FILE_UNCUT_MAX_BYTES = 16 * MIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
