@@ -4,6 +4,7 @@
  */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
+import { warnOfRuntimeFiles } from "./cli/runtime-files.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { VERSION_HELP, writeLineUnlessClosed } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
@@ -65,6 +66,7 @@ async function helpCommand([word = "help", ...more]: readonly string[]): Promise
 }
 
 try {
+  warnOfRuntimeFiles();
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const asked = error instanceof UsageError || error instanceof ConfigError;

@@ -86,8 +86,9 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
     throw new Error(`${path} exists: name another file with -o`);
   }
   const partial = `${path}.${process.pid}.part`;
+  let bytes = 0;
   try {
-    const bytes = await withProgress(async (tools) => {
+    bytes = await withProgress(async (tools) => {
       const sink = Bun.file(partial).writer();
       const stream = body?.pipeThrough(counted(tools, size), { signal: tools.signal });
       return stream ? pipeToSink(stream, sink) : Number(await sink.end());
@@ -99,7 +100,7 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   } finally {
     rmSync(partial, { force: true });
   }
-  console.error(`${path}: ${sizeText(Number.isFinite(size) ? size : 0)}`);
+  console.error(`${path}: ${sizeText(bytes)}`);
   return EXIT.OK;
 }
 
@@ -150,8 +151,11 @@ function counted({ clock, onProgress }: Tools, size: number): TransformStream<Ui
       const perSecond = (bytes * 1_000) / Math.max(1, clock.steady() - startedAt);
       const done = Number.isFinite(size) && size > 0 ? Math.min(1, bytes / size) : 0;
       const filled = Math.round(done * BAR);
-      const bar = `[${"#".repeat(filled)}${" ".repeat(BAR - filled)}] ${Math.floor(done * 100)}%`;
-      onProgress(`${bar}  ${sizeText(bytes)} of ${sizeText(size)}  ${sizeText(Math.round(perSecond))}/s`);
+      const bar = `[${"#".repeat(filled)}${" ".repeat(BAR - filled)}] ${Math.floor(done * 100)}%  `;
+      const isKnown = Number.isFinite(size); // a hub sends large files without their size
+      onProgress(
+        `${isKnown ? bar : ""}${sizeText(bytes)}${isKnown ? ` of ${sizeText(size)}` : ""}  ${sizeText(Math.round(perSecond))}/s`,
+      );
       stream.enqueue(piece);
     },
   });
