@@ -54,7 +54,8 @@ async function work(remote: Remote, env: Environment): Promise<number> {
 
   // A command can read the environment of its parent process, where the worker's secret may be.
   const isErased = eraseFromEnvironmentBlock((name) => name.startsWith("LUXHUB_") && name !== MARK);
-  if (!isErased && process.platform === "linux")
+  const isThere = Boolean(env["LUXHUB_SECRET"] || env["LUXHUB_ADMIN_KEY"]);
+  if (!isErased && isThere && process.platform === "linux")
     log.warn("a command can read this worker's secret in /proc, because /proc/self/mem cannot be written");
   const lock = takeWorkerLock(url, nodeId, env);
   if (typeof lock === "string") {
