@@ -4,10 +4,12 @@
  */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
+import { warnOfRuntimeFiles } from "./cli/runtime-files.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { VERSION_HELP, writeLineUnlessClosed } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
 import { didYouMean } from "./lib/closest.ts";
+import { printableLine } from "./lib/printable.ts";
 import { SOFTWARE } from "./version.ts";
 
 type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> | number;
@@ -64,10 +66,11 @@ async function helpCommand([word = "help", ...more]: readonly string[]): Promise
 }
 
 try {
+  warnOfRuntimeFiles();
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const asked = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
-  console.error(`luxhub: ${message.replaceAll(/\p{Cc}+/gu, " ")}`); // one line, whatever characters an argument or a path has
+  console.error(`luxhub: ${printableLine(message)}`); // one line, whatever characters an argument or a path has
   process.exitCode = asked ? 2 : 1;
 }

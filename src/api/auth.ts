@@ -81,8 +81,8 @@ export class Authenticator {
   }
 
   /**
-   * Identifies the caller. On a public path of variant A a wrong secret is ignored; a key that is bound to a variant
-   * still selects it.
+   * Identifies the caller. On a public path of variant A a wrong secret is counted, and otherwise ignored; a key that is
+   * bound to a variant still selects it.
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key, or for a viewer
    */
   async authenticate(exchange: Exchange, access: Access, listenerVariant: Variant): Promise<Caller> {
@@ -90,7 +90,8 @@ export class Authenticator {
     if (auth === "open") return { variant: listenerVariant, key: null, shownKey: null };
     const { headers } = exchange.request;
     const secret = headers.get("x-matrix-secret") ?? (auth === "bearer" ? bearerToken(headers) : null);
-    const key = await this.#find(secret, "secret");
+    const isOpen = auth === "public" && listenerVariant.publicEndpoints && !this.#isPrivate;
+    const key = await (isOpen ? this.#findIfAny(exchange, secret) : this.#find(secret, "secret"));
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
       return { variant, key: null, shownKey: key };
@@ -130,6 +131,21 @@ export class Authenticator {
   addressOf({ server, request }: Exchange): string {
     const peer = server.requestIP(request)?.address ?? "";
     return clientAddress(peer, request.headers, this.#trustedProxies);
+  }
+
+  /**
+   * Finds the key of a secret that is not needed. Counts a wrong one. An address at the limit causes no query of the
+   * store, so there a key that another process has just written is unknown until the next refresh.
+   */
+  async #findIfAny(exchange: Exchange, secret: string | null): Promise<KeyRecord | null> {
+    if (secret === null || secret === "") return null;
+    const known = secret.length > limit.SECRET_MAX_CHARS ? null : this.#keys.find(secret, "secret");
+    if (known) return known;
+    const address = this.addressOf(exchange);
+    if (this.#wrongSecrets.isExceeded(address, this.#clock.steady())) return null;
+    const key = await this.#find(secret, "secret");
+    if (!key) this.#wrongSecrets.recordFailure(address, this.#clock.steady());
+    return key;
   }
 
   async #find(secret: string | null, header: KeyHeader): Promise<KeyRecord | null> {

@@ -9,26 +9,30 @@ type DashboardFile = { readonly content: Blob; readonly type: string; readonly e
 export type LoadDashboard = () => Promise<{
   readonly page: DashboardFile;
   readonly assets: ReadonlyMap<string, DashboardFile>;
+  /** The hashes of the scripts that the page may run, such as `sha256-…`. */
+  readonly scripts: readonly string[];
 }>;
 
 /**
  * The Content-Security-Policy: no other origin, no inline script or style, no framing. Previews of pictures use blob
- * URLs.
+ * URLs. Scripts are allowed by their hashes: the hub also serves uploaded files, so its origin ('self') says nothing
+ * about a script, and a path would need the host of the URL, which the caller chooses.
  */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' blob: data:",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join("; ");
+function policyOf(scripts: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    `script-src ${scripts.map((hash) => `'${hash}'`).join(" ")}`,
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' blob: data:",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+}
 
 const HEADERS = {
   ...NO_SNIFF,
-  "Content-Security-Policy": POLICY,
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Opener-Policy": "same-origin",
 };
@@ -44,7 +48,10 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
       auth: "open",
       summary: "The dashboard",
       rejections: [],
-      handle: async ({ exchange }) => respond(exchange, (await load()).page, CACHED.page),
+      handle: async ({ exchange }) => {
+        const { page, scripts } = await load();
+        return respond(exchange, page, scripts, CACHED.page);
+      },
     }),
     rawEndpoint({
       method: "GET",
@@ -53,7 +60,8 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
       summary: "A script or style of the dashboard",
       rejections: [],
       handle: async ({ exchange }) => {
-        const file = (await load()).assets.get(pathParameter(exchange, "name"));
+        const { assets, scripts } = await load();
+        const file = assets.get(pathParameter(exchange, "name"));
         if (file === undefined)
           throw new Problem(
             404,
@@ -61,14 +69,25 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
             "Not found",
             "The dashboard has no such file. Reload the page.",
           );
-        return respond(exchange, file, CACHED.asset);
+        return respond(exchange, file, scripts, CACHED.asset);
       },
     }),
   ];
 }
 
-function respond({ request }: Exchange, { content, type, etag }: DashboardFile, cached: string): Response {
-  const headers = { ...HEADERS, "Content-Type": type, ETag: etag, "Cache-Control": cached };
+function respond(
+  { request }: Exchange,
+  { content, type, etag }: DashboardFile,
+  scripts: readonly string[],
+  cached: string,
+): Response {
+  const headers = {
+    ...HEADERS,
+    "Content-Security-Policy": policyOf(scripts),
+    "Content-Type": type,
+    ETag: etag,
+    "Cache-Control": cached,
+  };
   const known = request.headers.get("if-none-match")?.split(",") ?? [];
   const isKnown = known.some((one) => one.trim().replace(/^W\//, "") === etag);
   return isKnown ? new Response(null, { status: 304, headers }) : new Response(content, { headers });

@@ -6,7 +6,7 @@ import type { FileRecord } from "../domain/model.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter } from "../http/exchange.ts";
-import { Problem, invalidRequest } from "../http/problem.ts";
+import { Problem, invalidRequest, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import { canonicalJson } from "../lib/exact-json.ts";
 import { compactJson } from "../lib/json-text.ts";
@@ -172,15 +172,18 @@ const download = rawEndpoint({
   auth: "public",
   summary: "The bytes of a file, whole or a range of them",
   rejections: ["file_not_found"],
-  handle: async ({ services, exchange, backpressure }) => {
+  handle: async ({ services, exchange, backpressure, key, watchKey }) => {
     const file = await services.files.get(pathParameter(exchange, "file_id"));
     const representation = { ...file, modifiedAt: file.uploadedAt };
     return downloadResponse(
       exchange.request,
       representation,
-      (start, end) => services.files.open(file, start, end),
-      (content, bytes) => backpressure.ofFile(exchange, content, bytes),
-    );
+      // A download that needs a key must end with it, and only a stream can be cut off.
+      (start, end) => services.files.open(file, start, end, key === null ? undefined : "asStream"),
+      (content, bytes) => backpressure.ofFile(exchange, content, bytes, key === null ? null : watchKey),
+    ).catch((error: unknown) => {
+      throw notFoundIfDeleted(error);
+    });
   },
 });
 

@@ -13,15 +13,18 @@ import {
   isStored,
 } from "../domain/decision.ts";
 import {
+  ANSWER_MARK_ROUNDS,
   IDEMPOTENCY_KEY_MAX_CHARS,
   IDEMPOTENCY_RETAIN_MS,
   JSON_DEPTH_MAX,
   MCP_REPEAT_WINDOW_MS,
 } from "../domain/limits.ts";
+import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
+import { slowHash } from "../lib/slow-hash.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
@@ -48,6 +51,8 @@ export type Attempt = {
    * MCP_REPEAT_WINDOW_MS: a later request is meant as a new one.
    */
   readonly implicit?: boolean;
+  /** Whether the caller has the hub's own secret, which may be replaced under the same name. */
+  readonly isPrimary: boolean;
 };
 
 /**
@@ -70,7 +75,8 @@ export function attemptBy(
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact };
+  const isPrimary = key?.keyId === PRIMARY_KEY_ID; // the names of all other keys are never used again
+  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact, isPrimary };
 }
 
 /** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
@@ -100,10 +106,13 @@ function canonical(value: unknown): unknown {
   return { fields: fields.map(([name, inner]) => [name, canonical(inner)]) }; // an object still differs from a list
 }
 
-/** luxhub 0.1.0 stored the hash without the variant: its stored answers must still match after an update. */
+/** luxhub 0.1.0 stored the hash alone: its stored answers must still match after an update. */
 function isSameRequest(stored: string, asked: string): boolean {
   return stored === asked || asked.endsWith(` ${stored}`);
 }
+
+/** Enough to tell secrets apart, and too little to know one by. */
+const MARK_BYTES = 4;
 
 /** The name of our own query among those of the use case. Their names have no space. */
 const STORED = "stored answer";
@@ -121,8 +130,15 @@ export class Idempotency {
   readonly #running = new Set<string>();
   /** Requests that wait for the running one of their scope. */
   readonly #repeats = new WaitQueue();
+  /**
+   * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
+   * former one. It is a slow hash, because the database holds it; it is made at the start, so that no request waits.
+   */
+  readonly #primaryMark: Promise<string>;
 
-  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure) {
+  /** @param primaryHash the hash of the hub's own secret */
+  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure, primaryHash: string) {
+    this.#primaryMark = slowHash(primaryHash, "luxhub answers", ANSWER_MARK_ROUNDS, MARK_BYTES);
     this.#store = store;
     this.#clock = clock;
     this.#backpressure = backpressure;
@@ -130,10 +146,12 @@ export class Idempotency {
 
   /** Replays the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
   async run(
-    attempt: Attempt,
+    asAsked: Attempt,
     encode: (answer: unknown) => string,
     first: (transact: Transact) => Promise<string>,
   ): Promise<Response | Body> {
+    const { isPrimary, asked } = asAsked;
+    const attempt = isPrimary ? { ...asAsked, asked: `${await this.#primaryMark} ${asked}` } : asAsked;
     while (this.#running.has(attempt.scope)) {
       await attempt.hold((signal) => this.#ended(attempt, signal));
       const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
@@ -174,7 +192,7 @@ export class Idempotency {
     if (!past) return null;
     if (!isSameRequest(past.asked, attempt.asked)) {
       const detail =
-        "This Idempotency-Key was used with another body or in the other variant. Use a new key for a new request.";
+        "This Idempotency-Key was used with another body, in the other variant, or with the hub's former secret. Use a new key for a new request.";
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
     const { status } = past;

@@ -81,7 +81,7 @@ export const ERRORS = {
   range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
   idempotency_key_reused: {
     status: 422,
-    when: "the `Idempotency-Key` was used with another body, or in the other variant",
+    when: "the `Idempotency-Key` was used with another body, variant or hub's secret",
   },
   too_many_calls: { status: 429, when: "you have the maximum number of waiting calls or running uploads" },
   too_many_wrong_secrets: {

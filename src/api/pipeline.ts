@@ -76,7 +76,7 @@ export class Pipeline {
     this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
       anonymousAnswers.of(authenticator.addressOf(exchange)),
     );
-    this.#idempotency = new Idempotency(store, clock, this.#backpressure);
+    this.#idempotency = new Idempotency(store, clock, this.#backpressure, keys.primaryHash);
   }
 
   get waiting(): LongPolls["waiting"] {

@@ -19,7 +19,12 @@ import { type Acquirable, Semaphore, SemaphoreShares, TickQueue } from "../lib/s
 export type Pieces<P extends string | Uint8Array> = {
   readonly first: P;
   readonly next: (() => Promise<P | null>) | null;
+  /** Frees what `next` reads from, once the answer is over. */
+  readonly close?: () => void;
 };
+
+/** Calls `onLoss` when the caller's key is lost. Returns the way to unsubscribe. */
+export type WatchKey = (onLoss: () => void) => () => void;
 
 export type Encoded = Pieces<string>;
 
@@ -75,12 +80,14 @@ export class ResponseBackpressure {
    * Returns the body of a file whose bytes pass through this process. `content` must buffer nothing, and each read must
    * return at most FILE_PIECE_MAX_BYTES.
    * @param bytes the length of `content`
+   * @param watchKey the answer is cut off when the caller's key is lost; null: it needed no key
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofFile(
     exchange: Exchange,
     content: ReadableStream<Uint8Array>,
     bytes: number,
+    watchKey: WatchKey | null,
   ): Promise<ReadableStream<Uint8Array>> {
     const held = this.#heldFor(exchange);
     const piece = Math.min(bytes, limit.FILE_PIECE_MAX_BYTES);
@@ -91,8 +98,10 @@ export class ResponseBackpressure {
     }
     const reader = content.getReader();
     const next = async (): Promise<Uint8Array | null> => (await reader.read()).value ?? null;
+    const close = (): void => void reader.cancel().catch(() => undefined); // it may have failed already
     try {
-      return this.#stream(exchange, { first: (await next()) ?? NOTHING, next }, held, piece);
+      const pieces = { first: (await next()) ?? NOTHING, next, close };
+      return this.#stream(exchange, pieces, held, piece, watchKey);
     } catch (error) {
       held.release(piece);
       throw error;
@@ -129,8 +138,9 @@ export class ResponseBackpressure {
     pieces: Pieces<string | Uint8Array>,
     held: Acquirable,
     acquired: number,
+    watchKey: WatchKey | null = null,
   ): ReadableStream<Uint8Array> {
-    const body = new AnswerBody(exchange, pieces, { ...this.#context, held });
+    const body = new AnswerBody(exchange, pieces, { ...this.#context, held }, watchKey);
     held.release(acquired);
     return new ReadableStream(body, { highWaterMark: 0 });
   }
@@ -148,6 +158,8 @@ type Context = {
 class AnswerBody {
   readonly #exchange: Exchange;
   readonly #next: Pieces<string | Uint8Array>["next"];
+  readonly #close: (() => void) | undefined;
+  readonly #unwatchKey: (() => void) | undefined;
   readonly #context: Context;
   /** The piece that is counted; the socket has got `#sent` of its bytes. */
   #piece: Buffer = NOTHING;
@@ -156,12 +168,19 @@ class AnswerBody {
   #deadline: ReturnType<Deadlines["add"]> | null = null;
   #isOver = false;
 
-  constructor(exchange: Exchange, { first, next }: Pieces<string | Uint8Array>, context: Context) {
+  constructor(
+    exchange: Exchange,
+    { first, next, close }: Pieces<string | Uint8Array>,
+    context: Context,
+    watchKey: WatchKey | null,
+  ) {
     this.#exchange = exchange;
     this.#next = next;
+    this.#close = close;
     this.#context = context;
     this.#hold(toBuffer(first));
     this.#startStallTimer(); // the caller may not even begin to read
+    this.#unwatchKey = watchKey?.(() => this.#cutOff("the key of the caller is no longer valid"));
   }
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -208,11 +227,16 @@ class AnswerBody {
   }
 
   #startStallTimer(): void {
-    this.#deadline = this.#context.deadlines.add(this.#context.stallMs, () => {
-      this.#end();
-      this.#exchange.server.timeout(this.#exchange.request, CUT_IDLE_SECONDS);
-      this.#controller?.error(new Error("the answer was not read"));
-    });
+    this.#deadline = this.#context.deadlines.add(this.#context.stallMs, () =>
+      this.#cutOff("the answer was not read"),
+    );
+  }
+
+  #cutOff(reason: string): void {
+    if (this.#isOver) return;
+    this.#end();
+    this.#exchange.server.timeout(this.#exchange.request, CUT_IDLE_SECONDS);
+    this.#controller?.error(new Error(reason));
   }
 
   #stopStallTimer(): void {
@@ -224,6 +248,8 @@ class AnswerBody {
     this.#isOver = true;
     this.#stopStallTimer();
     this.#hold(NOTHING);
+    this.#unwatchKey?.();
+    this.#close?.();
   }
 }
 

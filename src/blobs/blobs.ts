@@ -20,9 +20,14 @@ export interface Blobs {
   /**
    * Opens the bytes from `start` to before `endExclusive`, which are read lazily while a Response sends them. Null if
    * there is no such blob or it is shorter. If the blob is removed meanwhile, an opened content stays readable if the
-   * engine can do that.
+   * engine can do that. `asStream`: if it is larger than FILE_UNCUT_MAX_BYTES, it is a stream, which can be cancelled.
    */
-  open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null>;
+  open(
+    blobId: string,
+    start: number,
+    endExclusive: number,
+    asStream?: "asStream",
+  ): Promise<BlobContent | null>;
 
   /** Deletes a finished blob. Returns false if there was none. */
   remove(blobId: string): Promise<boolean>;

@@ -17,7 +17,9 @@ import {
   checkedBlobId,
   isBlobId,
 } from "./blobs.ts";
+import { FILE_UNCUT_MAX_BYTES } from "../domain/limits.ts";
 import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
+import { fileStream } from "./file-stream.ts";
 import { codeOf } from "../lib/reason.ts";
 
 /** A write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
@@ -145,10 +147,16 @@ class DiskBlobs implements Blobs {
     return writer;
   }
 
-  async open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null> {
+  async open(
+    blobId: string,
+    start: number,
+    endExclusive: number,
+    asStream?: "asStream",
+  ): Promise<BlobContent | null> {
     const path = this.#pathOf(blobId);
     const stats = await stat(path).catch(nullIfMissing);
     if (stats === null || stats.size < endExclusive) return null;
+    if (asStream && endExclusive - start > FILE_UNCUT_MAX_BYTES) return fileStream(path, start, endExclusive);
     return Bun.file(path).slice(start, endExclusive);
   }
 

@@ -2,6 +2,7 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { HubUnreachable } from "../client/luxhub.ts";
+import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
 import { fileOf } from "./arguments.ts";
@@ -55,7 +56,7 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   });
   if (task !== undefined && file.task_id !== task)
     console.error(`luxhub: there is no task ${task}: the file is attached to none`);
-  return writeLine(json ? JSON.stringify(recordOf(file), null, 2) : file.file_id);
+  return writeLine(json ? printableJson(recordOf(file), 2) : file.file_id);
 }
 
 function sizeOf(path: string): number {
@@ -85,8 +86,9 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
     throw new Error(`${path} exists: name another file with -o`);
   }
   const partial = `${path}.${process.pid}.part`;
+  let bytes = 0;
   try {
-    const bytes = await withProgress(async (tools) => {
+    bytes = await withProgress(async (tools) => {
       const sink = Bun.file(partial).writer();
       const stream = body?.pipeThrough(counted(tools, size), { signal: tools.signal });
       return stream ? pipeToSink(stream, sink) : Number(await sink.end());
@@ -98,7 +100,7 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   } finally {
     rmSync(partial, { force: true });
   }
-  console.error(`${path}: ${sizeText(Number.isFinite(size) ? size : 0)}`);
+  console.error(`${path}: ${sizeText(bytes)}`);
   return EXIT.OK;
 }
 
@@ -126,12 +128,15 @@ export async function pipeToSink(
   return bytes;
 }
 
-/** Returns the base name of the uploaded file, so that no other directory is written; without a name, the id of the file. */
+/**
+ * Returns the base name of the uploaded file, so that no other directory is written; without a name, or with one that
+ * cannot be printed, the id of the file.
+ */
 export function fileNameFrom(disposition: string | null, fileId: string): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
   const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
-  return name === "" || name.startsWith(".") || /\p{Cc}/u.test(name) ? fileId : name;
+  return name === "" || name.startsWith(".") || printable(name) !== name ? fileId : name;
 }
 
 const BAR = 24;
@@ -146,8 +151,11 @@ function counted({ clock, onProgress }: Tools, size: number): TransformStream<Ui
       const perSecond = (bytes * 1_000) / Math.max(1, clock.steady() - startedAt);
       const done = Number.isFinite(size) && size > 0 ? Math.min(1, bytes / size) : 0;
       const filled = Math.round(done * BAR);
-      const bar = `[${"#".repeat(filled)}${" ".repeat(BAR - filled)}] ${Math.floor(done * 100)}%`;
-      onProgress(`${bar}  ${sizeText(bytes)} of ${sizeText(size)}  ${sizeText(Math.round(perSecond))}/s`);
+      const bar = `[${"#".repeat(filled)}${" ".repeat(BAR - filled)}] ${Math.floor(done * 100)}%  `;
+      const isKnown = Number.isFinite(size); // a hub sends large files without their size
+      onProgress(
+        `${isKnown ? bar : ""}${sizeText(bytes)}${isKnown ? ` of ${sizeText(size)}` : ""}  ${sizeText(Math.round(perSecond))}/s`,
+      );
       stream.enqueue(piece);
     },
   });

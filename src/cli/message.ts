@@ -2,6 +2,7 @@
 import type { AnswerOf } from "../client/luxhub.ts";
 import { MESSAGES_MAX } from "../domain/limits.ts";
 import { SEND_TYPES } from "../domain/model.ts";
+import { printableJson } from "../lib/printable.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
   type Environment,
@@ -39,7 +40,7 @@ async function send({ hub, values, json, words: [word = ""] }: Remote): Promise<
     type: values.choice("type", SEND_TYPES),
     require_ack: values.has("ack"),
   });
-  return writeLine(json ? JSON.stringify(recordOf(answer), null, 2) : answer.message_id);
+  return writeLine(json ? printableJson(recordOf(answer), 2) : answer.message_id);
 }
 
 async function receive({ hub, values, json, words: [nodeId = ""] }: Remote): Promise<number> {
@@ -49,7 +50,7 @@ async function receive({ hub, values, json, words: [nodeId = ""] }: Remote): Pro
     count: values.whole("count", 1),
     ...(wait !== undefined && { blocking: true, timeout: wait }),
   });
-  if (json) writeLine(JSON.stringify(messages, null, 2));
+  if (json) writeLine(printableJson(messages, 2));
   else if (messages.length > 0) writeLine(messages.map(textOf).join("\n\n"));
   if (values.has("ack"))
     for (const { id, require_ack } of messages)

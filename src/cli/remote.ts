@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { findSecrets, recordedAddresses } from "../data-dir.ts";
+import { printableLine } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
@@ -127,7 +128,7 @@ const TRUST_IT = "name a file with the certificate to trust in NODE_EXTRA_CA_CER
 
 /** Prints one line on standard error. Replaces control characters. */
 export function printError(text: string): void {
-  console.error(`luxhub: ${text.replaceAll(/\p{Cc}+/gu, " ")}`);
+  console.error(`luxhub: ${printableLine(text)}`);
 }
 
 /** No hub runs on the data directory; the message says what to do. */

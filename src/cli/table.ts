@@ -1,8 +1,9 @@
 /**
  * Prints on standard output: tables and records for people, JSON for programs. Control characters in texts from others
- * are replaced, because a terminal would obey them.
+ * are replaced, in JSON escaped, because a terminal would obey them.
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
+import { printable, printableJson } from "../lib/printable.ts";
 import { isBrokenPipe, writeLine } from "./usage.ts";
 
 /** The reader of standard output has closed the pipe, as in `luxhub task list | head -1`: not an error. */
@@ -20,19 +21,21 @@ export function print(text: string): void {
   }
 }
 
+const INDENT = 2;
+
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
+  print(printableJson(value, INDENT));
 }
 
 export function printJsonLine(value: unknown): void {
-  print(JSON.stringify(value));
+  print(printableJson(value));
 }
 
 /** Prints a JSON list, each row as it arrives. */
 export async function printJsonList(rows: AsyncIterable<unknown>): Promise<void> {
   let isFirst = true;
   for await (const row of rows) {
-    print(`${isFirst ? "[\n" : ","}${JSON.stringify(row)}`);
+    print(`${isFirst ? "[\n" : ","}${printableJson(row)}`);
     isFirst = false;
   }
   print(isFirst ? "[]" : "]");
@@ -74,9 +77,9 @@ export function printRecord(record: object): void {
   );
 }
 
-/** Replaces control characters, except line feeds and tabs. */
+/** Replaces unprintable characters, except line feeds and tabs. */
 export function plain(text: string): string {
-  return text.replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+  return printable(text, "\n\t");
 }
 
 export function bold(text: string): string {

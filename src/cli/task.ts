@@ -1,6 +1,7 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
 import { readFileSync } from "node:fs";
 import type { RequestOf, Task } from "../client/luxhub.ts";
+import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -95,7 +96,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     backoff_s: values.seconds("backoff"),
   };
   const answer = recordOf(await hub.tasks.create(request));
-  return writeLine(json ? JSON.stringify(answer, null, 2) : answer.task_id);
+  return writeLine(json ? printableJson(answer, 2) : answer.task_id);
 }
 
 const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
@@ -194,9 +195,7 @@ async function complete(remote: Remote): Promise<number> {
   const answer = recordOf(
     await hub.tasks.complete({ task_id, node_id, result, epoch: values.whole("epoch") }),
   );
-  return writeLine(
-    json ? JSON.stringify(answer, null, 2) : `${task_id}  completed  ${answer.lux_paid} LUX paid`,
-  );
+  return writeLine(json ? printableJson(answer, 2) : `${task_id}  completed  ${answer.lux_paid} LUX paid`);
 }
 
 function textOf(file: string): string {

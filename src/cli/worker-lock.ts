@@ -20,7 +20,8 @@ export type WorkerLock = {
   release(): void;
 };
 
-const MARK = "LUXHUB_WORKER_RUN";
+/** The environment variable by which the processes of a worker are recognised. */
+export const MARK = "LUXHUB_WORKER_RUN";
 
 /** Takes the lock of a node of a hub. If it is held, returns the id of the process that holds it, "" if unknown. */
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {

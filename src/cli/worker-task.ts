@@ -3,7 +3,7 @@
  * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
  * does.
  */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { FatalError, HubUnreachable, type LuxHub, type Task, type TaskResult } from "../client/luxhub.ts";
 import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
@@ -11,6 +11,7 @@ import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { fileNameFrom, pipeToSink } from "./file.ts";
+import { outputFilesIn } from "./output-files.ts";
 import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
@@ -167,21 +168,24 @@ async function fetchFile(
 /** The limit of most file systems. */
 const NAME_MAX_BYTES = 255;
 
-/** Uploads all files below a directory. The hub stores no paths: a directory's name is put before its files'. */
+/** Uploads the regular files below a directory. The hub stores no paths: a directory's name is put before its files'. */
 async function uploadFiles(
   task: Task,
   out: string,
   signal: AbortSignal,
   options: TaskOptions,
 ): Promise<void> {
-  if (!statSync(out, { throwIfNoEntry: false })?.isDirectory()) return; // the command removed it
-  const found = readdirSync(out, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  for (const { parentPath, name } of found.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
-    const path = join(parentPath, name);
-    const content = Bun.file(path);
-    const flat = path.slice(out.length + 1).replaceAll("/", "-");
-    await upload(() => content.stream(), flat, content.type, task, signal, options);
-  }
+  if (!lstatSync(out, { throwIfNoEntry: false })) return; // the command removed it
+  const skipped: string[] = [];
+  for await (const { path, content } of outputFilesIn(out, (other) => skipped.push(other)))
+    await upload(content, path.replaceAll("/", "-"), Bun.file(path).type, task, signal, options);
+  const [first] = skipped;
+  if (first !== undefined)
+    options.log.warn("did not upload symbolic links and special files of out/", {
+      task: task.task_id,
+      skipped: skipped.length,
+      first,
+    });
 }
 
 async function upload(

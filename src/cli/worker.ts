@@ -9,12 +9,13 @@ import { HubUnreachable, LuxHub, LuxHubError, type WorkerEvent } from "../client
 import { systemClock } from "../lib/clock.ts";
 import { type Log, openLog } from "../lib/log.ts";
 import { UsageError } from "./arguments.ts";
+import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
 import { type Environment, type Remote, printError, reportFault, runRemote } from "./remote.ts";
 import { endingSignals, onNpxExit } from "./signals.ts";
 import type { Values } from "./values.ts";
-import { takeWorkerLock } from "./worker-lock.ts";
+import { MARK, takeWorkerLock } from "./worker-lock.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
 
 const NAME = "worker";
@@ -51,6 +52,11 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   const onRelease = (): void => log.warn("stopping now: ends the commands, gives their tasks back");
   signals.release.signal.addEventListener("abort", onRelease);
 
+  // A command can read the environment of its parent process, where the worker's secret may be.
+  const isErased = eraseFromEnvironmentBlock((name) => name.startsWith("LUXHUB_") && name !== MARK);
+  const isThere = Boolean(env["LUXHUB_SECRET"] || env["LUXHUB_ADMIN_KEY"]);
+  if (!isErased && isThere && process.platform === "linux")
+    log.warn("a command can read this worker's secret in /proc, because /proc/self/mem cannot be written");
   const lock = takeWorkerLock(url, nodeId, env);
   if (typeof lock === "string") {
     const by = lock === "" ? "" : ` (process ${lock})`;

@@ -129,6 +129,11 @@ export const SEARCH_FIRST_BLOCKS = 4;
 export const SEARCH_BLOCKS_MAX = 4_096;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
+/**
+ * A larger download that needs a key passes through the process, so that it can be cut off when the key is revoked. The
+ * system sends others, which costs less and has a Content-Length, to their end.
+ */
+export const FILE_UNCUT_MAX_BYTES = 16 * MIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
@@ -324,6 +329,8 @@ export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
 export const HUB_SILENT_MS = 30 * SECOND_MS;
 /** Rounds of PBKDF2: some 50 ms at the start. */
 export const SECRET_MARK_ROUNDS = 100_000;
+/** The same, for the mark of the secret that stored answers have: some 4 ms at the start of every hub. */
+export const ANSWER_MARK_ROUNDS = 10_000;
 /** Two readings of one clock over a network may differ by this much. */
 export const CLOCK_NOISE_MS = 250;
 /** A server that needs longer for the lock and loads of a group, for its commit, or for a read is unavailable. */

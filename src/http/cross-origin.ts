@@ -5,7 +5,7 @@
  * Secrets travel in headers that a page must set itself, never in cookies. So no origin may send credentials.
  */
 import { isIP } from "../lib/ip.ts";
-import { Problem } from "./problem.ts";
+import { Problem, invalidRequest } from "./problem.ts";
 
 export const ANY_ORIGIN = "*";
 
@@ -36,11 +36,17 @@ export class CrossOrigin {
     this.#options = options;
   }
 
-  /** Checks the Host header. @throws {Problem} 403 when it is neither an address, nor localhost, nor an allowed name */
+  /**
+   * Checks the Host header. Bun joins several ones with commas; which of them a proxy has looked at is unknown.
+   * @throws {Problem} 400 when there are several (RFC 9112 3.2); 403 when it is neither an address, nor localhost, nor
+   * an allowed name
+   */
   checkHost(request: Request): void {
     const { hosts } = this.#options;
     const host = request.headers.get("host");
-    if (hosts.length === 0 || host === null) return; // every browser sends one
+    if (host === null) return; // every browser sends one
+    if (host.includes(",")) throw invalidRequest([{ path: "Host", message: "must be sent once" }]);
+    if (hosts.length === 0) return;
     const [, inBrackets, bare = ""] = /^(?:\[([^\]]*)\]|([^:]+))(?::\d{1,5})?$/.exec(host) ?? [];
     const name = bare.toLowerCase().replace(/\.$/, "");
     if (isIP(inBrackets ?? name) !== 0 || name === "localhost" || hosts.includes(name)) return;

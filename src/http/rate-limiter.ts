@@ -30,6 +30,12 @@ export class RateLimiter {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
+  /** Whether the address is at the limit. Counts nothing. */
+  isExceeded(address: string, now: number): boolean {
+    const window = this.#windows.get(address);
+    return window !== undefined && window.endsAt > now && window.count >= this.#limit;
+  }
+
   get size(): number {
     return this.#windows.size;
   }

@@ -2,9 +2,11 @@
  * The log: lines on a stream, for people (pretty) or for a collector (json).
  *
  * Lines are buffered and written together, so that not every request costs a system call.
+ * Invariant: no text that is logged can control a terminal.
  * Must not be given a secret, the content of a message, or a body.
  */
 import { isoTime } from "./clock.ts";
+import { printable, printableJson } from "./printable.ts";
 
 export type LogFormat = "pretty" | "json";
 
@@ -100,15 +102,15 @@ export function openLog(options: LogOptions, now: () => number, write: (text: st
 }
 
 function jsonRest(message: string, fields: LogFields): string {
-  return JSON.stringify({ message, ...fields }).slice(1);
+  return printableJson({ message, ...fields }).slice(1);
 }
 
 function prettyRest(message: string, fields: LogFields): string {
-  let text = message;
+  let text = printable(message);
   for (const key in fields) {
     const value = fields[key];
     if (value === undefined) continue;
-    text += ` ${key}=${typeof value === "string" && /[^\x21-\x7e]|"/.test(value) ? JSON.stringify(value) : value}`;
+    text += ` ${key}=${typeof value === "string" && /[^\x21-\x7e]|"/.test(value) ? printable(JSON.stringify(value)) : value}`;
   }
   return text;
 }

@@ -13,6 +13,7 @@ import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
 import type { Log, LogFields, LogLevel } from "../lib/log.ts";
+import { printable } from "../lib/printable.ts";
 
 /** The events of one line: the first event, its task, and the number of events of each kind. */
 type Entry = {
@@ -242,5 +243,5 @@ function cut(text: string): string {
 
 /** Quotes a caller's text, on one line and without control characters of a terminal. */
 function quoted(text: unknown): string {
-  return JSON.stringify(cut(String(text))).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "�");
+  return printable(JSON.stringify(cut(String(text))));
 }

@@ -139,11 +139,17 @@ export class FileService {
   }
 
   /**
-   * The bytes from `start` to before `endExclusive`; null when the record exists but its bytes are missing.
+   * The bytes from `start` to before `endExclusive`; null when the record exists but its bytes are missing. `asStream`:
+   * as the blobs' port says.
    * @throws {Rejection} file_not_found when it has been deleted since the record was read
    */
-  async open(file: FileRecord, start: number, endExclusive: number): Promise<BlobContent | null> {
-    const content = await this.#blobs.open(file.fileId, start, endExclusive);
+  async open(
+    file: FileRecord,
+    start: number,
+    endExclusive: number,
+    asStream?: "asStream",
+  ): Promise<BlobContent | null> {
+    const content = await this.#blobs.open(file.fileId, start, endExclusive, asStream);
     if (!content) await this.get(file.fileId);
     return content;
   }

@@ -7,11 +7,11 @@
  */
 import { SECRETS_COMPARE_EVERY_MS, SECRET_MARK_ROUNDS } from "../domain/limits.ts";
 import type { Log } from "../lib/log.ts";
+import { slowHash } from "../lib/slow-hash.ts";
 import type { PrimarySecrets } from "./keys.ts";
 import type { Chore } from "./scheduler.ts";
 
 const MARK_BYTES = 16;
-const utf8 = new TextEncoder();
 const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
 
 /** Stores this hub's marks in its row, and returns the marks of the other running hubs. */
@@ -39,12 +39,8 @@ export function compareSecretsChore(
 
 /** The marks of the secret and of the administrator key, separated by a space. */
 async function marksOf(databaseId: string, { secret, adminKey }: PrimarySecrets): Promise<string> {
-  const mark = async (word: string, role: string): Promise<string> => {
-    const salt = utf8.encode(`luxhub ${role} ${databaseId}`);
-    const key = await crypto.subtle.importKey("raw", utf8.encode(word), "PBKDF2", false, ["deriveBits"]);
-    const slowHash = { name: "PBKDF2", hash: "SHA-256", salt, iterations: SECRET_MARK_ROUNDS };
-    return new Uint8Array(await crypto.subtle.deriveBits(slowHash, key, MARK_BYTES * 8)).toHex();
-  };
+  const mark = (word: string, role: string): Promise<string> =>
+    slowHash(word, `luxhub ${role} ${databaseId}`, SECRET_MARK_ROUNDS, MARK_BYTES);
   return `${await mark(secret, "secret")} ${await mark(adminKey, "admin")}`;
 }
 

@@ -14,6 +14,8 @@ export type Dashboard = {
   readonly page: DashboardFile;
   /** Scripts and styles, by names that change with their contents. */
   readonly assets: ReadonlyMap<string, DashboardFile>;
+  /** The hashes of the scripts, as the page states them in `integrity` (Subresource Integrity). */
+  readonly scripts: readonly string[];
 };
 
 /** The page names its assets by paths that begin with this, relative to its own. */
@@ -45,8 +47,22 @@ async function make(): Promise<Dashboard> {
     else assets.set(name, fileOf(name, text));
   }
   // The bundler writes paths from the root; relative ones also work behind a proxy that serves the hub under a prefix.
-  const relative = html.replaceAll(/(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g, `$1="${ASSETS}$2"`);
-  return { page: fileOf("index.html", relative), assets };
+  const scripts = new Map(
+    files
+      .filter(([name]) => name.endsWith(".js"))
+      .map(([name, text]) => [
+        name,
+        `sha256-${new Bun.CryptoHasher("sha256").update(text).digest("base64")}`,
+      ]),
+  );
+  const relative = html.replaceAll(
+    /(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g,
+    (_, attribute: string, name: string) => {
+      const hash = scripts.get(name);
+      return `${attribute}="${ASSETS}${name}"${hash === undefined ? "" : ` integrity="${hash}"`}`;
+    },
+  );
+  return { page: fileOf("index.html", relative), assets, scripts: [...scripts.values()] };
 }
 
 type Texts = readonly (readonly [name: string, text: string])[];

@@ -65,6 +65,30 @@ async function tasksIn(hub: TestHub): Promise<unknown> {
   return (await ok(hub.get("/task/list")))["total"];
 }
 
+test("after the secret was replaced, nobody replays the answers to the former one", async () => {
+  const dataDir = newDataDir();
+  const k1 = keyed("k1");
+  const body = { node_id: "n", name: "n" };
+  try {
+    let first: Answer;
+    {
+      await using hub = await startHub({ dataDir });
+      first = await hub.post("/node/register", body, k1);
+      await ok(first);
+      await expectReplay(first, hub.post("/node/register", body, k1));
+    }
+    {
+      await using hub = await startHub({ dataDir, secret: "another-secret" });
+      const other = { headers: { ...k1.headers, "X-Matrix-Secret": "another-secret" } };
+      await refused(hub.post("/node/register", body, other), 422, "idempotency_key_reused");
+    }
+    await using hub = await startHub({ dataDir });
+    await expectReplay(first, hub.post("/node/register", body, k1));
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
 describe("a repeat", () => {
   test("gets the first answer, marked as replayed, and has no effect", async () => {
     await using hub = await startHub();
@@ -572,11 +596,13 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
     store,
     new TestClock(),
     new ResponseBackpressure(() => new Semaphore(1)),
+    NO_ID,
   );
   let held = 0;
   const attempt = {
     scope: "s",
     asked: "h",
+    isPrimary: false,
     exchange: {} as Attempt["exchange"],
     transact: () => Promise.reject(new Error("written")),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => (held++, wait(new AbortController().signal)),
@@ -644,10 +670,12 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
     store,
     new TestClock(),
     new ResponseBackpressure(() => new Semaphore(1)),
+    NO_ID,
   );
   const attempt = (asked: string) => ({
     scope: "s",
     asked,
+    isPrimary: false,
     exchange: {} as Attempt["exchange"],
     transact: () => Promise.reject(new Error("written")),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => wait(new AbortController().signal),

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { ENDPOINTS as ENDPOINT_LIST } from "../../src/api/routes.ts";
 import { readConfig } from "../../src/config.ts";
+import { SECRET_MAX_CHARS } from "../../src/domain/limits.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import {
   ADMIN_KEY,
@@ -163,11 +164,11 @@ describe("the rate limit on wrong secrets", () => {
     await refused(attempt(hub, "guess 22"), 401, "unauthorized");
   });
 
-  test("a missing secret does not count, nor one on a public endpoint", async () => {
+  test("a missing secret does not count, nor one on a path that does not exist", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 0; i < 25; i++) {
       await refused(attempt(hub, null), 401, "unauthorized");
-      await ok(hub.get("/status", as("wrong")));
+      await ok(hub.get("/status", as(null)));
       await refused(hub.post("/nope", {}, as("wrong")), 404, "not_found");
       await ok(attempt(hub, SECRET));
     }
@@ -176,6 +177,30 @@ describe("the rate limit on wrong secrets", () => {
     await refused(attempt(hub, null), 401, "unauthorized");
     await refused(attempt(hub, "guess 20"), 429, "too_many_wrong_secrets");
     await refused(attempt(hub, null), 401, "unauthorized");
+  });
+
+  test("counts a wrong secret on a public path of A, which answers it nevertheless, and every right one in its dialect", async () => {
+    await using hub = await startHub({ alone: "wrongSecrets" });
+    const pinned = await addKey(hub, "pinned", "--variant", "B");
+    const versionFor = async (secret: string): Promise<unknown> =>
+      (await ok(hub.get("/status", as(secret))))["version"];
+    expect([await versionFor("guess"), await versionFor(pinned)]).toEqual(["1.5", "1.0"]);
+    for (let i = 2; i <= 19; i++) expect(await versionFor(`guess ${i}`)).toBe("1.5");
+    const justAdded = await addKey(hub, "just-added", "--variant", "B");
+    expect(await versionFor(justAdded)).toBe("1.0");
+    expect(await versionFor("x".repeat(2 * SECRET_MAX_CHARS))).toBe("1.5");
+    await refused(attempt(hub, "guess 21"), 429, "too_many_wrong_secrets");
+    expect([await versionFor("guess 22"), await versionFor(pinned)]).toEqual(["1.5", "1.0"]);
+    // Unknown secrets are looked up no more; the next refresh of the keys still finds this one.
+    let isUnknown = false;
+    for (let i = 0; i < 5 && !isUnknown; i++) {
+      const later = (await runKeys(hub, "add", `later-${i}`, "--variant", "B")).trim();
+      isUnknown = (await versionFor(later)) === "1.5"; // unless the hub's timer has just refreshed the keys
+      await hub.sweep();
+      expect(await versionFor(later)).toBe("1.0");
+    }
+    expect(isUnknown).toBe(true);
+    await ok(attempt(hub, SECRET));
   });
 
   test("counts over all listeners, whatever address the request claims", async () => {

@@ -3,7 +3,10 @@
  * 401 and take nothing. No test here makes the hub reload its keys: the hub's own timer must.
  */
 import { describe, expect, test } from "bun:test";
-import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { FILE_UNCUT_MAX_BYTES } from "../../src/domain/limits.ts";
+import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { addKey, as, runKeys } from "./key-commands.ts";
 import { type RawAnswer, addNodes, hold, list, ok, pick, receive, refused, send } from "./scene.ts";
 
@@ -31,6 +34,29 @@ function uploadBegun(hub: TestHub, secret: string): Promise<{ answered: Promise<
     "Content-Length: 100000",
   ];
   return hold(hub.port(), `${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** A download whose caller has stopped to read. `rest` reads on to the end of the connection: all bytes that came. */
+async function pausedDownload(
+  hub: TestHub,
+  secret: string,
+  fileId: string,
+): Promise<{ rest(): Promise<number> }> {
+  const socket = connect({ port: hub.port("B"), host: "127.0.0.1" });
+  const closed = new Promise((resolve) => void socket.on("close", resolve));
+  socket.on("error", () => undefined); // a reset is an end, too
+  let bytes = 0;
+  const lines = [`GET /api/v1/file/download/${fileId} HTTP/1.1`, "Host: hub", `X-Matrix-Secret: ${secret}`];
+  socket.write([...lines, "Connection: close", "", ""].join("\r\n"));
+  socket.on("data", (piece) => (bytes += piece.length));
+  await once(socket, "data");
+  socket.pause();
+  const rest = async (): Promise<number> => {
+    socket.resume();
+    await closed;
+    return bytes;
+  };
+  return { rest };
 }
 
 const RECEIVE = { node_id: "n1", blocking: true, timeout: 60 };
@@ -81,6 +107,23 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
     await ok(hub.post("/task/create", { title: "t", description: "d" }));
     for (const answer of others) await ok(answer);
   });
+});
+
+test("a large download ends with the key that it needs, and no other does", async () => {
+  await using hub = await startHub({ alone: "ownHead" });
+  const robot = await addKey(hub, "robot");
+  const content = new Uint8Array(4 * FILE_UNCUT_MAX_BYTES);
+  const form = new FormData();
+  form.set("metadata", "{}");
+  form.set("file", new Blob([content]), "large");
+  const fileId = String((await ok(hub.call("POST", "/file/upload", { body: form })))["file_id"]);
+  const [cut, whole] = await Promise.all(
+    [robot, SECRET].map((secret) => pausedDownload(hub, secret, fileId)),
+  );
+  await runKeys(hub, "revoke", "robot");
+  while ((await hub.get("/status", as(robot, { variant: "B" }))).status !== 401) await Bun.sleep(20);
+  expect(await cut?.rest()).toBeLessThan(content.length / 2);
+  expect(await whole?.rest()).toBeGreaterThan(content.length);
 });
 
 test("a stream of the log ends with the key that was shown, also where none is needed", async () => {

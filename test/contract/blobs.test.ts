@@ -1,10 +1,12 @@
 /** The contract of src/blobs/blobs.ts, tested on every engine; then the guarantees of the disk engine alone. */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull } from "../../src/blobs/blobs.ts";
 import { type DiskIo, openDiskBlobs } from "../../src/blobs/disk.ts";
+import { FILE_PIECE_MAX_BYTES, FILE_UNCUT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
 import { openPool } from "../../src/store/postgres/connection.ts";
@@ -99,6 +101,15 @@ async function put(blobs: Blobs, bytes: Uint8Array): Promise<string> {
   return writer.blobId;
 }
 
+/** "" if it has just been closed. */
+function pathOfDescriptor(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return "";
+  }
+}
+
 async function read(content: BlobContent | null): Promise<Uint8Array | null> {
   return content === null ? null : new Response(content).bytes();
 }
@@ -128,6 +139,31 @@ for (const engine of ENGINES) {
         expect(await read(await blobs.open(writer.blobId, 0, size))).toEqual(bytes);
       });
     }
+
+    test("a large part as a stream: read to its end, or cancelled at any time", async () => {
+      const { blobs } = await engine.start();
+      const bytes = pattern(FILE_UNCUT_MAX_BYTES + 1_000_001);
+      const blobId = await put(blobs, bytes);
+      const openPart = async (): Promise<ReadableStream<Uint8Array>> => {
+        const content = await blobs.open(blobId, 7, bytes.length, "asStream");
+        if (!(content instanceof ReadableStream)) throw new Error("no stream");
+        return content;
+      };
+      expect(sha256((await read(await openPart())) ?? new Uint8Array())).toBe(sha256(bytes.subarray(7)));
+      await (await openPart()).cancel();
+      const reader = (await openPart()).getReader();
+      expect((await reader.read()).value?.length).toBeLessThanOrEqual(FILE_PIECE_MAX_BYTES);
+      const pending = reader.read();
+      await reader.cancel();
+      expect((await pending).done).toBe(true);
+      const small = await blobs.open(blobId, 0, 1_000, "asStream");
+      expect(await read(small)).toEqual(bytes.subarray(0, 1_000));
+      if (engine.name === "disk" && existsSync("/proc/self/fd")) {
+        const isOpen = (): boolean =>
+          readdirSync("/proc/self/fd").some((fd) => pathOfDescriptor(fd).endsWith(blobId));
+        while (isOpen()) await Bun.sleep(1);
+      }
+    });
 
     test("does not keep a reference to a chunk", async () => {
       const { blobs } = await engine.start();

@@ -208,7 +208,14 @@ const HEADERS: readonly Row[] = [
     ),
     get: ["200"],
   },
-  { name: "two hosts: neither is looked at", send: get("/api/v1/status", "Host: other\r\n"), get: ["200"] },
+  { name: "two hosts", send: get("/api/v1/status", "Host: other\r\n"), get: ["400 invalid_request"] },
+  { name: "the same host twice", send: get("/api/v1/status", "Host: hub\r\n"), get: ["400 invalid_request"] },
+  {
+    name: "a second host that is empty",
+    send: get("/api/v1/status", "Host:\r\n"),
+    get: ["400 invalid_request"],
+  },
+  { name: "a post with two hosts", send: sized("Host: other\r\n"), get: ["400 invalid_request", "closed"] },
   { name: "no host", send: "GET /api/v1/status HTTP/1.1\r\n\r\n", get: BARE_400 },
   ...[
     "",

@@ -196,6 +196,21 @@ describe("a session", () => {
     expect(some.stdout).toBe(`{"task_id":"${taskId}"}\n{"task_id":"${later}"}\n`);
   });
 
+  test("JSON has what a terminal obeys as escapes", async () => {
+    const title = "evil \u001b[2J \u009b31m \u202e \u{e0041}";
+    const id = await add("harmless", "--type", "evil");
+    const { body } = await hub.post("/task/create", { title, description: title, task_type: "evil" });
+    for (const args of [
+      ["task", "show", String(body["task_id"])],
+      ["task", "list", "--type", "evil"],
+      ["events", "--task", id],
+    ]) {
+      const text = await out(...args, "--json");
+      expect(text.replaceAll("\n", "")).not.toMatch(/\p{C}/u);
+      expect(JSON.stringify(JSON.parse(text)).includes(JSON.stringify(title))).toBe(args[0] === "task");
+    }
+  });
+
   test("more tasks than a page: a table of 50, JSON of all, and a reader that leaves early", async () => {
     const creates = Array.from({ length: 60 }, (_, i) =>
       hub.post("/task/create", { title: `many ${i} \u001b[31m`, description: "d", task_type: "many" }),

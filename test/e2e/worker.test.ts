@@ -3,7 +3,7 @@
  * faults.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { HANG_MS } from "../support/hang.ts";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
@@ -233,6 +233,43 @@ describe("the input of the command", () => {
     }
   });
 
+  const noProc = existsSync("/proc/self/environ") ? "" : " (skipped: there is no /proc)";
+  test.skipIf(noProc !== "")(`the environment of the worker in /proc has no secret${noProc}`, async () => {
+    const script = `
+      cat /proc/$PPID/environ >"$DIR/parent"; tr '\\0' '\\n' <"$DIR/parent" | grep ^LUXHUB_SEC; echo end`;
+    await using program = worker("hidden", script, ["--once"], { LUXHUB_ADMIN_KEY: "also-hidden" });
+    const { result } = await ended(await create("hidden"));
+    expect(await program.ended).toBe(0);
+    expect(result).toMatchObject({ improvement: "LUXHUB_SECRET=" });
+    const parent = readFileSync(dir.join("parent"), "utf8");
+    expect(parent).toContain("XDG_STATE_HOME="); // it is the worker's
+    expect(parent).not.toContain(SECRET);
+    expect(parent).not.toContain("also-hidden");
+  });
+
+  test("never uploads through a symbolic link, nor anything but regular files", async () => {
+    mkdirSync(dir.join("foreign"));
+    writeFileSync(dir.join("foreign", "id_rsa"), "private");
+    const script = `
+      cd out; echo own >own.txt; mkdir -p sub/deep; echo deep >sub/deep/own.txt
+      ln -s "$DIR/foreign/id_rsa" file; ln -s "$DIR/foreign" linkdir; ln -s "$DIR/foreign" sub/linkdir
+      ln -s own.txt inside; ln -s nowhere dangling; ln -s . loop; mkfifo pipe`;
+    await using program = worker("links", script, ["--workdir", "work", "--once"]);
+    const { files } = await ended(await create("links"));
+    expect(await program.ended).toBe(0);
+    expect(await Promise.all(stringsOf(files).map(text))).toEqual(["own\n", "deep\n"]);
+    expect(program.stderr).toMatch(/did not upload symbolic links .* skipped=7 first=dangling/);
+  });
+
+  test("an out/ that is a link itself is not followed", async () => {
+    const script = `rmdir out; ln -s "$DIR" out`;
+    await using program = worker("outlink", script, ["--workdir", "work", "--once"]);
+    const { files } = await ended(await create("outlink"));
+    expect(await program.ended).toBe(0);
+    expect(files).toEqual([]);
+    expect(program.stderr).toMatch(/did not upload symbolic links .* skipped=1 first=\./);
+  });
+
   test("gets the files of the task in a separate directory, and files in out/ are uploaded", async () => {
     const script = `
       ls; cat *in.txt
@@ -264,6 +301,18 @@ describe("the input of the command", () => {
       ["a.txt", "files"],
     ]);
     expect(readdirSync(dir.join("work", "node-files"))).toEqual([]);
+  });
+
+  test("the log has no character of a title or of standard error that a terminal obeys", async () => {
+    const script = `printf 'said \\033[2J \\302\\233m \\342\\200\\256\\n' >&2; exit 65`;
+    for (const format of ["pretty", "json"]) {
+      await using program = worker("printed", script, ["--once", "--log", format]);
+      await ended(await create("printed", { title: "t\u001b[2J\u009b31m\u202e evil" }));
+      expect(await program.ended).toBe(1);
+      expect(program.stderr).toMatch(/failed \\?"t\\\\?u001b\[2J/);
+      expect(program.stderr).toMatch(/said /);
+      expect(program.stderr.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    }
   });
 
   test("an output that is too large for a result becomes a file of the task", async () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { VARIANTS } from "../api/scene.ts";
 import { ACTIONS, furnish, inspect } from "./actions.ts";
-import { CHROMIUM_MISSING, NARROWEST, WIDE, closeBrowser } from "./chromium.ts";
+import { CHROMIUM_MISSING, NARROWEST, Page, WIDE, closeBrowser } from "./chromium.ts";
 
 let hub: TestHub;
 beforeAll(async () => {
@@ -42,6 +42,7 @@ describe("is served", () => {
       ])
         expect(policy.split("; ")).toContain(part);
       expect(policy).not.toContain("unsafe");
+      expect(policy).toMatch(/script-src 'sha256-[\w+/]{43}='; style-src/);
       expect(await page.text()).not.toMatch(/https?:|<script>|<style|\son\w+=/);
     }
   });
@@ -83,6 +84,37 @@ const reason = CHROMIUM_MISSING === null ? "" : ` (${CHROMIUM_MISSING})`;
 
 describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
   for (const { name, run } of ACTIONS) test(name, () => run({ hub, variant: "A", size: WIDE }));
+
+  test("an uploaded script does not run as one of the page, and only pictures are previewed as such", async () => {
+    await using own = await startHub();
+    const upload = async (name: string, type: string, content: string): Promise<string> => {
+      const form = new FormData();
+      form.set("metadata", "{}");
+      form.set("file", new File([content], name, { type }));
+      const { status, body } = await own.post("/file/upload", form);
+      expect(status).toBe(200);
+      return String(body["file_id"]);
+    };
+    const script = await upload("evil.js", "text/javascript", "window.evil = 1");
+    await upload("evil.png", "image/png+xml", "<svg/>");
+    await upload("evil.json", "application/json-evil", "{}");
+    using page = new Page(WIDE);
+    await page.open(`${own.base()}/`);
+    await page.press("look");
+    await page.go("files");
+    await page.shows("evil.png");
+    const run = `new Promise((done) => {
+      const script = document.createElement("script");
+      script.src = "api/v1/file/download/${script}";
+      script.onload = () => done("loaded");
+      script.onerror = () => done("blocked");
+      document.head.append(script);
+    })`;
+    expect(await page.eval(run)).toBe("blocked");
+    expect(await page.eval("window.evil ?? null")).toBe(null);
+    // Of evil.js alone, which is shown as text.
+    expect(await page.eval(`document.querySelectorAll('[data-do="preview"]').length`)).toBe(1);
+  });
 
   test("accessible names, contrasts and widths are right on both variants, and nothing violates the policy", async () => {
     await using furnished = await startHub();

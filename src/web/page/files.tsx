@@ -257,11 +257,17 @@ const TEXT_BYTES = 64 * 1_024;
 const PICTURE_BYTES = 10 * 2 ** 20;
 
 function previewOf({ content_type, size }: FileRecord): "text" | "picture" | null {
-  if (/^text\/|^application\/(?:json|xml|x-ndjson|toml|yaml)/.test(content_type)) return "text";
-  return /^image\/(?:png|jpeg|gif|webp|avif)/.test(content_type) && size <= PICTURE_BYTES ? "picture" : null;
+  const type = mediaTypeOf(content_type);
+  if (/^text\/|^application\/(?:json|xml|x-ndjson|toml|yaml)$/.test(type)) return "text";
+  return /^image\/(?:png|jpeg|gif|webp|avif)$/.test(type) && size <= PICTURE_BYTES ? "picture" : null;
 }
 
-/** Text as text, never as a page; a picture from a blob of its own type. */
+/** Without its parameters. */
+function mediaTypeOf(contentType: string): string {
+  return contentType.replace(/;.*/s, "").trim().toLowerCase();
+}
+
+/** Text as text, never as a page; a picture from a blob of its own type, which is one of those above. */
 function Preview({ file }: { file: FileRecord }): JSX.Element {
   const isPicture = previewOf(file) === "picture";
   const { file_id } = file;
@@ -269,7 +275,7 @@ function Preview({ file }: { file: FileRecord }): JSX.Element {
   const loaded = useLoad(file_id, async (from, signal) => {
     const response = await from.files.download({ file_id, range }, { signal });
     return isPicture
-      ? URL.createObjectURL(new Blob([await response.blob()], { type: file.content_type }))
+      ? URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }))
       : response.text();
   });
   const { value, error } = loaded;

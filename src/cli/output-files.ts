@@ -1,0 +1,90 @@
+/**
+ * The files that a command has left in its output directory, to be uploaded.
+ *
+ * Invariant: only regular files inside the directory are read, and no symbolic link is followed, also not one that a
+ * process puts in place meanwhile. A hard link to another file cannot be told from that file.
+ * Must not: know a task or the hub.
+ */
+import { constants, existsSync, lstatSync, readdirSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import { codeOf } from "../lib/reason.ts";
+
+export type OutputFile = {
+  /** The path below the directory. */
+  readonly path: string;
+  /** Reads the file from its beginning, until the next file is asked for. */
+  content(): ReadableStream<Uint8Array>;
+};
+
+const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY, O_NONBLOCK } = constants;
+/** A FIFO that replaces a file must not block the worker. */
+const FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+const DIRECTORY_FLAGS = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
+const READ_BYTES = 256 * 1024;
+/** What open() fails with when the path no longer is what it was: a link, or nothing. */
+const REPLACED = new Set(["ELOOP", "ENOTDIR", "ENOENT", "ENXIO"]);
+
+/**
+ * Lists the regular files below a directory, by name within each directory. Calls `onSkip` with the path of everything
+ * else but directories.
+ */
+export async function* outputFilesIn(
+  dir: string,
+  onSkip: (path: string) => void,
+  below = "",
+): AsyncGenerator<OutputFile, void, undefined> {
+  const opened = await openUnlessReplaced(dir, DIRECTORY_FLAGS);
+  if (opened === null) return onSkip(below === "" ? "." : below);
+  try {
+    // On Linux paths begin at the open directory, as with openat(2): nobody can put a link into their beginning.
+    const own = `/proc/self/fd/${opened.fd}`;
+    const base = existsSync(own) ? own : dir;
+    for (const name of readdirSync(base).toSorted()) {
+      const path = join(below, name);
+      const entry = lstatSync(join(base, name), { throwIfNoEntry: false });
+      if (entry?.isDirectory()) yield* outputFilesIn(join(base, name), onSkip, path);
+      else if (entry?.isFile()) yield* outputFile(join(base, name), path, onSkip);
+      else onSkip(path);
+    }
+  } finally {
+    await opened.close();
+  }
+}
+
+async function* outputFile(
+  at: string,
+  path: string,
+  onSkip: (path: string) => void,
+): AsyncGenerator<OutputFile, void, undefined> {
+  const opened = await openUnlessReplaced(at, FILE_FLAGS);
+  if (opened === null) return onSkip(path);
+  try {
+    // What was opened decides, and not what was there before.
+    if ((await opened.stat()).isFile()) yield { path, content: () => contentOf(opened) };
+    else onSkip(path);
+  } finally {
+    await opened.close();
+  }
+}
+
+async function openUnlessReplaced(path: string, flags: number): Promise<FileHandle | null> {
+  try {
+    return await open(path, flags);
+  } catch (error) {
+    if (REPLACED.has(codeOf(error))) return null;
+    throw error;
+  }
+}
+
+function contentOf(file: FileHandle): ReadableStream<Uint8Array> {
+  let position = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      const { bytesRead, buffer } = await file.read(new Uint8Array(READ_BYTES), 0, READ_BYTES, position);
+      position += bytesRead;
+      if (bytesRead === 0) controller.close();
+      else controller.enqueue(buffer.subarray(0, bytesRead));
+    },
+  });
+}
