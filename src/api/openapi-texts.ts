@@ -83,6 +83,10 @@ export const ERRORS = {
     status: 422,
     when: "the `Idempotency-Key` was used with another body, or in the other variant",
   },
+  quota_exceeded: {
+    status: 429,
+    when: "the keys bound to the node have stored what `--quota-tasks` or `--quota-bytes` allows",
+  },
   too_many_calls: { status: 429, when: "you have the maximum number of waiting calls or running uploads" },
   too_many_wrong_secrets: {
     status: 429,
