@@ -138,11 +138,10 @@ async function beginUploads({ call, shared }: Session, contents: readonly Conten
   if (contents.length === 0) return begun;
   try {
     begun.use(shared.uploads.enter(uploaderOf(call)));
-    const bytes = contents.reduce(
-      (sum, content) => sum + fileBytes({ ...content, sizeBytes: content.bytes.byteLength }),
-      0,
-    );
-    begun.use(await call.services.quotas.beginUpload(call.key?.nodeId ?? null, bytes));
+    if (call.key?.nodeId == null) return begun;
+    const sizes = contents.map((content) => fileBytes({ ...content, sizeBytes: content.bytes.byteLength }));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    begun.use(await call.services.quotas.beginUpload(call.key.nodeId, bytes));
     return begun;
   } catch (error) {
     begun.dispose();

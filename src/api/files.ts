@@ -71,7 +71,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
   const boundTo = call.key?.nodeId ?? null;
-  using room = await call.services.quotas.beginUpload(boundTo);
+  using room = boundTo === null ? null : await call.services.quotas.beginUpload(boundTo);
   using watchdog = new UploadWatchdog(call);
   const received = await readUpload(request, {
     limits: {
@@ -83,7 +83,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     },
     openSink: async () => {
       const writer = watchdog.watch(await call.services.files.begin());
-      return boundTo === null ? writer : counted(writer, room);
+      return room === null ? writer : counted(writer, room);
     },
     deadline: watchdog.signal,
   });

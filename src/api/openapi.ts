@@ -613,6 +613,8 @@ const PROBLEM: Schema = {
         required: ["path", "message"],
       },
     },
+    used: { type: "integer", description: "Of `quota_exceeded`: what is used, in tasks or in bytes." },
+    allowed: { type: "integer", description: "Of `quota_exceeded`: what the quota allows." },
   },
   required: ["type", "title", "status", "detail", "success", "error"],
 };

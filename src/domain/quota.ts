@@ -179,6 +179,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "message.acked",
   "file.deleted",
   "node.left",
+  "node.offline",
   "lux.paid",
 ]);
 

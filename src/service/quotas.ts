@@ -45,33 +45,29 @@ export class QuotaService {
   }
 
   /**
-   * Begins an upload for a node (null: no quota), of which `bytes` are known already. What is uploaded at once by one
-   * node must fit its quota together; the commit of each file decides in the end.
+   * Begins an upload for a node, of which `bytes` are known already. What is uploaded at once by one node must fit its
+   * quota together, else one of them is refused; the commit of each file decides in the end.
    * @throws {Rejection} quota_exceeded when there is no room for the smallest file, or for `bytes`
    */
-  async beginUpload(nodeId: string | null, bytes = 0): Promise<RunningUpload> {
-    if (nodeId === null) return { grow: () => {}, [Symbol.dispose]: () => {} };
+  async beginUpload(nodeId: string, bytes = 0): Promise<RunningUpload> {
     const used = (await this.#store.read(usageOf(nodeId))).bytes;
     const { bytes: allowed } = this.allowed;
     let mine = 0;
-    const grow = (more: number): void => {
-      mine += more;
-      const others = (this.#uploading.get(nodeId) ?? 0) + more;
-      this.#uploading.set(nodeId, others);
-      if (used + others > allowed) throw new Rejection(bytesExceeded(nodeId, { used, allowed }));
-    };
     const end = (): void => {
       const left = (this.#uploading.get(nodeId) ?? 0) - mine;
       mine = 0;
       if (left > 0) this.#uploading.set(nodeId, left);
       else this.#uploading.delete(nodeId);
     };
-    try {
-      grow(SMALLEST_FILE + bytes);
-    } catch (error) {
-      end();
-      throw error;
-    }
+    const grow = (more: number): void => {
+      mine += more;
+      const together = (this.#uploading.get(nodeId) ?? 0) + more;
+      this.#uploading.set(nodeId, together);
+      if (used + together <= allowed) return;
+      end(); // at once: the others may have room without this one
+      throw new Rejection(bytesExceeded(nodeId, { used, allowed }));
+    };
+    grow(SMALLEST_FILE + bytes);
     return { grow, [Symbol.dispose]: end };
   }
 }

@@ -164,14 +164,14 @@ export const FACTS: readonly Fact[] = [
         || sum(bytes) || ' bytes' FROM (
         SELECT node_id, tasks, bytes FROM quota_usage
         UNION ALL
-        SELECT creator_node, -sum(status IN ('open', 'assigned')), -sum(kept_bytes) FROM tasks
+        SELECT creator_node, -sum(CASE WHEN status IN ('open', 'assigned') THEN 1 ELSE 0 END), -sum(kept_bytes) FROM tasks
           WHERE kept_bytes > 0 GROUP BY creator_node
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
         SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
         UNION ALL
-        SELECT node_id, 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY node_id)
+        SELECT node_id, 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY node_id) AS counted
       GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
   },
   {
