@@ -266,7 +266,7 @@ const SETTINGS = {
     "quota-tasks",
     "N",
     `${QUOTA_TASKS_DEFAULT}`,
-    "unfinished tasks created with the keys bound to one node",
+    "unfinished tasks of a node's keys",
     parser(`a whole number from 1 to ${QUOTA_TASKS_HIGHEST}`, (text) =>
       /^[1-9]\d{0,9}$/.test(text) && Number(text) <= QUOTA_TASKS_HIGHEST ? Number(text) : null,
     ),
@@ -275,7 +275,7 @@ const SETTINGS = {
     "quota-bytes",
     "SIZE",
     null,
-    `space for what the keys bound to one node store (1/10 of the free space; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
+    `space for a node's keys (1/10 of the free; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
     size,
   ),
   retain: setting(

@@ -12,7 +12,7 @@ import {
   LOG_WARNINGS_PER_SECOND,
   PRUNE_EVERY_MS,
   QUOTA_BYTES_ON_POSTGRES,
-  QUOTA_BYTES_PART,
+  QUOTA_BYTES_PARTS,
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
@@ -382,7 +382,7 @@ async function openStore(
 /** A part of the free space. With PostgreSQL the disk is another machine's. */
 function defaultQuotaBytes({ database }: Config, dir: DataDir): number {
   const free = database === null ? freeBytes(dir) : null;
-  return free === null ? QUOTA_BYTES_ON_POSTGRES : Math.floor(free * QUOTA_BYTES_PART);
+  return free === null ? QUOTA_BYTES_ON_POSTGRES : Math.floor(free / QUOTA_BYTES_PARTS);
 }
 
 async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {

@@ -367,8 +367,8 @@ export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
 /** Unfinished tasks that they created. */
 export const QUOTA_TASKS_DEFAULT = 10_000;
 export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
-/** Bytes: this part of the free space at the start, or with PostgreSQL, whose disk the hub cannot see, a fixed number. */
-export const QUOTA_BYTES_PART = 1 / 10;
+/** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
+export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
