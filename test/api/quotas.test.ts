@@ -5,6 +5,7 @@
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import {
   BATCH_REQUESTS_MAX,
@@ -312,6 +313,7 @@ describe("files", () => {
     await exceeded(scene.upload(8 * MIB), { allowed: MIB });
     await exceeded(scene.upload(MIB / 2), { allowed: MIB });
     expect((await ok(scene.hub.get("/file/list")))["total"]).toBe(1);
+    if (scene.hub.database === null) expect(blobsOf(scene.hub)).toBeArrayOfSize(1);
     await ok(scene.hub.post("/file/upload", form(2 * MIB))); // with the hub's secret
     await scene.usage();
   });
@@ -357,8 +359,16 @@ describe("files", () => {
     ]);
     expect((await ok(scene.hub.get("/file/list")))["total"]).toBe(20);
     await scene.usage();
+    expect((await send("m3", 0)).status).toBe(200); // the text alone fits
   });
 });
+
+/** The names of the files on the disk. */
+function blobsOf({ dataDir }: TestHub): readonly string[] {
+  return readdirSync(join(dataDir, "files"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name);
+}
 
 function form(bytes: number): FormData {
   const data = new FormData();
