@@ -370,6 +370,8 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
+/** How many times its bytes a node may use for the events of coming back online. */
+export const QUOTA_TIMES_FOR_RETURN = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
 // What a row takes beside its texts, in its table and indexes: what it was measured to take on SQLite, and somewhat more,

@@ -11,7 +11,8 @@
  * against its sender; an event against the node that it is about. Stored answers have a limit of their own.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
- * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused.
+ * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
+ * that was offline may use more than its quota to come back, as often as twice the quota allows.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type QuotaFault, type Rejected, type Undecided, reject } from "./decision.ts";
@@ -25,6 +26,7 @@ import {
   KEPT_FILE_BYTES,
   KEPT_MESSAGE_BYTES,
   KEPT_TASK_BYTES,
+  QUOTA_TIMES_FOR_RETURN,
 } from "./limits.ts";
 import type { FileRecord, KeyRecord, Task, Usage } from "./model.ts";
 
@@ -102,8 +104,8 @@ type Bill = {
   bytes: number;
   /** Rows that a rule changed or removed: their `usage.tallied` is among the changes. */
   readonly moved: { tasks: number; bytes: number };
-  /** Whether the request begins something, and so may be refused. */
-  begins: boolean;
+  /** How many times the quota the request may use: Infinity if all that it does is to end something. */
+  times: number;
 };
 
 /**
@@ -117,9 +119,9 @@ export function charge(
   quotas: Quotas,
 ): Decision<unknown> | Undecided {
   if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
-  const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, begins: false };
+  const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: Infinity };
   const changes = decision.changes.map((change) => charged(change, nodeId, bill));
-  const refused = bill.begins ? refusal(nodeId, usage, bill, quotas) : null;
+  const refused = refusal(nodeId, usage, bill, quotas);
   if (refused) return refused;
   const { tasks, bytes } = bill;
   if (tasks === 0 && bytes === 0) return decision;
@@ -157,7 +159,7 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       if (event.kind === "message.sent" || actorOf(event) !== nodeId) return change;
       const keptBytes = eventBytes(event);
       bill.bytes += keptBytes;
-      bill.begins ||= !ends(event);
+      bill.times = Math.min(bill.times, timesFor(event));
       return { ...change, event: { ...event, keptBytes } };
     }
     default:
@@ -167,7 +169,7 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
 
 function beginsWith(bill: Bill, bytes: number): void {
   bill.bytes += bytes;
-  bill.begins = true;
+  bill.times = 1;
 }
 
 /** The events of what ends something. */
@@ -183,18 +185,21 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "lux.paid",
 ]);
 
-/** On variant B, which has no claim, a completion also assigns. */
-function ends({ kind, data }: NewEvent): boolean {
-  return ENDINGS.has(kind) || (kind === "task.assigned" && data["by"] === "complete");
+function timesFor({ kind, data }: NewEvent): number {
+  // A node that is over its quota may come back, but not leave and come back for ever.
+  if (kind === "node.online") return QUOTA_TIMES_FOR_RETURN;
+  // On variant B, which has no claim, a completion also assigns.
+  const isEnding = ENDINGS.has(kind) || (kind === "task.assigned" && data["by"] === "complete");
+  return isEnding ? Infinity : 1;
 }
 
 function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Rejected | null {
   const tasks = bill.tasks + bill.moved.tasks;
-  if (tasks > 0 && used.tasks + tasks > allowed.tasks) {
+  if (tasks > 0 && used.tasks + tasks > allowed.tasks * bill.times) {
     return tasksExceeded(nodeId, { used: used.tasks, allowed: allowed.tasks });
   }
   const bytes = bill.bytes + bill.moved.bytes;
-  if (bytes <= 0 || used.bytes + bytes <= allowed.bytes) return null;
+  if (bytes <= 0 || used.bytes + bytes <= allowed.bytes * bill.times) return null;
   return bytesExceeded(nodeId, { used: used.bytes, allowed: allowed.bytes });
 }
 

@@ -100,7 +100,6 @@ describe("over the quota", () => {
     ["note", [event("task.progress", { note: "x" })]],
     ["retry that fails at once", [event("task.retried"), event("task.failed")]],
     ["create of a failed task", [created, event("task.failed")]],
-    ["return", [event("node.online")]],
     ["new profile", [event("node.updated")]],
     ["drain", [event("node.draining")]],
     ["register", [event("node.registered"), event("node.online")]],
@@ -128,6 +127,13 @@ describe("over the quota", () => {
     ["heartbeat", [{ kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 }]],
   ])("%s is not, though it counts", (_, changes) => {
     expect(kindOf(...changes)).toBe("accepted");
+  });
+
+  test("a node may come back, up to twice the quota", () => {
+    const back = (bytes: number) =>
+      charge(accept(null, [event("node.online")]), "n1", { tasks: 0, bytes }, { tasks: 0, bytes: 1_000 })
+        .kind;
+    expect([900, 1_500, 1_900, 2_000].map(back)).toEqual(["accepted", "accepted", "rejected", "rejected"]);
   });
 
   test("exactly the rest still fits", () => {
