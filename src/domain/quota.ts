@@ -55,7 +55,7 @@ function taskBytes(task: Task): number {
   return bytes;
 }
 
-/** At most what a file of `sizeBytes` with these texts counts. */
+/** What a file counts: its blocks and its record. */
 export function fileBytes({
   sizeBytes,
   name,
@@ -186,7 +186,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
 ]);
 
 function timesFor({ kind, data }: NewEvent): number {
-  // A node that is over its quota may come back, but not leave and come back for ever.
+  // A node that is over its quota may come back, but not leave and come back without end.
   if (kind === "node.online") return QUOTA_TIMES_FOR_RETURN;
   // On variant B, which has no claim, a completion also assigns.
   const isEnding = ENDINGS.has(kind) || (kind === "task.assigned" && data["by"] === "complete");
