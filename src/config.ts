@@ -9,6 +9,9 @@ import {
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
   PORT_MAX,
+  QUOTA_BYTES_ON_POSTGRES,
+  QUOTA_TASKS_DEFAULT,
+  QUOTA_TASKS_HIGHEST,
   RETAIN_DEFAULT_MS,
 } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
@@ -39,6 +42,10 @@ export type Config = {
   readonly minFreeBytes: number | null;
   readonly maxNodes: number;
   readonly maxAnswersBytes: number;
+  /** Of the keys that are bound to one node: unfinished tasks that they created. */
+  readonly quotaTasks: number;
+  /** And bytes that they have stored; null: depends on the disk (hub.ts). */
+  readonly quotaBytes: number | null;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
@@ -255,6 +262,22 @@ const SETTINGS = {
       /^[1-9]\d{0,6}$/.test(text) && Number(text) <= NODES_HIGHEST_MAX ? Number(text) : null,
     ),
   ),
+  quotaTasks: setting(
+    "quota-tasks",
+    "N",
+    `${QUOTA_TASKS_DEFAULT}`,
+    "unfinished tasks of a node's keys",
+    parser(`a whole number from 1 to ${QUOTA_TASKS_HIGHEST}`, (text) =>
+      /^[1-9]\d{0,9}$/.test(text) && Number(text) <= QUOTA_TASKS_HIGHEST ? Number(text) : null,
+    ),
+  ),
+  quotaBytes: setting(
+    "quota-bytes",
+    "SIZE",
+    null,
+    `space for a node's keys (1/10 of the free; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
+    size,
+  ),
   retain: setting(
     "retain",
     "TIME",
@@ -392,6 +415,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.maxAnswers,
   SETTINGS.minFree,
   SETTINGS.maxNodes,
+  SETTINGS.quotaTasks,
+  SETTINGS.quotaBytes,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
@@ -445,6 +470,8 @@ export function readConfig(sources: Sources): Config {
     maxAnswersBytes: get(SETTINGS.maxAnswers) ?? ANSWERS_DEFAULT_MAX_BYTES,
     minFreeBytes: get(SETTINGS.minFree),
     maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
+    quotaTasks: get(SETTINGS.quotaTasks) ?? QUOTA_TASKS_DEFAULT,
+    quotaBytes: get(SETTINGS.quotaBytes),
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",

@@ -68,6 +68,16 @@ export function freeSpaceCheck({ path }: DataDir, minFreeBytes: number | null): 
   };
 }
 
+/** The free space of the disk of the data directory; null when the system does not tell. */
+export function freeBytes({ path }: DataDir): number | null {
+  try {
+    const { bavail, bsize } = statfsSync(path);
+    return bavail * bsize;
+  } catch {
+    return null;
+  }
+}
+
 /**
  * Returns the paths in a data directory, without any I/O.
  * @throws {ConfigError} when a parent directory has an unusable name

@@ -11,6 +11,8 @@ import {
   LOG_PATH_MAX_CHARS,
   LOG_WARNINGS_PER_SECOND,
   PRUNE_EVERY_MS,
+  QUOTA_BYTES_ON_POSTGRES,
+  QUOTA_BYTES_PARTS,
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
@@ -18,7 +20,7 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
 import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
-import { fileEndpoints } from "./api/files.ts";
+import { fileEndpoints, uploadLimit } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { answerSemaphores } from "./api/response-backpressure.ts";
@@ -27,8 +29,9 @@ import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
-import { type DataDir, type HasRoom, freeSpaceCheck, findTraceOfHub } from "./data-dir.ts";
+import { type DataDir, type HasRoom, freeBytes, freeSpaceCheck, findTraceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
+import type { Quotas } from "./domain/quota.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { CertificateWatch, findCertificateFault } from "./http/certificate.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
@@ -56,6 +59,7 @@ import { Metrics } from "./service/metrics.ts";
 import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
+import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
 import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
@@ -89,6 +93,8 @@ export type Hub = {
   readonly listeners: readonly OpenListener[];
   /** The reads that need no secret at listeners of A, as paths without `/api/v1/`. */
   readonly openReads: readonly string[];
+  /** Of the keys that are bound to one node. */
+  readonly quotas: Quotas;
   /** Runs the periodic work that is due now, as the hub does every second. */
   sweep(): Promise<void>;
   /**
@@ -164,8 +170,13 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   store.onCommit((changes) => idle.notify(changes));
   const semaphores = answerSemaphores();
   const mail = await openMail({ config, clock, log, answers: semaphores.answers }, store, feed, closing);
+  const quotas = {
+    tasks: config.quotaTasks,
+    bytes: config.quotaBytes ?? defaultQuotaBytes(config, dir),
+  };
   const services = joinServices({
     store,
+    quotas,
     mail,
     feed,
     idle,
@@ -204,16 +215,19 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const publicUrl = (): string => publicUrlOf(config, listeners);
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
+  const uploads = uploadLimit();
   const endpoints = [
     ...ENDPOINTS,
-    ...fileEndpoints(config.maxFileBytes),
+    ...fileEndpoints(config.maxFileBytes, uploads),
     ...streams.endpoints,
     DOCS,
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
     ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
-    ...(config.a2a ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, openStream }) : []),
+    ...(config.a2a
+      ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
+      : []),
   ];
   const pipeline = new Pipeline({
     services,
@@ -280,6 +294,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   return {
     listeners,
     openReads,
+    quotas,
     sweep,
     close: () => (closed ??= closeAll(closing)),
   };
@@ -364,6 +379,12 @@ async function openStore(
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
+/** A part of the free space. With PostgreSQL the disk is another machine's. */
+function defaultQuotaBytes({ database }: Config, dir: DataDir): number {
+  const free = database === null ? freeBytes(dir) : null;
+  return free === null ? QUOTA_BYTES_ON_POSTGRES : Math.floor(free / QUOTA_BYTES_PARTS);
+}
+
 async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {
   if (database === null) return openFiles(dir, freeSpaceCheck(dir, minFreeBytes));
   const { openPostgresBlobs } = await import("./blobs/postgres.ts");
@@ -441,6 +462,7 @@ async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Clo
 
 type Joined = {
   readonly store: Store;
+  readonly quotas: Quotas;
   readonly mail: Mail;
   readonly feed: Feed;
   readonly idle: IdleWorkers;
@@ -452,12 +474,25 @@ type Joined = {
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, idle, blobs, clock, keys, minutes, pinned, maxNodes }: Joined) {
+function joinServices({
+  store,
+  quotas,
+  mail,
+  feed,
+  idle,
+  blobs,
+  clock,
+  keys,
+  minutes,
+  pinned,
+  maxNodes,
+}: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   return {
     feed,
     keys,
+    quotas: new QuotaService(store, quotas),
     minutes,
     tasks,
     a2a: new A2aTasks(store),

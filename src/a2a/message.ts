@@ -36,10 +36,11 @@ const OF_MESSAGE = "a2a_message_id";
 
 export type Content = FileDraft & { readonly bytes: Uint8Array };
 
-/** The files in a message. @throws {Fault} for one that is larger than the hub takes */
+/** The files in a message; `nodeId`: the node of the caller's key, whose files they are. @throws {Fault} for one that is larger than the hub takes */
 export function contentsOf(
   { messageId, parts }: SendMessage["message"],
   maxBytes: number,
+  nodeId: string | null,
 ): readonly Content[] {
   return parts.flatMap((part, i): readonly Content[] => {
     if (part.raw === undefined) return [];
@@ -49,7 +50,7 @@ export function contentsOf(
     const name = fileName(part);
     const contentType = part.mediaType ? safeMediaType(part.mediaType) : Bun.file(name).type;
     const metadata = JSON.stringify({ [OF_MESSAGE]: messageId });
-    return [{ bytes, name, contentType, metadata, nodeId: null, taskId: null }];
+    return [{ bytes, name, contentType, metadata, nodeId, taskId: null }];
   });
 }
 

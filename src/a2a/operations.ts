@@ -5,12 +5,14 @@
  * same card. A message creates one task, however often it is sent within 24 hours, at whichever hub (api/idempotency.ts).
  */
 import { StreamResponse, Task } from "@a2a-js/sdk";
+import { uploaderOf } from "../api/files.ts";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
 import { type StreamText, lastEventIdOf } from "../api/stream.ts";
 import { parseNewTask, withDraft } from "../api/tasks.ts";
 import { Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
+import { fileBytes } from "../domain/quota.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
@@ -21,7 +23,7 @@ import type { StreamItem } from "../service/recent-events.ts";
 import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
-import { contentsOf, descriptionOf, titleOf } from "./message.ts";
+import { type Content, contentsOf, descriptionOf, titleOf } from "./message.ts";
 import {
   type SendMessage,
   encodePageToken,
@@ -98,7 +100,7 @@ async function create(
   await call.checkActsFor([draft.creator_node], "bound");
   // Who sends a task to a node does not act for it, but on a strict hub must be known, as for task/assign.
   if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
-  const contents = contentsOf(message, shared.maxFileBytes);
+  const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
   const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
@@ -111,6 +113,7 @@ async function create(
   // `answer` is what transact returns: the new task.
   const encode = (answer: unknown): string => JSON.stringify({ task_id: (answer as HubTask).taskId });
   const answer = await call.idempotency.run(attempt, encode, async (transact) => {
+    using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
         withDraft(call, draft, (own) =>
@@ -122,6 +125,28 @@ async function create(
   });
   const stored: unknown = await (answer instanceof Response ? answer : new Response(answer)).json();
   return (stored as { task_id: string }).task_id; // as `encode` wrote it
+}
+
+/**
+ * The files in a message are an upload: they take a place among the running ones, and must fit the quota of the caller's
+ * node.
+ * @throws {Problem} too_many_calls, overloaded
+ * @throws {Rejection} quota_exceeded
+ */
+async function beginUploads({ call, shared }: Session, contents: readonly Content[]): Promise<Disposable> {
+  const begun = new DisposableStack();
+  if (contents.length === 0) return begun;
+  try {
+    begun.use(shared.uploads.enter(uploaderOf(call)));
+    if (call.key?.nodeId == null) return begun;
+    const sizes = contents.map((content) => fileBytes({ ...content, sizeBytes: content.bytes.byteLength }));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    begun.use(await call.services.quotas.beginUpload(call.key.nodeId, bytes));
+    return begun;
+  } catch (error) {
+    begun.dispose();
+    throw error;
+  }
 }
 
 /** Names the fields of a refused task as the client sent them. The title is a part of the description. */

@@ -1,4 +1,5 @@
 /** The types of one call of A2A, and the addresses that it goes to. */
+import type { ConcurrencyLimit } from "../api/concurrency-limit.ts";
 import type { Call } from "../api/endpoint.ts";
 import type { EventStreams } from "../api/stream.ts";
 
@@ -7,6 +8,8 @@ export type Shared = {
   /** What links begin with. */
   readonly publicUrl: () => string;
   readonly maxFileBytes: number;
+  /** Bounds the uploads that run at once, together with file/upload. */
+  readonly uploads: ConcurrencyLimit;
   readonly openStream: EventStreams["open"];
 };
 

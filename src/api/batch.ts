@@ -193,7 +193,11 @@ class Item {
   async run(): Promise<void> {
     try {
       this.#part = await this.#call.part(this.#asked.path, this.#asked.body);
-      const answer = await this.#part.run({ ...this.#call, transact: this.#transact, inBatch: true });
+      const answer = await this.#part.run({
+        ...this.#call,
+        transact: this.#call.charged(this.#transact),
+        inBatch: true,
+      });
       if (this.#end === null) this.#answer(200, this.#part.encode(answer));
     } catch (error) {
       const problem = problemOf(error);

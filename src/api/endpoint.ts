@@ -18,6 +18,7 @@ import type { MessageService } from "../service/messages.ts";
 import type { Minutes } from "../service/minutes.ts";
 import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
+import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
@@ -40,6 +41,7 @@ export type Services = {
   readonly files: FileService;
   readonly feed: Feed;
   readonly keys: KeyRing;
+  readonly quotas: QuotaService;
   readonly minutes: Minutes;
   readonly system: SystemService;
 };
@@ -54,6 +56,8 @@ export type Call = {
   readonly key: KeyRecord | null;
   /** Every write must go through this: with an Idempotency-Key it stores the answer in the same commit. */
   readonly transact: Transact;
+  /** Makes a Transact count what it stores against the quota of the caller's key; that of `transact` is already. */
+  readonly charged: (transact: Transact) => Transact;
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */

@@ -1,7 +1,8 @@
 /** Maps errors to problems (RFC 9457): the domain's rejection codes, and the errors that the ports and services throw. */
 import { BlobsFull } from "../blobs/blobs.ts";
-import { Rejection, type RejectionCode } from "../domain/decision.ts";
-import { Problem } from "../http/problem.ts";
+import { type QuotaFault, Rejection, type RejectionCode } from "../domain/decision.ts";
+import { QUOTA_RETRY_AFTER_SECONDS } from "../domain/limits.ts";
+import { Problem, type ProblemExtras } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { MailBusy } from "../mail/mail.ts";
@@ -34,6 +35,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_files_limit: [409, "File limit of the task reached"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
+  quota_exceeded: [429, "Quota exceeded"],
 };
 
 /** Returns the problem for an error that the client may know about; null for a fault of the hub itself. */
@@ -41,7 +43,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Rejection) {
     const [status, title] = REJECTIONS[error.code];
-    return new Problem(status, error.code, title, error.message);
+    return new Problem(status, error.code, title, error.message, error.quota && extrasOf(error.quota));
   }
   if (error instanceof StoreBusy) return overloaded("The write queue of the hub is full.");
   if (error instanceof MailBusy) return overloaded(error.message);
@@ -60,6 +62,11 @@ export function problemOf(error: unknown): Problem | null {
     return new Problem(507, "insufficient_storage", "Insufficient storage", detail);
   }
   return null;
+}
+
+/** Of quota_exceeded: what is used and allowed, and when to try again. */
+function extrasOf({ used, allowed }: QuotaFault): ProblemExtras {
+  return { members: { used, allowed }, headers: { "Retry-After": String(QUOTA_RETRY_AFTER_SECONDS) } };
 }
 
 /**

@@ -11,6 +11,7 @@ import type { Upload } from "../http/upload.ts";
 import { canonicalJson } from "../lib/exact-json.ts";
 import { compactJson } from "../lib/json-text.ts";
 import type { FileDraft } from "../service/files.ts";
+import type { RunningUpload } from "../service/quotas.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
@@ -18,7 +19,7 @@ import { checkActsFor } from "./auth.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
-import { keyLost } from "./error-table.ts";
+import { keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
@@ -33,13 +34,22 @@ const parseNames = inputParser(() =>
   }),
 );
 
-/** @param maxFileBytes the largest file that the hub accepts */
-export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
-  const uploads = new ConcurrencyLimit({
+/** Bounds the uploads that run at once, here and through A2A. */
+export function uploadLimit(): ConcurrencyLimit {
+  return new ConcurrencyLimit({
     most: limit.UPLOADS_MAX,
     mostOfOne: limit.UPLOADS_PER_NODE_KEY_MAX,
     what: "uploads run",
   });
+}
+
+/** The caller of an upload, as uploadLimit() counts it. */
+export function uploaderOf({ key }: Pick<Call, "key">): string | null {
+  return key?.nodeId == null ? null : key.keyId;
+}
+
+/** @param maxFileBytes the largest file that the hub accepts */
+export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): readonly Endpoint[] {
   const upload = rawEndpoint({
     method: "POST",
     path: UPLOAD_PATH,
@@ -48,7 +58,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     summary: "Stores a file, sent as multipart form data",
     rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
     handle: async (call) => {
-      using _place = uploads.enter(call.key?.nodeId == null ? null : call.key.keyId);
+      using _place = uploads.enter(uploaderOf(call));
       return await receiveUpload(call, maxFileBytes);
     },
   });
@@ -60,6 +70,8 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
+  const boundTo = call.key?.nodeId ?? null;
+  using room = boundTo === null ? null : await call.services.quotas.beginUpload(boundTo);
   using watchdog = new UploadWatchdog(call);
   const received = await readUpload(request, {
     limits: {
@@ -69,13 +81,15 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
       partHeadersMaxBytes: limit.UPLOAD_PART_HEADERS_MAX_BYTES,
       fileNameMaxChars: limit.FILE_NAME_MAX_CHARS,
     },
-    openSink: async () => watchdog.watch(await call.services.files.begin()),
+    openSink: async () => {
+      const writer = watchdog.watch(await call.services.files.begin());
+      return room === null ? writer : counted(writer, room);
+    },
     deadline: watchdog.signal,
   });
   const writer = received.file.sink;
   try {
     watchdog.signal.throwIfAborted();
-    const boundTo = call.key?.nodeId ?? null;
     const draft = draftOf(received);
     if (boundTo === null) await call.checkActsFor([draft.nodeId], UPLOAD_STRICT);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // save() returns it
@@ -87,6 +101,26 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   } finally {
     await writer.discard(); // does nothing after finish()
   }
+}
+
+/** A writer that counts the bytes of its upload against the quota of the node as they arrive. */
+function counted(writer: BlobWriter, room: RunningUpload): BlobWriter {
+  return {
+    blobId: writer.blobId,
+    get size() {
+      return writer.size;
+    },
+    write: (chunk) => {
+      try {
+        room.grow(chunk.byteLength);
+      } catch (error) {
+        throw problemOf(error) ?? error; // readUpload() ends the connection for a Problem only
+      }
+      return writer.write(chunk);
+    },
+    finish: () => writer.finish(),
+    discard: () => writer.discard(),
+  };
 }
 
 function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
+import { usageBy } from "../domain/quota.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
@@ -17,8 +18,11 @@ const list = jsonEndpoint({
   rejections: [],
   input: () => z.object({}),
   answer: () => z.strictObject({ keys: z.array(keySchema()) }),
-  handle: ({ services }) => services.keys.list(),
-  encode: (keys, _, at) => ({ keys: keys.map((key) => encodeKey(key, at)) }),
+  handle: async ({ services }) => ({
+    keys: await services.keys.list(),
+    usage: await services.quotas.usage(),
+  }),
+  encode: ({ keys, usage }, _, at) => ({ keys: keys.map((key) => encodeKey(key, at, usageBy(key, usage))) }),
 });
 
 const add = jsonEndpoint({

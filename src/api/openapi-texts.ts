@@ -83,6 +83,10 @@ export const ERRORS = {
     status: 422,
     when: "the `Idempotency-Key` was used with another body, variant or hub's secret",
   },
+  quota_exceeded: {
+    status: 429,
+    when: "what the keys of the node have stored would exceed its quotas",
+  },
   too_many_calls: { status: 429, when: "you have the maximum number of waiting calls or running uploads" },
   too_many_wrong_secrets: {
     status: 429,
@@ -347,6 +351,10 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "key_add.expires_at": "When it ends; at most ten years ahead.",
   expires_in_s: "Seconds until it ends, instead of `expires_at`.",
   "Key.revoked_at": "When it was revoked.",
+  "Key.used":
+    "What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is bound to a node.",
+  "Key.tasks": "Unfinished tasks that the node's keys created.",
+  "Key.bytes": "Bytes that the node's keys have stored.",
   secret: "The secret of the new key; the hub does not store it and cannot show it again.",
 
   // The hub

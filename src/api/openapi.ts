@@ -613,6 +613,8 @@ const PROBLEM: Schema = {
         required: ["path", "message"],
       },
     },
+    used: { type: "integer", description: "Of `quota_exceeded`: what is used, in tasks or in bytes." },
+    allowed: { type: "integer", description: "Of `quota_exceeded`: what the quota allows." },
   },
   required: ["type", "title", "status", "detail", "success", "error"],
 };
@@ -630,7 +632,8 @@ const SHARED_ANSWERS: readonly { readonly name: string; readonly codes: readonly
   { name: "UnsupportedMediaType", codes: ["unsupported_media_type"] },
   { name: "IdempotencyKeyReused", codes: ["idempotency_key_reused"] },
   { name: "TooManyWrongSecrets", codes: ["too_many_wrong_secrets"] },
-  { name: "TooManyRequests", codes: ["too_many_calls", "too_many_wrong_secrets"] },
+  { name: "TooManyCalls", codes: ["too_many_calls", "too_many_wrong_secrets"] },
+  { name: "TooManyRequests", codes: ["quota_exceeded", "too_many_calls", "too_many_wrong_secrets"] },
   { name: "InternalError", codes: ["internal_error"] },
   { name: "WriteFailed", codes: ["internal_error", "outcome_unknown"] },
   { name: "Unavailable", codes: ["database_unavailable", "overloaded"] },
@@ -645,7 +648,7 @@ const OF_EVERY_REQUEST: readonly ErrorCode[] = [
   "overloaded",
   "database_unavailable",
 ];
-const OF_EVERY_WRITE: readonly ErrorCode[] = ["outcome_unknown", "insufficient_storage"];
+const OF_EVERY_WRITE: readonly ErrorCode[] = ["outcome_unknown", "insufficient_storage", "quota_exceeded"];
 const OF_EVERY_POST: readonly ErrorCode[] = [
   "invalid_request",
   "request_timeout",

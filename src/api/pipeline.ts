@@ -150,6 +150,8 @@ export class Pipeline {
 
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
     const { variant, key, shownKey } = caller;
+    const charged: Call["charged"] = (transact) =>
+      this.#services.quotas.charged(key?.nodeId ?? null, transact);
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,
@@ -157,7 +159,8 @@ export class Pipeline {
       variant,
       at: this.#at(),
       key,
-      transact: transactOf(caller, this.#store.transact),
+      transact: transactOf(caller, charged(this.#store.transact)),
+      charged,
       repeatable: false,
       inBatch: false,
       part: (path, body) => this.#part(call, served, path, body),

@@ -24,6 +24,7 @@ import {
   SEND_TYPES,
   type Task,
   type TaskResult,
+  type Usage,
 } from "../domain/model.ts";
 import { isReady } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -290,10 +291,13 @@ export const keySchema = () =>
     created_at: z.nullable(time()),
     expires_at: z.nullable(time()),
     revoked_at: z.nullable(time()),
+    used: z.optional(usageSchema()),
   });
 
-/** Omits the hash, from which a short secret could be guessed. */
-export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">): JsonAnswer {
+const usageSchema = () => z.strictObject({ tasks: z.int(), bytes: z.int() });
+
+/** Omits the hash, from which a short secret could be guessed. `used`: of the node that the key is bound to. */
+export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">, used?: Usage): JsonAnswer {
   return {
     name: key.keyId,
     role: key.role,
@@ -303,6 +307,7 @@ export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">): JsonAns
     created_at: maybeTime(key.createdAt || null), // a primary key has none
     expires_at: maybeTime(key.expiresAt),
     revoked_at: maybeTime(key.revokedAt),
+    ...(used && { used }),
   };
 }
 

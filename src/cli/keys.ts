@@ -7,14 +7,17 @@ import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
 import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
-import { KEY_ROLES, type KeyRecord, type KeyRole, type VariantName } from "../domain/model.ts";
+import { KEY_ROLES, type KeyRecord, type KeyRole, type Usage, type VariantName } from "../domain/model.ts";
+import { usageBy } from "../domain/quota.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/sql/keys.ts";
+import { allUsage } from "../store/sql/usage.ts";
 import { joinPostgres } from "../store/postgres/engine.ts";
 import { joinSqlite } from "../store/sqlite/engine.ts";
 import type { Store } from "../store/store.ts";
+import { sizeText } from "../upkeep/upkeep.ts";
 import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
@@ -101,8 +104,9 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
 
 async function list({ store, primary, now }: Keys, { flags }: Arguments): Promise<Printed> {
   const keys = everyKey(primary, await store.read(allKeys()));
+  const usage = await store.read(allUsage());
   if (flags["json"]) {
-    const records = keys.map((key) => encodeKey(key, { now }));
+    const records = keys.map((key) => encodeKey(key, { now }, usageBy(key, usage)));
     return { result: JSON.stringify(records, null, 2) };
   }
   const rows = keys.map((key) => [
@@ -112,12 +116,18 @@ async function list({ store, primary, now }: Keys, { flags }: Arguments): Promis
     key.nodeId ?? "-",
     key.expiresAt === null ? "never" : isoTime(key.expiresAt),
     stateOf(key, now),
+    usageText(usageBy(key, usage)),
   ]);
-  const table = [["NAME", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE"], ...rows];
+  const table = [["NAME", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE", "USED"], ...rows];
   const widths =
     table[0]?.map((_, column) => Math.max(...table.map((row) => (row[column] ?? "").length))) ?? [];
   const lines = table.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  "));
   return { result: lines.map((line) => line.trimEnd()).join("\n") };
+}
+
+/** What counts against the quota of the key's node. */
+function usageText(usage: Usage | undefined): string {
+  return usage === undefined ? "-" : `${usage.tasks} unfinished, ${sizeText(usage.bytes)}`;
 }
 
 async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {

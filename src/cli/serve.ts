@@ -18,6 +18,7 @@ import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
+import { sizeText } from "../upkeep/upkeep.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
@@ -161,6 +162,10 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
       const also = urlsElsewhere(listener).join(" ");
       log.info("listening", { url: urlOf(listener), variant, other_urls: also, open_reads: open });
     }
+    log.info("quotas of keys that are bound to a node", {
+      quota_tasks: hub.quotas.tasks,
+      quota_bytes: hub.quotas.bytes,
+    });
     if (opensB(hub)) log.warn(`without the secret, ${B_IS_OPEN}`, { needed: "--private" });
     if (secrets.secretIsNew)
       log.info("secrets created", { secret_file: dir.secretFile, admin_key_file: dir.adminKeyFile });
@@ -186,12 +191,25 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   if (secrets.adminKeyIsNew) {
     lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
   }
-  lines.push(...openLines(hub), "", "Try:", "", ...linesToTry(config, listeners, dir, secrets), "");
+  lines.push(
+    quotaLine(hub),
+    ...openLines(hub),
+    "",
+    "Try:",
+    "",
+    ...linesToTry(config, listeners, dir, secrets),
+    "",
+  );
   try {
     writeLine(lines.join("\n"));
   } catch (error) {
     console.error(`luxhub: ${error instanceof Error ? error.message : error}`); // the hub can serve without it
   }
+}
+
+function quotaLine({ quotas }: Hub): string {
+  const { tasks, bytes } = quotas;
+  return `  quotas     keys bound to one node: ${tasks} unfinished tasks (--quota-tasks), ${sizeText(bytes)} (--quota-bytes)`;
 }
 
 const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";

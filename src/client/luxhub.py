@@ -1620,6 +1620,7 @@ ErrorCode = Literal[
     "unsupported_media_type",
     "range_not_satisfiable",
     "idempotency_key_reused",
+    "quota_exceeded",
     "too_many_calls",
     "too_many_wrong_secrets",
     "client_closed_request",
@@ -1855,6 +1856,15 @@ class FileRecord(TypedDict):
     url: str
 
 
+class KeyUsed(TypedDict):
+    """What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is bound to a node."""
+
+    #: Unfinished tasks that the node's keys created.
+    tasks: int
+    #: Bytes that the node's keys have stored.
+    bytes: int
+
+
 class Key(TypedDict):
     #: The name of the key.
     name: str
@@ -1872,6 +1882,9 @@ class Key(TypedDict):
     expires_at: str | None
     #: When it was revoked.
     revoked_at: str | None
+    #: What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
+    #: bound to a node.
+    used: NotRequired[KeyUsed]
 
 
 class Event(TypedDict):
@@ -1937,6 +1950,10 @@ class Problem(TypedDict):
     error: ErrorCode
     #: Of `invalid_request`: every field that is wrong.
     errors: NotRequired[list[ProblemError]]
+    #: Of `quota_exceeded`: what is used, in tasks or in bytes.
+    used: NotRequired[int]
+    #: Of `quota_exceeded`: what the quota allows.
+    allowed: NotRequired[int]
 
 
 class NodeRegisterAnswer(TypedDict):

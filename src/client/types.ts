@@ -299,6 +299,18 @@ export interface Key {
   expires_at: string | null;
   /** When it was revoked. */
   revoked_at: string | null;
+  /**
+   * What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
+   * bound to a node.
+   */
+  used?:
+    | {
+        /** Unfinished tasks that the node's keys created. */
+        tasks: number;
+        /** Bytes that the node's keys have stored. */
+        bytes: number;
+      }
+    | undefined;
 }
 
 export interface Event {
@@ -392,6 +404,7 @@ export interface Problem {
     | "unsupported_media_type"
     | "range_not_satisfiable"
     | "idempotency_key_reused"
+    | "quota_exceeded"
     | "too_many_calls"
     | "too_many_wrong_secrets"
     | "client_closed_request"
@@ -411,6 +424,10 @@ export interface Problem {
         message: string;
       }[]
     | undefined;
+  /** Of `quota_exceeded`: what is used, in tasks or in bytes. */
+  used?: number | undefined;
+  /** Of `quota_exceeded`: what the quota allows. */
+  allowed?: number | undefined;
 }
 
 /** What each operation takes and answers. */

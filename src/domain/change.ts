@@ -14,6 +14,7 @@ import type {
   StoredAnswer,
   Task,
   TaskOrigin,
+  Usage,
 } from "./model.ts";
 
 /** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
@@ -87,7 +88,10 @@ export type Change =
       readonly failed: number;
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
-  | { readonly kind: "message.stored"; readonly message: Message }
+  /** `keptBytes`: what counts against the quota of its sender (quota.ts). Default: 0. */
+  | { readonly kind: "message.stored"; readonly message: Message; readonly keptBytes?: number }
+  /** A broadcast that was written in several commits now counts against the quota of its sender. */
+  | { readonly kind: "message.charged"; readonly messageId: string; readonly keptBytes: number }
   | {
       readonly kind: "delivery.queued";
       readonly messageId: string;
@@ -129,6 +133,8 @@ export type Change =
   | { readonly kind: "file.deleted"; readonly fileId: string }
   /** What a step adds to the running totals of all files: their number, and their bytes together. */
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
+  /** What a step adds to the usage of a node: see quota.ts. */
+  | ({ readonly kind: "usage.tallied"; readonly nodeId: string } & Usage)
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }
@@ -158,6 +164,13 @@ export type Change =
     }
   | {
       readonly kind: "messages.pruned" | "broadcasts.pruned" | "events.pruned";
+      readonly before: number;
+      readonly limit: number;
+      readonly now: number;
+    }
+  /** Takes the messages or events that the same step removes off the usage of their nodes; comes before their removal. */
+  | {
+      readonly kind: "messages.refunded" | "events.refunded";
       readonly before: number;
       readonly limit: number;
       readonly now: number;

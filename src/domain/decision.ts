@@ -28,6 +28,7 @@ export const REJECTION_CODES = [
   "task_files_limit",
   "key_exists",
   "keys_limit",
+  "quota_exceeded",
 ] as const;
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];
@@ -42,7 +43,16 @@ export type Accepted<A> = {
 };
 
 /** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */
-export type Rejected = { readonly kind: "rejected"; readonly code: RejectionCode; readonly detail: string };
+export type Rejected = {
+  readonly kind: "rejected";
+  readonly code: RejectionCode;
+  readonly detail: string;
+  /** Of quota_exceeded. */
+  readonly quota?: QuotaFault;
+};
+
+/** What a quota allows, and what of it is used; both in tasks, or both in bytes. */
+export type QuotaFault = { readonly used: number; readonly allowed: number };
 
 /** Nothing to decide yet (an empty mailbox, rows that must be loaded first): nothing is written. */
 export type Undecided = { readonly kind: "undecided" };
@@ -66,11 +76,14 @@ export const UNDECIDED: Undecided = { kind: "undecided" };
 /** A Rejected, thrown through async code. */
 export class Rejection extends Error {
   readonly code: RejectionCode;
+  /** Of quota_exceeded. */
+  readonly quota: QuotaFault | undefined;
 
   constructor(rejected: Rejected) {
     super(rejected.detail);
     this.name = "Rejection";
     this.code = rejected.code;
+    this.quota = rejected.quota;
   }
 }
 

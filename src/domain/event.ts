@@ -57,6 +57,8 @@ export type NewEvent = {
    * false.
    */
   readonly verified?: boolean;
+  /** The bytes that count against the quota of its node (quota.ts). Default: 0. */
+  readonly keptBytes?: number;
 };
 
 export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };

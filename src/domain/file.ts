@@ -14,7 +14,7 @@ export const FILE_ID_BYTES = 39;
 export function upload(
   named: FileRecord,
   task: Task | null,
-  node: Node | null,
+  node: Pick<Node, "nodeId"> | null,
   bound: { readonly nodeId: string; readonly node: Node | null } | null = null,
 ): Decision<FileRecord> {
   if (bound) {
@@ -39,6 +39,9 @@ export function remove(file: FileRecord | null, fileId: string, now: number): De
   return accept(file, [
     { kind: "file.deleted", fileId },
     { kind: "files.tallied", files: -1, bytes: -file.sizeBytes },
+    ...(file.keptBytes > 0 && file.nodeId !== null
+      ? [{ kind: "usage.tallied", nodeId: file.nodeId, tasks: 0, bytes: -file.keptBytes } as const]
+      : []),
     fileEvent("file.deleted", file, now),
   ]);
 }

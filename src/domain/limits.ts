@@ -7,6 +7,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
 
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
@@ -368,6 +369,31 @@ export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 // TLS.
 /** A changed certificate is in use after two of these at the latest. */
 export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+
+// Quotas: what the keys that are bound to one node may leave behind (quota.ts).
+/** Unfinished tasks that they created. */
+export const QUOTA_TASKS_DEFAULT = 10_000;
+export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
+/** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
+export const QUOTA_BYTES_PARTS = 10;
+export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
+/** How many times its bytes a node may use for the events of coming back online. */
+export const QUOTA_TIMES_FOR_RETURN = 2;
+/** When to try again after quota_exceeded. */
+export const QUOTA_RETRY_AFTER_SECONDS = 60;
+// What a row takes beside its texts, in its table and indexes: what it was measured to take on SQLite, and somewhat more,
+// because PostgreSQL needs more.
+export const KEPT_TASK_BYTES = 384;
+/** Of each task that a task depends on: its id, and while it is not completed its two rows in `dependencies`. */
+export const KEPT_DEPENDENCY_ID_BYTES = 37;
+export const KEPT_DEPENDENCY_BYTES = 200;
+/** With the event that a message was sent. */
+export const KEPT_MESSAGE_BYTES = 512;
+export const KEPT_DELIVERY_BYTES = 112;
+export const KEPT_EVENT_BYTES = 224;
+/** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */
+export const KEPT_FILE_BYTES = 512;
+export const KEPT_BLOCK_BYTES = 4 * KIB;
 
 // Secrets.
 export const WRONG_SECRETS_PER_MINUTE = 20;

@@ -32,6 +32,7 @@ import {
   reject,
 } from "./decision.ts";
 import type { EventKind } from "./event.ts";
+import { messageBytes } from "./quota.ts";
 import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
 
@@ -45,7 +46,7 @@ export type Registered = Pick<Node, "nodeId">;
 export function send(message: Message, recipient: Registered | null, toNode: string): Decision<Message> {
   if (!recipient) return nodeNotFound(toNode);
   return accept(message, [
-    { kind: "message.stored", message },
+    { kind: "message.stored", message, keptBytes: keptOf(message, 1) },
     { kind: "delivery.queued", messageId: message.messageId, toNode: recipient.nodeId },
     sent(message, recipient.nodeId, {}),
   ]);
@@ -57,7 +58,7 @@ export function send(message: Message, recipient: Registered | null, toNode: str
 export function broadcast(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
   const { answer, changes } = queuedFor(message, recipients);
   return accept(answer, [
-    { kind: "message.stored", message },
+    { kind: "message.stored", message, keptBytes: keptOf(message, answer.length) },
     ...changes,
     ...published(message, answer.length),
   ]);
@@ -101,14 +102,24 @@ export function continueBroadcast(
   ]);
 }
 
-/** Makes a broadcast visible to all recipients at once. Undecided when it was given up. */
+/**
+ * Makes a broadcast visible to all recipients at once, and counts it against the quota of its sender. Undecided when it
+ * was given up.
+ */
 export function publish(
   message: Message,
   receivers: readonly string[],
   unfinished: UnfinishedBroadcast | null,
 ): Accepted<readonly string[]> | Undecided {
   if (!unfinished || unfinished.writeUntil === 0) return UNDECIDED;
-  return accept(receivers, published(message, receivers.length));
+  const keptBytes = keptOf(message, receivers.length);
+  const charged: Change = { kind: "message.charged", messageId: message.messageId, keptBytes };
+  return accept(receivers, [...published(message, receivers.length), ...(keptBytes > 0 ? [charged] : [])]);
+}
+
+/** What a message counts against the quota of its sender: nothing if it came without a bound key. */
+function keptOf({ verified, content }: Message, recipients: number): number {
+  return verified ? messageBytes(content, recipients) : 0;
 }
 
 /**

@@ -140,6 +140,8 @@ export type Task = {
   readonly updatedAt: number;
   /** The files that are attached to it. */
   readonly files: readonly string[];
+  /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
+  readonly keptBytes: number;
 };
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
@@ -239,6 +241,8 @@ export type FileRecord = {
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly uploadedAt: number;
+  /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
+  readonly keptBytes: number;
 };
 
 // ---- Keys
@@ -262,6 +266,9 @@ export type KeyRecord = {
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
 };
+
+/** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
+export type Usage = { readonly tasks: number; readonly bytes: number };
 
 // ---- Stored answers
 

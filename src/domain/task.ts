@@ -44,6 +44,7 @@ import type { EventData, EventKind } from "./event.ts";
 import { upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
+import { recharged, usageTally } from "./quota.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
 import type { Failure, FileRecord, Moment, Node, Task, TaskOrigin, TaskResult, TaskStatus } from "./model.ts";
@@ -111,6 +112,7 @@ export function create(
     createdAt: at.now,
     updatedAt: at.now,
     files: [],
+    keptBytes: 0, // charge() of quota.ts sets it
     ...wait.patch,
   };
   const task = withSchedule(blank, at.now);
@@ -151,7 +153,9 @@ export function createSent(
   const created = create(draft, taskId, nodeId === null ? rows.candidates : [], at, rows.dependencies);
   const changes: Change[] = [...created.changes, { kind: "task.sent", taskId, origin }];
   for (const file of files) {
-    const attached = upload({ ...file, taskId }, created.answer, null);
+    const { nodeId: uploader } = file;
+    const owner = uploader === null ? null : { nodeId: uploader };
+    const attached = upload({ ...file, taskId }, created.answer, owner);
     if (attached.kind === "rejected") return attached;
     changes.push(...attached.changes);
   }
@@ -288,14 +292,14 @@ export function complete(
   }
   const payment = payReward(node, task, asked.entryId, at.now);
   if (payment.kind === "rejected") return payment;
-  const after: Task = {
+  const after = recharged({
     ...before,
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     leaseUntil: null,
     updatedAt: at.now,
-  };
+  });
   changes.push({ kind: "task.moved", task: after });
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
@@ -353,13 +357,13 @@ export function extend(
   const held = heldBy(task, node, asked);
   if ("code" in held) return held;
   if (asked.note === null && held.timeoutMs === null) return accept(held);
-  const after: Task = {
+  const after = recharged({
     ...held,
     leaseUntil: leaseFrom(held, at),
     progress: asked.note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
-  };
-  const changes: Change[] = [{ kind: "task.moved", task: after }];
+  });
+  const changes: Change[] = [{ kind: "task.moved", task: after }, ...usageTally(held, after)];
   if (asked.note !== null)
     changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note: asked.note }));
   return accept(after, changes);
@@ -705,7 +709,7 @@ function withSchedule(task: Task, now: number): Task {
 }
 
 function move(before: Task, patch: Partial<Task>, now: number): Step {
-  const after = withSchedule({ ...before, ...patch, updatedAt: now }, now);
+  const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
   return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now)] };
 }
 
@@ -727,6 +731,7 @@ function tallies(before: Task | null, after: Task | null, now: number, rewardMic
   const taker = after?.assignedNode ?? null;
   if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, rewardMicro));
   if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
+  changes.push(...usageTally(before, after));
   return changes;
 }
 

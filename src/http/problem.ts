@@ -10,6 +10,8 @@ export type FieldError = { readonly path: string; readonly message: string };
 export type ProblemExtras = {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** Further members of the body. */
+  readonly members?: Readonly<Record<string, number>>;
 };
 
 /** `code` is snake_case and stable; each code has one title; `detail` is a sentence that says what to do. */
@@ -39,7 +41,7 @@ export class Problem extends Error {
       error: this.code,
     };
     if (this.extras.errors) body["errors"] = this.extras.errors;
-    return body;
+    return { ...body, ...this.extras.members };
   }
 }
 

@@ -59,7 +59,7 @@ export class FileService {
     try {
       const { sha256, size } = await writer.finish();
       const uploadedAt = this.#clock.now();
-      const file = { ...draft, fileId: writer.blobId, sizeBytes: size, sha256, uploadedAt };
+      const file = { ...draft, fileId: writer.blobId, sizeBytes: size, sha256, uploadedAt, keptBytes: 0 };
       return await this.#record(transact, file, boundTo);
     } finally {
       this.#saving.delete(writer.blobId);
@@ -90,6 +90,7 @@ export class FileService {
             sizeBytes: size,
             sha256,
             uploadedAt: this.#clock.now(),
+            keptBytes: 0,
           });
         } finally {
           await writer.discard(); // does nothing after finish()

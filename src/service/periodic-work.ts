@@ -298,11 +298,15 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
         { kind: "deliveries.pruned", broadcast: false, ...limits },
         pruned,
         { kind: "broadcasts.pruned", ...limits },
+        { kind: "messages.refunded", ...limits },
         { kind: "messages.pruned", ...limits },
       ]);
     }),
   );
-  await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
+  await remove({ store, signal }, oldEvents(limits), [
+    { kind: "events.refunded", ...limits },
+    { kind: "events.pruned", ...limits },
+  ]);
 }
 
 /** Deletes stored answers above the limits. Sums the answers of one key at a time, with other work in between. */

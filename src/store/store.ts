@@ -38,7 +38,10 @@ export type Query<R> = {
   patch?(value: R, change: Change): R | undefined;
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
-  readonly cached?: { readonly as: "task" | "node" | "owner" | "gift" | "ready"; readonly id: string };
+  readonly cached?: {
+    readonly as: "task" | "node" | "owner" | "gift" | "ready" | "usage";
+    readonly id: string;
+  };
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
 };

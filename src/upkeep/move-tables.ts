@@ -27,6 +27,7 @@ export const TABLES: readonly Table[] = [
   { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
   { name: "keys", key: ["key_id"] },
+  { name: "quota_usage", key: ["node_id"] },
 ];
 
 /** Tables of PostgreSQL only: for the bytes of files, leader election and the schema's version. They are not moved. */

@@ -89,12 +89,33 @@ test("a key that is bound to a node has at most 16 uploads at once, and others h
   expect(body["detail"]).toStartWith(
     `${UPLOADS_PER_NODE_KEY_MAX} of your uploads run at once, which is the limit.`,
   );
+  const withFile = { messageId: "m1", role: "ROLE_USER", parts: [{ text: "t" }, { raw: btoa("x") }] };
+  const throughA2a = await sendMessage(hub, robot, withFile);
+  expect([throughA2a.status, await throughA2a.json()]).toEqual([
+    429,
+    expect.objectContaining({ error: "too_many_calls", detail: body["detail"] }),
+  ]);
+  const withoutFile = { ...withFile, messageId: "m2", parts: [{ text: "t" }] };
+  expect((await sendMessage(hub, robot, withoutFile)).status).toBe(200);
   expect((await hub.post("/file/upload", form())).status).toBe(200);
   open[0]?.send(`hello${after}`);
   await open[0]?.got(/^HTTP\/1\.1 200 /);
   expect((await another()).status).toBe(200);
   for (const connection of open) connection.cut();
 });
+
+/** Sends a message through A2A, and does not wait for its task. */
+function sendMessage(hub: TestHub, secret: string, message: object): Promise<Response> {
+  return fetch(`${hub.base()}/a2a/message:send`, {
+    method: "POST",
+    headers: {
+      "A2A-Version": "1.0",
+      "Content-Type": "application/a2a+json",
+      Authorization: `Bearer ${secret}`,
+    },
+    body: JSON.stringify({ message, configuration: { returnImmediately: true } }),
+  });
+}
 
 /** The helpers of e2e speak with the secret of their own hub. */
 function withSecret(head: string): string {

@@ -3,7 +3,8 @@
  * client that hangs up while it waits loses nothing. Waiting requests use raw sockets: fetch allows only 256 at once.
  */
 import { describe, expect, test } from "bun:test";
-import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { as } from "./key-commands.ts";
 import {
   type Held,
   RESULT,
@@ -53,6 +54,25 @@ async function statuses(calls: readonly Promise<{ status: number; body: Record<s
   }
   return counts;
 }
+
+describe("quotas", () => {
+  test("of 60 simultaneous creations with the keys of one node, as many pass as its quota has room for", async () => {
+    await using hub = await startHub({ quotaTasks: 7 });
+    const secrets: string[] = [];
+    for (const name of ["k1", "k2"]) {
+      const asked = { name, node_id: "n1" };
+      const added = await ok(hub.post("/key/add", asked, { headers: { "X-Admin-Key": ADMIN_KEY } }));
+      secrets.push(String(added["secret"]));
+    }
+    const create = (i: number) =>
+      hub.post("/task/create", { title: "t", description: "d" }, as(secrets[i % secrets.length] ?? null));
+    expect(await statuses(Array.from({ length: 60 }, (_, i) => create(i)))).toEqual({
+      200: 7,
+      "429 quota_exceeded": 53,
+    });
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(7);
+  });
+});
 
 describe("tasks", () => {
   test("of 50 simultaneous claims exactly one wins", async () => {

@@ -533,7 +533,7 @@ describe("the key endpoints", () => {
     const listed = await ok(hub.get("/key/list", { headers: ADMIN }));
     const names = list(listed, "keys").map(({ name, role, state }) => `${name} ${role} ${state}`);
     expect(names).toEqual(["primary full valid", "primary-admin admin valid", "robot full valid"]);
-    expect(list(listed, "keys")[2]).toEqual(record(added["key"]));
+    expect(list(listed, "keys")[2]).toEqual({ ...record(added["key"]), used: { tasks: 0, bytes: 0 } });
     const text = JSON.stringify(listed);
     for (const hidden of [secret, SECRET, ADMIN_KEY].flatMap((word) => [word, hashSecret(word)]))
       expect(text).not.toContain(hidden);
@@ -683,6 +683,6 @@ describe("a viewer key", () => {
     await ok(hub.get("/task/pull?node_id=n1", as(secret)));
     await refused(hub.get("/task/pull?node_id=n2", as(secret)), 403, "key_bound_to_other_node");
     await refused(hub.post("/node/heartbeat", { node_id: "n1" }, as(secret)), 403, "viewer_not_allowed");
-    expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +never +valid\n/);
+    expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +never +valid +-\n/);
   });
 });

@@ -870,6 +870,7 @@ function makeRows(): Rows {
     nodeId: i % 2 ? null : "n01",
     taskId: i % 3 ? null : (bare[i % 6]?.taskId ?? null),
     uploadedAt: 9_000 + i,
+    keptBytes: 0,
   }));
   const tasks = bare.map((one) => ({
     ...one,
@@ -2285,6 +2286,7 @@ describe("store: sqlite: the row cache", () => {
     nodeId: null,
     taskId: "t1",
     uploadedAt: NOW,
+    keptBytes: 0,
   };
   const failure = { kind: "failed", message: "m", nodeId: "n1", at: NOW } as const;
   const changes: readonly Change[] = [

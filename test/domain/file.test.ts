@@ -17,6 +17,7 @@ const FILE: FileRecord = {
   nodeId: null,
   taskId: null,
   uploadedAt: NOW,
+  keptBytes: 0,
 };
 
 describe("files", () => {

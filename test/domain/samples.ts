@@ -127,6 +127,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],
+    keptBytes: 0,
     ...patch,
   };
 }

@@ -28,6 +28,7 @@ import {
   take,
   timeOut,
 } from "../../src/domain/task.ts";
+import { NO_USAGE, charge } from "../../src/domain/quota.ts";
 import { UNSCHEDULED, draft, profile } from "./samples.ts";
 import { World } from "./world.ts";
 
@@ -38,7 +39,7 @@ const nodeId = fc.constantFrom(...NODE_IDS);
 const taskId = fc.constantFrom(...TASK_IDS);
 const type = fc.constantFrom("", "x", "y");
 
-const command = fc.oneof(
+const asked = fc.oneof(
   fc.record({
     name: fc.constant("register" as const),
     nodeId,
@@ -50,6 +51,7 @@ const command = fc.oneof(
   fc.record({
     name: fc.constant("create" as const),
     taskId,
+    creatorNode: fc.constantFrom(null, ...NODE_IDS),
     balanced: fc.boolean(),
     type,
     rewardMicro: fc.constantFrom(0, 1, 2_500_000),
@@ -79,7 +81,7 @@ const command = fc.oneof(
   fc.record({ name: fc.constant("balance" as const) }),
 );
 
-type Command = typeof command extends fc.Arbitrary<infer C> ? C : never;
+type Command = typeof asked extends fc.Arbitrary<infer C> ? C : never;
 
 const LEASE_MS = 90_000;
 
@@ -209,7 +211,26 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
   }
 }
 
+/** Half of the commands come with a key that is bound to n0 or n1. */
+const command = fc.record({ asked, boundTo: fc.constantFrom(null, null, "n0", "n1") });
+
+const QUOTAS = { tasks: 1, bytes: 900 };
+
+/** The quotas hold for whatever begins something; usage is what the rows count. */
+function checkUsage(world: World): void {
+  const counted = [...world.tasks.values()].filter(({ keptBytes }) => keptBytes > 0);
+  let bytes = 0;
+  for (const [nodeId, usage] of world.usage) {
+    const own = counted.filter(({ creatorNode }) => creatorNode === nodeId);
+    expect(usage.tasks).toBe(own.filter(isUnfinished).length);
+    expect(usage.bytes).toBeGreaterThanOrEqual(own.reduce((sum, { keptBytes }) => sum + keptBytes, 0));
+    bytes += usage.bytes;
+  }
+  expect(bytes).toBe(counted.reduce((sum, { keptBytes }) => sum + keptBytes, world.eventBytes));
+}
+
 function checkWorld(world: World): void {
+  checkUsage(world);
   const tasks = [...world.tasks.values()];
   const inState = (status: Task["status"], holder?: string): number =>
     tasks.filter((t) => t.status === status && (holder === undefined || t.assignedNode === holder)).length;
@@ -271,17 +292,26 @@ function isUnfinished({ status }: Task): boolean {
 function checkAnswer(world: World, command: Command, answer: unknown): void {
   if (command.name !== "take" && command.name !== "revoke" && command.name !== "create") return;
   const stored = world.tasks.get(command.taskId);
-  // Where a new task stands in the order is for the store to say.
-  expect(answer).toEqual(stored && command.name === "create" ? { ...stored, seq: 0 } : stored);
+  // Where a new task stands in the order is for the store to say, and what it counts for charge().
+  expect(answer).toEqual(stored && command.name === "create" ? { ...stored, seq: 0, keptBytes: 0 } : stored);
 }
 
 test("the running totals always equal the counts of rows", () => {
+  const exceeded = new Set<number | undefined>();
   fc.assert(
     fc.property(fc.array(command, { maxLength: 60, size: "max" }), (commands) => {
       const world = new World();
       let now = 1_000;
-      for (const command of commands) {
-        const decision = decide(world, command, ++now);
+      for (const { asked, boundTo } of commands) {
+        const isOwn = asked.name === "create" && boundTo !== null;
+        const command = isOwn ? { ...asked, creatorNode: boundTo } : asked;
+        const decided = decide(world, command, ++now);
+        const usage = world.usage.get(boundTo ?? "") ?? NO_USAGE;
+        const decision = boundTo === null ? decided : charge(decided, boundTo, usage, QUOTAS);
+        if (decision.kind === "rejected" && decision !== decided) {
+          expect(decision.code).toBe("quota_exceeded");
+          exceeded.add(decision.quota?.allowed);
+        }
         if (decision.kind !== "accepted") continue;
         const paidBefore = world.ledger.length;
         world.apply(decision.changes);
@@ -293,6 +323,7 @@ test("the running totals always equal the counts of rows", () => {
     }),
     { numRuns: 250, seed: 1 },
   );
+  expect(exceeded).toEqual(new Set([QUOTAS.tasks, QUOTAS.bytes]));
 });
 
 test("a task that is completed repeatedly pays once", () => {
@@ -307,6 +338,7 @@ test("a task that is completed repeatedly pays once", () => {
     taskId: "t0",
     balanced: false,
     type: "",
+    creatorNode: null,
     rewardMicro: 1,
     ...UNSCHEDULED,
     dependsOn: [],

@@ -3,7 +3,7 @@
  * so that a test can compare them with the rows.
  */
 import type { Change, Outcome } from "../../src/domain/change.ts";
-import type { LedgerEntry, Node, Task, TaskStatus } from "../../src/domain/model.ts";
+import type { LedgerEntry, Node, Task, TaskStatus, Usage } from "../../src/domain/model.ts";
 
 export class World {
   readonly nodes = new Map<string, Node>();
@@ -13,6 +13,11 @@ export class World {
   readonly dependencies = new Set<string>();
   readonly settlements = new Map<string, Outcome>();
   readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0, failed: 0 };
+
+  /** What the events count against quotas. */
+  eventBytes = 0;
+  /** By node. */
+  readonly usage = new Map<string, Usage>();
 
   #created = 0;
 
@@ -92,7 +97,13 @@ export class World {
           throw new Error("entered out of turn");
         this.ledger.push(change.entry);
         return;
+      case "usage.tallied": {
+        const { tasks, bytes } = this.usage.get(change.nodeId) ?? { tasks: 0, bytes: 0 };
+        this.usage.set(change.nodeId, { tasks: tasks + change.tasks, bytes: bytes + change.bytes });
+        return;
+      }
       case "event.logged":
+        if (change.event.keptBytes !== undefined) this.eventBytes += change.event.keptBytes;
         return;
       default:
         throw new Error(`not of nodes, tasks or LUX: ${change.kind}`);

@@ -192,6 +192,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--quota-tasks",
+    of: (config) => config.quotaTasks,
+    byDefault: 10_000,
+    values: [
+      ["1", 1],
+      ["500", 500],
+      ["1000000000", 1_000_000_000],
+    ],
+  },
+  {
+    flag: "--quota-bytes",
+    of: (config) => config.quotaBytes,
+    byDefault: null,
+    values: [
+      ["500000", 500_000],
+      ["64KiB", 65_536],
+      ["2GiB", 2 ** 31],
+    ],
+  },
+  {
     flag: "--retain",
     of: (config) => config.retainMs,
     byDefault: 7 * 86_400_000,
@@ -641,15 +661,15 @@ describe.concurrent("keys", () => {
     expect(secret).toMatch(/^[\w-]{32}$/);
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     const listed = await at.keys("list");
-    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +EXPIRES +STATE\n/);
-    expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid\n/);
-    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid\n/);
-    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid\n/);
+    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +EXPIRES +STATE +USED\n/);
+    expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid +-\n/);
     expect(listed.stdout).not.toContain(secret);
     expect(listed.stdout).not.toContain(at.hub.secret);
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
     await at.soon(async () => (await at.statusWith(secret)) === 401);
-    expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked\n/);
+    expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked +-\n/);
     const adminKey = (await Bun.file(`${at.data}/admin-key`).text()).trim();
     const shown = await at.hub.get("/key/list", { headers: { "X-Admin-Key": adminKey } });
     expect(JSON.parse((await at.keys("list", "--json")).stdout)).toEqual(shown.body["keys"]);
@@ -700,7 +720,7 @@ describe.concurrent("keys", () => {
       "guest expires at 2001-02-03T00:00:00.000Z\n",
     );
     await at.soon(async () => (await at.statusWith(secret)) === 401);
-    expect((await at.keys("list")).stdout).toMatch(/\nguest .* 2001-02-03T00:00:00\.000Z +expired\n/);
+    expect((await at.keys("list")).stdout).toMatch(/\nguest .* 2001-02-03T00:00:00\.000Z +expired +-\n/);
     const before = Date.now();
     const { stdout } = await at.keys("expire", "guest", "90s");
     const [, end = ""] = /^guest expires at (\S+)\n$/.exec(stdout) ?? [];

@@ -56,6 +56,9 @@ test("the start page has addresses, variants, the secrets and three working curl
   expect(page).toContain(`http://127.0.0.1:${b?.port}  variant B, hub version 1.0`);
   expect(page).toContain(data);
   expect(page).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
+  expect(page).toMatch(
+    /\n {2}quotas {5}.* 10000 unfinished tasks \(--quota-tasks\), [\d.]+ [KMGT]iB \(--quota-bytes\)\n/,
+  );
   expect(hub.secret).toBe(readFileSync(`${data}/secret`, "utf8").trim());
   await pasteAll(page);
   // One that listens everywhere shows an address that can be called.

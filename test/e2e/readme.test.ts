@@ -451,6 +451,12 @@ describe("limits", () => {
     ["Writes that wait for their commit, in batches too", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
+    [
+      "Unfinished tasks of a node's keys (`--quota-tasks`)",
+      count("QUOTA_TASKS_DEFAULT"),
+      count("QUOTA_TASKS_HIGHEST"),
+    ],
+    ["What a node's keys store (`--quota-bytes`)", "1", count("QUOTA_BYTES_PARTS")],
     ["Nodes that one commit of a broadcast looks at", count("BROADCAST_STEP_NODES")],
     ["Broadcasts that wait for the one being written", count("BROADCASTS_WAITING_MAX")],
     [

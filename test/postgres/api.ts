@@ -43,7 +43,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "next", "fates", "system", "monitoring"],
+  periodic: ["offline", "worker-loop", "next", "fates", "system", "monitoring", "quotas"],
 } as const;
 
 /**

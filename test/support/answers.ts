@@ -24,6 +24,8 @@ const PROBLEM = z.strictObject({
   success: z.literal(false),
   error: z.enum(Object.keys(ERRORS) as ErrorCode[]), // a record has its own keys
   errors: z.optional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
+  used: z.optional(z.int()),
+  allowed: z.optional(z.int()),
 });
 
 /** What is wrong with an answer in JSON; null if its endpoint declares it. `path` begins with /api/v1. */

@@ -187,6 +187,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed <> coalesce(done, 0)
        OR n.lux_earned_micro <> coalesce(earned, 0)`,
   ],
+  ["unequal", FACTS.find(({ name }) => name === "usage")?.sql ?? "no such fact"],
   // Every assignment, completion, payment and file is in the log of events, which has no gap.
   ["unequal", `SELECT count(*) AS events FROM events HAVING count(*) <> max(id) - min(id) + 1`],
   [

@@ -94,14 +94,19 @@ export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
 export class Writer {
   readonly #crowd: Crowd;
   readonly #nodeId: string;
+  readonly #auth: Readonly<Record<string, string>>;
   /** The call that was not answered. */
   #cut: Call | null = null;
   readonly #first: number;
   #step: number;
 
-  /** What a round does depends on its number: with different first ones, a crowd does everything at once. */
-  constructor(crowd: Crowd, nodeId: string, first = 0) {
+  /**
+   * What a round does depends on its number: with different first ones, a crowd does everything at once.
+   * @param secret of a key that is bound to its node; null: it writes with the hub's secret
+   */
+  constructor(crowd: Crowd, nodeId: string, first = 0, secret: string | null = null) {
     this.#crowd = crowd;
+    this.#auth = secret === null ? {} : { "X-Matrix-Secret": secret };
     this.#nodeId = nodeId;
     this.#first = first;
     this.#step = first;
@@ -234,7 +239,10 @@ export class Writer {
     const timer = setTimeout(() => hangUp.abort(), afterMs);
     this.#cut = call;
     try {
-      this.#settle(call, await this.#crowd.hub.post(call.path, body, { signal: hangUp.signal }));
+      this.#settle(
+        call,
+        await this.#crowd.hub.post(call.path, body, { signal: hangUp.signal, headers: this.#auth }),
+      );
     } catch (cause) {
       if (!hangUp.signal.aborted) gone(cause);
     } finally {
@@ -422,7 +430,7 @@ export class Writer {
     const bytes = Buffer.alloc(1 + Math.floor(random() * 40_000), `${this.#nodeId} ${step} `);
     const body = new FormData();
     body.append("file", new Blob([bytes]), `${this.#nodeId} ${step}`);
-    const answer = await hub.call("POST", "/file/upload", { body }).catch(gone);
+    const answer = await hub.call("POST", "/file/upload", { body, headers: this.#auth }).catch(gone);
     const sha256 = Bun.SHA256.hash(bytes, "hex");
     if (answer.status !== 200 || answer.body["sha256"] !== sha256) {
       ledger.faults.push(`/file/upload: ${answer.status} ${JSON.stringify(answer.body)}`);
@@ -440,7 +448,7 @@ export class Writer {
   }
 
   #ask(hub: Crowd["hub"], { path, body, key }: Call): Promise<Answer> {
-    const headers = key === null ? {} : { "Idempotency-Key": key };
+    const headers = { ...this.#auth, ...(key === null ? {} : { "Idempotency-Key": key }) };
     return hub.post(path, body, { headers }).catch(gone);
   }
 

@@ -77,6 +77,9 @@ export async function crash(
   return report;
 }
 
+/** Every so many-th writer has a key that is bound to its node. */
+const BOUND_EVERY = 4;
+
 async function workAndKill(
   hub: Hub,
   cycle: number,
@@ -93,8 +96,12 @@ async function workAndKill(
     }),
   );
   const crowd: Crowd = { hub, ledger, random, nodes, open: [] };
-  const writers = nodes.map(
-    (nodeId, i) => new Writer(crowd, nodeId, Math.floor((i * WRITERS) / writerCount)),
+  const writers = await Promise.all(
+    nodes.map(async (nodeId, i) => {
+      // Some have a key of their own, so that quotas count what they write.
+      const secret = i % BOUND_EVERY === 0 ? await boundKey(hub, nodeId) : null;
+      return new Writer(crowd, nodeId, Math.floor((i * WRITERS) / writerCount), secret);
+    }),
   );
   const working = Promise.all(writers.map((writer) => writer.work()));
   const { least, most } = KILL_AFTER_MS;
@@ -105,6 +112,12 @@ async function workAndKill(
   await working;
   await hub.program.ended;
   return { writers, nodes, killMs };
+}
+
+async function boundKey(hub: Hub, nodeId: string): Promise<string> {
+  const { status, body } = await hub.admin("/key/add", { name: nodeId, node_id: nodeId });
+  if (status !== 200) throw new Error(`key/add ${nodeId}: ${JSON.stringify(body)}`);
+  return String(body["secret"]);
 }
 
 /** Kills a hub at a random moment of its start: in the middle of what it makes up for. */

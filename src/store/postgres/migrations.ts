@@ -365,6 +365,17 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE files ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE events ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  CREATE TABLE quota_usage (
+    node_id TEXT COLLATE "C" PRIMARY KEY,
+    tasks BIGINT NOT NULL,
+    bytes BIGINT NOT NULL
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -21,6 +21,7 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "quota_usage"
   | "settlements"
   | "task_totals"
   | "tasks";
@@ -65,4 +66,5 @@ export const keyOf = {
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
+  usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

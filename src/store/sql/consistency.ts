@@ -157,6 +157,24 @@ export const FACTS: readonly Fact[] = [
       WHERE said.files <> counted.files OR said.bytes <> counted.bytes LIMIT ${SHOWN}`,
   },
   {
+    name: "usage",
+    holds: "what counts against the quota of each node is what its rows count",
+    sql: `
+      SELECT 'node ' || node_id || ': its usage differs from its rows by ' || sum(tasks) || ' tasks and '
+        || sum(bytes) || ' bytes' FROM (
+        SELECT node_id, tasks, bytes FROM quota_usage
+        UNION ALL
+        SELECT creator_node, -sum(CASE WHEN status IN ('open', 'assigned') THEN 1 ELSE 0 END), -sum(kept_bytes) FROM tasks
+          WHERE kept_bytes > 0 GROUP BY creator_node
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
+        UNION ALL
+        SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY node_id) AS counted
+      GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
+  },
+  {
     name: "events",
     holds: "the event log has no gap",
     sql: `

@@ -41,11 +41,9 @@ const OLD_BROADCASTS = `
   SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) ORDER BY seq, to_node LIMIT $2`;
 export const PRUNE_BROADCASTS = prune("deliveries", `(to_node, seq) IN (${OLD_BROADCASTS})`);
 /** A message is deleted after the last of its deliveries. */
-export const PRUNE_MESSAGES = prune(
-  "messages",
-  `seq IN (${OLD_MESSAGES})
-    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = messages.seq)`,
-);
+const REMOVABLE_MESSAGES = `seq IN (${OLD_MESSAGES})
+    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = messages.seq)`;
+export const PRUNE_MESSAGES = prune("messages", REMOVABLE_MESSAGES);
 /** Before the messages: they are found through them. */
 export const PRUNE_BROADCAST_COUNTS = prune(
   "broadcasts",
@@ -53,6 +51,23 @@ export const PRUNE_BROADCAST_COUNTS = prune(
     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = broadcasts.seq)`,
 );
 export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
+
+/** Takes what the rows to be removed count off the usage of their nodes. */
+function refund(table: Table, payer: string, where: string): Statement<OldRows> {
+  const now = whole(({ now }: OldRows) => now);
+  const freed = `
+    SELECT ${payer} AS payer, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM ${table}
+    WHERE kept_bytes > 0 AND ${where} GROUP BY ${payer}`;
+  return customStatement(
+    "quota_usage",
+    `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (${freed}) AS freed
+     WHERE quota_usage.node_id = freed.payer`,
+    [...LIMITS, now],
+  );
+}
+
+export const REFUND_MESSAGES = refund("messages", "from_node", REMOVABLE_MESSAGES);
+export const REFUND_EVENTS = refund("events", "node_id", `id IN (${OLD_EVENTS})`);
 export const PRUNE_ANSWERS = customStatement(
   "answers",
   `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`,

@@ -13,6 +13,7 @@ import type {
   Pulse,
   Task,
   TaskOrigin,
+  Usage,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
 import type { Param, Row } from "../store.ts";
@@ -134,6 +135,7 @@ export function toTask(row: Row): Task {
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     files: files === null ? [] : files.split(","),
+    keptBytes: whole(row["kept_bytes"]),
   };
 }
 
@@ -235,6 +237,7 @@ export function toFile(row: Row): FileRecord {
     nodeId: maybeText(row["node_id"]),
     taskId: maybeText(row["task_id"]),
     uploadedAt: whole(row["uploaded_at"]),
+    keptBytes: whole(row["kept_bytes"]),
   };
 }
 
@@ -248,6 +251,10 @@ export function toEvent(row: Row): LoggedEvent {
     data: JSON.parse(text(row["data"])) as LoggedEvent["data"],
     verified: row["verified"] === 1,
   };
+}
+
+export function toUsage(row: Row): Usage {
+  return { tasks: whole(row["tasks"]), bytes: whole(row["bytes"]) };
 }
 
 export function toKey(row: Row): KeyRecord {

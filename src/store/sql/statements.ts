@@ -14,6 +14,8 @@ import {
   PRUNE_DELIVERIES,
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
+  REFUND_EVENTS,
+  REFUND_MESSAGES,
 } from "./retention.ts";
 import { encodeCapabilities, encodeDependsOn, encodeOriginIds } from "./rows.ts";
 import {
@@ -95,6 +97,7 @@ const TASK_STATE: Columns<OfTask> = {
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
   updated_at: whole(({ task }) => task.updatedAt),
+  kept_bytes: whole(({ task }) => task.keptBytes),
 };
 
 /** The columns of an event, except its id. */
@@ -105,6 +108,7 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   task_id: text(({ event }) => event.taskId),
   data: text(({ event }) => JSON.stringify(event.data)),
   verified: flag(({ event }) => event.verified === true),
+  kept_bytes: whole(({ event }) => event.keptBytes ?? 0),
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
@@ -317,7 +321,16 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       require_ack: flag(({ message }) => message.requireAck),
       verified: flag(({ message }) => message.verified),
       sent_at: whole(({ message }) => message.sentAt),
+      kept_bytes: whole(({ keptBytes }) => keptBytes ?? 0),
     }),
+  },
+  "message.charged": {
+    row: ({ messageId }) => keyOf.message(messageId),
+    statement: update(
+      "messages",
+      { message_id: text(({ messageId }) => messageId) },
+      { kept_bytes: whole(({ keptBytes }) => keptBytes) },
+    ),
   },
   "delivery.queued": {
     ...OF_DELIVERY,
@@ -399,6 +412,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       node_id: text(({ file }) => file.nodeId),
       task_id: text(({ file }) => file.taskId),
       uploaded_at: whole(({ file }) => file.uploadedAt),
+      kept_bytes: whole(({ file }) => file.keptBytes),
     }),
   },
   "file.deleted": {
@@ -415,6 +429,24 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     sum: (earlier, later) => ({
       ...later,
       files: earlier.files + later.files,
+      bytes: earlier.bytes + later.bytes,
+    }),
+  },
+  "usage.tallied": {
+    row: ({ nodeId }) => keyOf.usage(nodeId),
+    statement: insert(
+      "quota_usage",
+      {
+        node_id: text(({ nodeId }) => nodeId),
+        tasks: whole(({ tasks }) => tasks),
+        bytes: whole(({ bytes }) => bytes),
+      },
+      ` ON CONFLICT (node_id) DO UPDATE SET
+        tasks = quota_usage.tasks + excluded.tasks, bytes = quota_usage.bytes + excluded.bytes`,
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      tasks: earlier.tasks + later.tasks,
       bytes: earlier.bytes + later.bytes,
     }),
   },
@@ -508,7 +540,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     statement: PRUNE_DELIVERIES,
     instead: ({ broadcast }) => (broadcast ? PRUNE_BROADCASTS : null),
   },
+  "messages.refunded": { isSweep: true, statement: REFUND_MESSAGES },
   "messages.pruned": { isSweep: true, statement: PRUNE_MESSAGES },
+  "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
   "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
   "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
   "answers.evicted": {

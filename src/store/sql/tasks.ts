@@ -37,7 +37,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
   balanced, revoked_from, attempts, failures, max_attempts, backoff_ms, timeout_ms, lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, created_at, updated_at,
-  problem, improvement, lesson, result_extra, result_verified,
+  problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 

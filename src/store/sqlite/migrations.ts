@@ -438,4 +438,17 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- ListTasks of A2A: the caller's, last changed first
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at) WHERE a2a_caller IS NOT NULL;
   `,
+  `
+  -- Quotas of keys that are bound to a node: what each row counts against the quota of its node (domain/quota.ts), 0 for
+  -- a row that came with another key; and the sums of what is stored, with the number of unfinished tasks.
+  ALTER TABLE tasks ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE files ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE events ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE quota_usage (
+    node_id TEXT PRIMARY KEY,
+    tasks INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

@@ -1,6 +1,6 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the owners of
- * mailboxes, the nodes without a gift, and the best tasks of the backlog. The hub is the only writer of its database, so
+ * mailboxes, the nodes without a gift, the best tasks of the backlog, and what counts against quotas. The hub is the only writer of its database, so
  * the last value that it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the
  * older one is dropped.
  *
@@ -11,14 +11,15 @@
 import type { Change } from "../../domain/change.ts";
 import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
 import type { Registered } from "../../domain/message.ts";
-import type { Node, Task } from "../../domain/model.ts";
+import type { Node, Task, Usage } from "../../domain/model.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { patchNode } from "../sql/nodes.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
+import { patchUsage } from "../sql/usage.ts";
 import type { Query } from "../store.ts";
 
 /** The tables that the answers are read from. */
-const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats"]);
+const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats", "quota_usage"]);
 /** The conflict keys of the rows, up to the id. */
 const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
 const OF_NODE = keyOf.node("");
@@ -36,6 +37,8 @@ export class RowCache {
   readonly #owners = new Generations<Registered>(CACHED_NODES);
   /** Nodes that have no gift. */
   readonly #giftless = new Generations<true>(CACHED_NODES);
+  /** By node_id. */
+  readonly #usage = new Generations<Usage>(CACHED_NODES);
   readonly #backlogs = new Map<string, Backlog>();
 
   constructor(read: <R>(query: Query<R>) => R) {
@@ -53,6 +56,7 @@ export class RowCache {
     else if (as === "gift") {
       if (value === null) this.#giftless.set(id, true);
     } else if (value !== null && as === "task") this.#keepTask(value as Task);
+    else if (as === "usage") this.#usage.set(id, value as Usage);
     else if (value !== null && as === "owner") this.#owners.set(id, value as Registered);
     else if (value !== null) this.#nodes.set(id, value as Node);
     return value;
@@ -72,6 +76,15 @@ export class RowCache {
         if (after) this.#nodes.set(change.nodeId, after);
         return;
       }
+      case "usage.tallied": {
+        const usage = this.#usage.get(change.nodeId);
+        const after = usage && patchUsage(change.nodeId, usage, change);
+        if (after) this.#usage.set(change.nodeId, after);
+        return;
+      }
+      case "messages.refunded":
+      case "events.refunded":
+        return this.#usage.clear();
       default:
         if (TABLES.has(writeOf(change).statement.table)) this.#forget(change);
     }
@@ -82,6 +95,7 @@ export class RowCache {
     this.#nodes.clear();
     this.#owners.clear();
     this.#giftless.clear();
+    this.#usage.clear();
     this.#backlogs.clear();
   }
 
@@ -90,6 +104,7 @@ export class RowCache {
     if (as === "node") return this.#nodes.get(id);
     if (as === "owner") return this.#owners.get(id);
     if (as === "ready") return this.#backlogs.get(id)?.tasks;
+    if (as === "usage") return this.#usage.get(id);
     return this.#giftless.get(id) && null;
   }
 

@@ -1,6 +1,7 @@
 /** The keys of the hub: list, add, revoke. Needs the administrator key. A new secret is shown once. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { sizeOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
 import {
   Age,
@@ -77,7 +78,10 @@ export function Keys(): JSX.Element {
         </button>
       </Form>
       {value && (
-        <Table label="Keys" head={["State", "Name", "Role", "Variant", "Node", "Made", "Ends", "Actions"]}>
+        <Table
+          label="Keys"
+          head={["State", "Name", "Role", "Variant", "Node", "Used", "Made", "Ends", "Actions"]}
+        >
           {value.map((key) => (
             <tr key={key.name} class={key.state === "valid" ? undefined : "gone"}>
               <td>
@@ -87,6 +91,7 @@ export function Keys(): JSX.Element {
               <td>{key.role}</td>
               <td>{key.variant}</td>
               <td>{key.node_id}</td>
+              <td>{key.used && `${key.used.tasks} unfinished, ${sizeOf(key.used.bytes)}`}</td>
               <td>
                 <Age at={key.created_at} />
               </td>

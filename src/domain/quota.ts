@@ -1,0 +1,214 @@
+/**
+ * Quotas: what the keys that are bound to one node may leave behind (docs/security.md). Other keys have none, and what
+ * they store is not counted.
+ *
+ * The usage of a node is two running totals, in bytes and in unfinished tasks. A row that a bound key stores (a task, a
+ * file, a message, an event) records what it counts (`keptBytes`), and charge() adds that to the usage in the same
+ * commit. Whoever changes or removes the row later, the rule that does so changes the usage by the same number. So the
+ * usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no counter that leaks.
+ *
+ * A task counts against its creator, its result included; a file against its node; a message with all its deliveries
+ * against its sender; an event against the node that it is about. Stored answers have a limit of their own.
+ *
+ * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
+ * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
+ * that was offline may use more than its quota to come back, as often as twice the quota allows.
+ */
+import type { Change } from "./change.ts";
+import { type Decision, type QuotaFault, type Rejected, type Undecided, reject } from "./decision.ts";
+import { type EventKind, type NewEvent, actorOf } from "./event.ts";
+import {
+  KEPT_BLOCK_BYTES,
+  KEPT_DELIVERY_BYTES,
+  KEPT_DEPENDENCY_BYTES,
+  KEPT_DEPENDENCY_ID_BYTES,
+  KEPT_EVENT_BYTES,
+  KEPT_FILE_BYTES,
+  KEPT_MESSAGE_BYTES,
+  KEPT_TASK_BYTES,
+  QUOTA_TIMES_FOR_RETURN,
+} from "./limits.ts";
+import type { FileRecord, KeyRecord, Task, Usage } from "./model.ts";
+
+/** What the keys of one node may use. */
+export type Quotas = Usage;
+
+export const NO_USAGE: Usage = { tasks: 0, bytes: 0 };
+
+/** What counts against the quota of a key: that of its node; undefined for a key that has no quota, or stores nothing. */
+export function usageBy(
+  { role, nodeId }: Pick<KeyRecord, "role" | "nodeId">,
+  all: ReadonlyMap<string, Usage>,
+): Usage | undefined {
+  return nodeId === null || role !== "full" ? undefined : (all.get(nodeId) ?? NO_USAGE);
+}
+
+// ---- What a row counts
+
+function taskBytes(task: Task): number {
+  const { title, description, result, progress, failure, dependsOn, unmet } = task;
+  let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
+  bytes += dependsOn.length * KEPT_DEPENDENCY_ID_BYTES + unmet * KEPT_DEPENDENCY_BYTES;
+  for (const text of [result?.problem, result?.improvement, result?.lesson, result?.extra])
+    if (text) bytes += Buffer.byteLength(text);
+  for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
+  return bytes;
+}
+
+/** What a file counts: its blocks and its record. */
+export function fileBytes({
+  sizeBytes,
+  name,
+  metadata,
+}: Pick<FileRecord, "sizeBytes" | "name" | "metadata">) {
+  const blocks = Math.max(1, Math.ceil(sizeBytes / KEPT_BLOCK_BYTES));
+  return KEPT_FILE_BYTES + Buffer.byteLength(name) + Buffer.byteLength(metadata) + blocks * KEPT_BLOCK_BYTES;
+}
+
+export function messageBytes(content: string, recipients: number): number {
+  return KEPT_MESSAGE_BYTES + Buffer.byteLength(content) + recipients * KEPT_DELIVERY_BYTES;
+}
+
+function eventBytes({ data }: NewEvent): number {
+  return KEPT_EVENT_BYTES + Buffer.byteLength(JSON.stringify(data));
+}
+
+// ---- Changes of counted tasks
+
+/** A counted task with what it counts now. */
+export function recharged(task: Task): Task {
+  return task.keptBytes === 0 ? task : { ...task, keptBytes: taskBytes(task) };
+}
+
+/** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator. */
+export function usageTally(before: Task | null, after: Task | null): readonly Change[] {
+  const nodeId = (after ?? before)?.creatorNode ?? null;
+  if (nodeId === null || (!isCounted(before) && !isCounted(after))) return [];
+  const tasks = Number(isUnfinished(after)) - Number(isUnfinished(before));
+  const bytes = (after?.keptBytes ?? 0) - (before?.keptBytes ?? 0);
+  return tasks === 0 && bytes === 0 ? [] : [{ kind: "usage.tallied", nodeId, tasks, bytes }];
+}
+
+const isCounted = (task: Task | null): boolean => task !== null && task.keptBytes > 0;
+
+function isUnfinished(task: Task | null): boolean {
+  return isCounted(task) && (task?.status === "open" || task?.status === "assigned");
+}
+
+// ---- The decision of a request with a bound key
+
+/** What a request stores, as its changes are walked through. */
+type Bill = {
+  /** New rows. */
+  tasks: number;
+  bytes: number;
+  /** Rows that a rule changed or removed: their `usage.tallied` is among the changes. */
+  readonly moved: { tasks: number; bytes: number };
+  /** How many times the quota the request may use: Infinity if all that it does is to end something. */
+  times: number;
+};
+
+/**
+ * Counts what a request with a key of `nodeId` stores, and refuses it if that exceeds a quota. `usage`: what is stored
+ * already.
+ */
+export function charge(
+  decision: Decision<unknown> | Undecided,
+  nodeId: string,
+  usage: Usage,
+  quotas: Quotas,
+): Decision<unknown> | Undecided {
+  if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
+  const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: Infinity };
+  const changes = decision.changes.map((change) => charged(change, nodeId, bill));
+  const refused = refusal(nodeId, usage, bill, quotas);
+  if (refused) return refused;
+  const { tasks, bytes } = bill;
+  if (tasks === 0 && bytes === 0) return decision;
+  return { ...decision, changes: [...changes, { kind: "usage.tallied", nodeId, tasks, bytes }] };
+}
+
+/** Adds a change to the bill. A new row gets what it counts. */
+function charged(change: Change, nodeId: string, bill: Bill): Change {
+  switch (change.kind) {
+    case "task.created": {
+      if (change.task.creatorNode !== nodeId) return change;
+      const task = { ...change.task, keptBytes: taskBytes(change.task) };
+      bill.tasks += Number(isUnfinished(task));
+      beginsWith(bill, task.keptBytes);
+      return { ...change, task };
+    }
+    case "file.saved": {
+      if (change.file.nodeId !== nodeId) return change;
+      const file = { ...change.file, keptBytes: fileBytes(change.file) };
+      beginsWith(bill, file.keptBytes);
+      return { ...change, file };
+    }
+    case "message.stored":
+    case "message.charged":
+      beginsWith(bill, change.keptBytes ?? 0);
+      return change;
+    case "usage.tallied":
+      if (change.nodeId !== nodeId) return change;
+      bill.moved.tasks += change.tasks;
+      bill.moved.bytes += change.bytes;
+      return change;
+    case "event.logged": {
+      const { event } = change;
+      // The event of a message counts with its message.
+      if (event.kind === "message.sent" || actorOf(event) !== nodeId) return change;
+      const keptBytes = eventBytes(event);
+      bill.bytes += keptBytes;
+      bill.times = Math.min(bill.times, timesFor(event));
+      return { ...change, event: { ...event, keptBytes } };
+    }
+    default:
+      return change;
+  }
+}
+
+function beginsWith(bill: Bill, bytes: number): void {
+  bill.bytes += bytes;
+  bill.times = 1;
+}
+
+/** The events of what ends something. */
+const ENDINGS: ReadonlySet<EventKind> = new Set([
+  "task.completed",
+  "task.attempt_failed",
+  "task.failed",
+  "task.released",
+  "message.acked",
+  "file.deleted",
+  "node.left",
+  "node.offline",
+  "lux.paid",
+]);
+
+function timesFor({ kind, data }: NewEvent): number {
+  // A node that is over its quota may come back, but not leave and come back without end.
+  if (kind === "node.online") return QUOTA_TIMES_FOR_RETURN;
+  // On variant B, which has no claim, a completion also assigns.
+  const isEnding = ENDINGS.has(kind) || (kind === "task.assigned" && data["by"] === "complete");
+  return isEnding ? Infinity : 1;
+}
+
+function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Rejected | null {
+  const tasks = bill.tasks + bill.moved.tasks;
+  if (tasks > 0 && used.tasks + tasks > allowed.tasks * bill.times) {
+    return tasksExceeded(nodeId, { used: used.tasks, allowed: allowed.tasks });
+  }
+  const bytes = bill.bytes + bill.moved.bytes;
+  if (bytes <= 0 || used.bytes + bytes <= allowed.bytes * bill.times) return null;
+  return bytesExceeded(nodeId, { used: used.bytes, allowed: allowed.bytes });
+}
+
+function tasksExceeded(nodeId: string, quota: QuotaFault): Rejected {
+  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
+  return { ...reject("quota_exceeded", detail), quota };
+}
+
+export function bytesExceeded(nodeId: string, quota: QuotaFault): Rejected {
+  const detail = `What the keys of ${nodeId} have stored takes ${quota.used} bytes, their quota is ${quota.allowed}, and this request needs more than the rest. Delete files, wait until old messages and events are removed, or ask the operator to delete tasks or for a larger --quota-bytes.`;
+  return { ...reject("quota_exceeded", detail), quota };
+}

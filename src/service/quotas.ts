@@ -1,0 +1,81 @@
+/**
+ * The quotas of keys that are bound to a node (domain/quota.ts): charges what their requests store, in the same commit,
+ * and bounds the bytes of uploads that are still running.
+ *
+ * Must not: cost anything for other keys.
+ */
+import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import type { Usage } from "../domain/model.ts";
+import { type Quotas, bytesExceeded, charge, fileBytes } from "../domain/quota.ts";
+import { allUsage, usageOf } from "../store/sql/usage.ts";
+import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
+
+/** The name of the query among those of the use case. Their names have no space. */
+const USAGE = "usage of the node";
+
+export class QuotaService {
+  readonly allowed: Quotas;
+  readonly #store: Store;
+  /** The bytes of running uploads, by node. They are in the blob store, and in no commit yet. */
+  readonly #uploading = new Map<string, number>();
+
+  constructor(store: Store, allowed: Quotas) {
+    this.#store = store;
+    this.allowed = allowed;
+  }
+
+  /** The Transact of a request with a key of `nodeId`; null: its key is bound to no node, and it has no quota. */
+  charged(nodeId: string | null, transact: Transact): Transact {
+    if (nodeId === null) return transact;
+    const charging = (
+      load: Load,
+      decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
+      before?: readonly Member[],
+    ): Promise<unknown> => {
+      const usage = usageOf(nodeId);
+      const billed: Load & { readonly [USAGE]: Query<Usage> } = { ...load, [USAGE]: usage };
+      return transact(billed, (rows) => charge(decide(rows), nodeId, rows[USAGE], this.allowed), before);
+    };
+    return charging as Transact; // it returns the answer of the caller's own `decide`
+  }
+
+  /** The usage of every node that has any, by node_id. */
+  usage(): Promise<ReadonlyMap<string, Usage>> {
+    return this.#store.read(allUsage());
+  }
+
+  /**
+   * Begins an upload for a node, of which `bytes` are known already. What is uploaded at once by one node must fit its
+   * quota together, else one of them is refused; the commit of each file decides in the end.
+   * @throws {Rejection} quota_exceeded when there is no room for the smallest file, or for `bytes`
+   */
+  async beginUpload(nodeId: string, bytes = 0): Promise<RunningUpload> {
+    const used = (await this.#store.read(usageOf(nodeId))).bytes;
+    const { bytes: allowed } = this.allowed;
+    let mine = 0;
+    const end = (): void => {
+      const left = (this.#uploading.get(nodeId) ?? 0) - mine;
+      mine = 0;
+      if (left > 0) this.#uploading.set(nodeId, left);
+      else this.#uploading.delete(nodeId);
+    };
+    const grow = (more: number): void => {
+      mine += more;
+      const together = (this.#uploading.get(nodeId) ?? 0) + more;
+      this.#uploading.set(nodeId, together);
+      if (used + together <= allowed) return;
+      end(); // at once: the others may have room without this one
+      throw new Rejection(bytesExceeded(nodeId, { used, allowed }));
+    };
+    grow(SMALLEST_FILE + bytes);
+    return { grow, [Symbol.dispose]: end };
+  }
+}
+
+const SMALLEST_FILE = fileBytes({ sizeBytes: 0, name: "", metadata: "" });
+
+/** An upload whose bytes count as soon as they are written. */
+export type RunningUpload = Disposable & {
+  /** @throws {Rejection} quota_exceeded */
+  readonly grow: (bytes: number) => void;
+};

@@ -1,0 +1,35 @@
+/** The reads of what counts against the quotas of nodes (domain/quota.ts). */
+import type { Change } from "../../domain/change.ts";
+import type { Usage } from "../../domain/model.ts";
+import { NO_USAGE } from "../../domain/quota.ts";
+import type { Query } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { byKey, query } from "./query.ts";
+import { toUsage } from "./rows.ts";
+
+const USAGE = byKey(["text"], `SELECT tasks, bytes FROM quota_usage WHERE node_id = $1`);
+
+/** The usage of one node; a node whose keys have stored nothing has no row. */
+export function usageOf(nodeId: string): Query<Usage> {
+  const shape: Query<Usage>["shape"] = ([row]) => (row ? toUsage(row) : NO_USAGE);
+  const cached = { as: "usage", id: nodeId } as const;
+  return {
+    ...query(USAGE, [nodeId], shape, [keyOf.usage(nodeId)]),
+    cached,
+    patch: (usage, change) => patchUsage(nodeId, usage, change),
+  };
+}
+
+/** Returns the usage of a node after a change of usage; undefined after a sweep, which names no node. */
+export function patchUsage(nodeId: string, usage: Usage, change: Change): Usage | undefined {
+  if (change.kind !== "usage.tallied") return undefined;
+  if (change.nodeId !== nodeId) return usage;
+  return { tasks: usage.tasks + change.tasks, bytes: usage.bytes + change.bytes };
+}
+
+/** The usage of every node that has any, by node_id. */
+export function allUsage(): Query<ReadonlyMap<string, Usage>> {
+  const shape: Query<ReadonlyMap<string, Usage>>["shape"] = (rows) =>
+    new Map(rows.map((row) => [String(row["node_id"]), toUsage(row)]));
+  return query(`SELECT node_id, tasks, bytes FROM quota_usage`, [], shape, ["quota_usage"]);
+}

@@ -1,0 +1,394 @@
+/**
+ * Quotas of keys that are bound to a node (docs/security.md): what counts, what is refused, what gives room back, and
+ * that the running totals equal the rows after each step.
+ */
+import { SQL } from "bun";
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import {
+  BATCH_REQUESTS_MAX,
+  BROADCAST_STEP_NODES,
+  KEPT_BLOCK_BYTES,
+  KEPT_FILE_BYTES,
+  KEPT_MESSAGE_BYTES,
+} from "../../src/domain/limits.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
+import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, startHub } from "../support/hub.ts";
+import { Agent } from "../support/mcp.ts";
+import { as } from "./key-commands.ts";
+import { RESULT, addNode, addTask, inBatches, list, ok, record, refused } from "./scene.ts";
+
+const ADMIN = { "X-Admin-Key": ADMIN_KEY } as const;
+const KIB = 1024;
+
+type Fields = Readonly<Record<string, unknown>>;
+type Usage = { readonly tasks: number; readonly bytes: number };
+
+/** A hub with a key that is bound to n1, which is registered, and the calls with this key. */
+class Scene implements AsyncDisposable {
+  readonly hub: TestHub;
+  readonly secret: string;
+
+  private constructor(hub: TestHub, secret: string) {
+    this.hub = hub;
+    this.secret = secret;
+  }
+
+  static async open(options: HubOptions = {}): Promise<Scene> {
+    const hub = await startHub({ variants: ["A", "B"], ...options });
+    const added = await ok(hub.post("/key/add", { name: "of-n1", node_id: "n1" }, { headers: ADMIN }));
+    const scene = new Scene(hub, String(added["secret"]));
+    await ok(scene.post("node/register", { node_id: "n1", name: "n1" }));
+    await addNode(hub, "n2");
+    return scene;
+  }
+
+  post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.hub.post(`/${path}`, body, as(this.secret, { headers }));
+  }
+
+  create(fields: Fields = {}): Promise<Answer> {
+    return this.post("task/create", { title: "t", description: "d", ...fields });
+  }
+
+  async created(fields: Fields = {}): Promise<string> {
+    return String((await ok(this.create(fields)))["task_id"]);
+  }
+
+  upload(bytes: number, metadata: object = {}): Promise<Answer> {
+    const form = new FormData();
+    form.set("file", new Blob([new Uint8Array(bytes)]), "a.bin");
+    form.set("metadata", JSON.stringify(metadata));
+    return this.post("file/upload", form);
+  }
+
+  /** What counts against the quota of n1, as key/list shows it; checks every total against the rows. */
+  async usage(): Promise<Usage> {
+    expect(await this.#differences()).toEqual([]);
+    const keys = list(await ok(this.hub.get("/key/list", { headers: ADMIN })), "keys");
+    for (const key of keys)
+      expect([key["name"], key["used"] !== undefined]).toEqual([key["name"], key["name"] === "of-n1"]);
+    const { tasks, bytes } = record(keys.find(({ name }) => name === "of-n1")?.["used"]);
+    return { tasks: Number(tasks), bytes: Number(bytes) };
+  }
+
+  async #differences(): Promise<readonly unknown[]> {
+    const sql = FACTS.find(({ name }) => name === "usage")?.sql ?? "";
+    if (this.hub.database !== null) {
+      await using database = new SQL(this.hub.database, { max: 1 });
+      return [...(await database.unsafe(sql))];
+    }
+    using database = new Database(join(this.hub.dataDir, "luxhub.db"), { readonly: true });
+    return database.query(sql).all();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.hub.close();
+  }
+}
+
+/** Expects quota_exceeded, with what is used and allowed. */
+async function exceeded(answer: Answer | Promise<Answer>, quota: Fields): Promise<void> {
+  const { headers, body } = await refused(answer, 429, "quota_exceeded");
+  expect([headers.get("retry-after"), body]).toEqual(["60", expect.objectContaining(quota)]);
+}
+
+describe("unfinished tasks", () => {
+  let scene: Scene;
+  beforeEach(async () => void (scene = await Scene.open({ quotaTasks: 2 })));
+  afterEach(() => scene.hub.close());
+
+  const full = { used: 2, allowed: 2 };
+
+  test("a third is refused, and each way to finish one gives room", async () => {
+    const claim = async (task_id: string) => ok(scene.hub.post("/task/claim", { task_id, node_id: "n2" }));
+    const ways: Readonly<Record<string, (task_id: string) => Promise<unknown>>> = {
+      completed: async (task_id) => {
+        await claim(task_id);
+        await ok(scene.hub.post("/task/complete", { task_id, node_id: "n2", result: RESULT }));
+      },
+      failed: async (task_id) => {
+        await claim(task_id);
+        await ok(scene.hub.post("/task/fail", { task_id, node_id: "n2", error: "no", retry: false }));
+      },
+      cancelled: (task_id) => ok(scene.post("task/cancel", { task_id })),
+      deleted: (task_id) => ok(scene.hub.post("/task/delete", { task_id }, { headers: ADMIN })),
+    };
+    await scene.created();
+    for (const [way, finish] of Object.entries(ways)) {
+      const taskId = await scene.created();
+      await exceeded(scene.create(), full);
+      expect([way, (await scene.usage()).tasks]).toEqual([way, 2]);
+      await finish(taskId);
+      expect([way, (await scene.usage()).tasks]).toEqual([way, 1]);
+    }
+  });
+
+  test("a retry counts as a creation; a return to open changes nothing", async () => {
+    const taskId = await scene.created();
+    await ok(scene.post("task/cancel", { task_id: taskId }));
+    const [first] = [await scene.created(), await scene.created()];
+    await exceeded(scene.post("task/retry", { task_id: taskId }), full);
+    await ok(scene.hub.post("/task/claim", { task_id: first, node_id: "n2" }));
+    await ok(scene.hub.post("/task/release", { task_id: first, node_id: "n2" }));
+    expect((await scene.usage()).tasks).toBe(2);
+    await ok(scene.post("task/cancel", { task_id: first }));
+    await ok(scene.post("task/retry", { task_id: taskId }));
+    expect((await scene.usage()).tasks).toBe(2);
+  });
+
+  test("tasks of the hub's secret count for nobody, also those that name the node as their creator", async () => {
+    for (let i = 0; i < 4; i++) await addTask(scene.hub, { creator_node: "n1" });
+    expect((await scene.usage()).tasks).toBe(0);
+    await scene.created();
+  });
+
+  test("of many at once exactly as many pass as there is room for", async () => {
+    await scene.created();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => scene.create()));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array<number>(29).fill(429)]);
+    expect((await scene.usage()).tasks).toBe(2);
+  });
+
+  test("each request of a batch is charged after those before it", async () => {
+    const taskId = await scene.created();
+    const one = { path: "task/create", body: { title: "t", description: "d" } };
+    const cancel = { path: "task/cancel", body: { task_id: taskId } };
+    const requests = [one, one, cancel, one, one];
+    const answers = list(await ok(scene.post("batch", { requests })), "answers");
+    expect(answers.map(({ status }) => status)).toEqual([200, 429, 200, 200, 429]);
+    expect(record(answers[1]?.["body"])).toMatchObject({ error: "quota_exceeded", ...full });
+    expect((await scene.usage()).tasks).toBe(2);
+  });
+
+  test("the refusal is not stored for a repeat with the same Idempotency-Key", async () => {
+    const [taskId] = [await scene.created(), await scene.created()];
+    const body = { title: "t", description: "d" };
+    const again = () => scene.post("task/create", body, { "Idempotency-Key": "k" });
+    await exceeded(again(), full);
+    await ok(scene.post("task/cancel", { task_id: taskId }));
+    const created = await again();
+    expect([created.status, created.headers.get("idempotent-replayed")]).toEqual([200, null]);
+    const replayed = await again();
+    expect([replayed.status, replayed.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
+    expect((await scene.usage()).tasks).toBe(2);
+  });
+
+  test("an agent of MCP is told what to do", async () => {
+    const agent = await Agent.connect(scene.hub.base(), "n1", "2026-07-28", {
+      "X-Matrix-Secret": scene.secret,
+    });
+    await scene.created();
+    await agent.ok("task_create", { title: "t", description: "d" });
+    const told = await agent.call("task_create", { title: "t", description: "other" });
+    expect([told.isError, told.data["error"]]).toEqual([true, "quota_exceeded"]);
+    expect(told.text).toContain("--quota-tasks");
+    await agent.client.close();
+  });
+});
+
+describe("bytes", () => {
+  test("every row counts while it is kept, whoever changes it", async () => {
+    await using scene = await Scene.open();
+    const { hub } = scene;
+    /** Runs a step; by how many bytes the usage has changed. */
+    const change = async (step: () => Promise<unknown>): Promise<number> => {
+      const before = (await scene.usage()).bytes;
+      await step();
+      return (await scene.usage()).bytes - before;
+    };
+    const long = "x".repeat(10_000);
+    let taskId = "";
+    expect(await change(async () => void (taskId = await scene.created({ description: long })))).toBeWithin(
+      10_000,
+      12_000,
+    );
+    const dependent = { depends_on: [taskId] };
+    expect(await change(() => scene.created(dependent))).toBeWithin(700, 1_500);
+    await change(() => ok(scene.post("task/claim", { task_id: taskId, node_id: "n1" })));
+    const progress = { task_id: taskId, node_id: "n1", note: "é".repeat(500) };
+    expect(await change(() => ok(scene.post("task/extend", progress)))).toBeWithin(2_000, 3_000); // and its event
+    const failed = { task_id: taskId, node_id: "n1", error: "e".repeat(3_000) };
+    expect(await change(() => ok(scene.post("task/fail", failed)))).toBeWithin(5_000, 7_000); // less the note
+    hub.clock.pass(MINUTE_MS);
+    await ok(hub.post("/node/heartbeat", { node_id: "n2" }));
+    await hub.sweep(); // its backoff is over
+    const done = { task_id: taskId, node_id: "n2", result: { ...RESULT, problem: long } };
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n2" }));
+    expect(await change(() => ok(hub.post("/task/complete", done)))).toBeWithin(9_500, 11_000); // and an edge less
+    await change(() => ok(hub.post("/task/delete", { task_id: taskId }, { headers: ADMIN })));
+    const file = await ok(scene.upload(1));
+    expect(await change(() => scene.upload(5_000))).toBeWithin(
+      2 * KEPT_BLOCK_BYTES + KEPT_FILE_BYTES + 1,
+      2 * KEPT_BLOCK_BYTES + 2 * KEPT_FILE_BYTES + 400,
+    );
+    const { file_id } = file;
+    expect(await change(() => ok(hub.post("/file/delete", { file_id })))).toBeWithin(
+      -KEPT_BLOCK_BYTES - KEPT_FILE_BYTES - 200,
+      -KEPT_BLOCK_BYTES,
+    );
+    const message = { from_node: "n1", to_node: "n2", content: long };
+    expect(await change(() => ok(scene.post("message/send", message)))).toBeWithin(10_001, 12_000);
+    await ok(hub.post("/message/receive", { node_id: "n2" }));
+    expect(
+      await change(() => ok(scene.post("message/broadcast", { from_node: "n1", content: "x" }))),
+    ).toBeWithin(KEPT_MESSAGE_BYTES + 1, KEPT_MESSAGE_BYTES + KIB);
+    expect(await change(() => ok(hub.post("/message/send", { ...message, from_node: "n2" })))).toBe(0);
+  });
+
+  test("what is over is refused; what ends something is not", async () => {
+    await using scene = await Scene.open({ quotaBytes: 30 * KIB });
+    const { hub } = scene;
+    const allowed = { allowed: 30 * KIB };
+    const [taskId, other] = [await scene.created(), await scene.created()];
+    await ok(scene.post("task/claim", { task_id: taskId, node_id: "n1" }));
+    await ok(scene.post("task/claim", { task_id: other, node_id: "n1" }));
+    const { file_id } = await ok(scene.upload(1));
+    const sent = { from_node: "n2", to_node: "n1", content: "x", require_ack: true };
+    const { message_id } = await ok(hub.post("/message/send", sent));
+    const { bytes } = await scene.usage();
+    const rest = { title: "t", description: "x".repeat(30 * KIB - bytes - 1_000) };
+    await ok(scene.post("task/create", rest));
+    await exceeded(scene.post("task/create", rest), allowed);
+    await exceeded(scene.upload(1), allowed);
+    await exceeded(scene.post("message/send", { ...sent, from_node: "n1", to_node: "n2" }), allowed);
+    await exceeded(scene.post("message/broadcast", { from_node: "n1", content: "x" }), allowed);
+    await ok(scene.post("node/heartbeat", { node_id: "n1" }));
+    await ok(scene.post("message/receive", { node_id: "n1" }));
+    await ok(scene.post("message/ack", { message_id, node_id: "n1" }));
+    const loud = { task_id: other, node_id: "n1", error: "e".repeat(4_000), retry: false };
+    await ok(scene.post("task/fail", loud));
+    await ok(scene.post("task/complete", { task_id: taskId, node_id: "n1", result: RESULT }));
+    const used = (await scene.usage()).bytes;
+    expect(used).toBeGreaterThan(30 * KIB);
+    await exceeded(scene.post("task/retry", { task_id: other }), { used, ...allowed });
+    await exceeded(scene.post("task/next", { node_id: "n1" }), { used, ...allowed });
+    await ok(scene.post("node/leave", { node_id: "n1" }));
+    await ok(scene.post("node/heartbeat", { node_id: "n1" }));
+    await ok(scene.post("file/delete", { file_id }));
+    expect((await scene.usage()).bytes).toBeLessThan(used);
+    await addTask(hub, { description: "x".repeat(40 * KIB) }); // other keys have no quota
+  });
+
+  test("retention gives room back", async () => {
+    await using scene = await Scene.open();
+    const content = "x".repeat(5_000);
+    await ok(scene.post("message/send", { from_node: "n1", to_node: "n2", content }));
+    await ok(scene.post("message/broadcast", { from_node: "n1", content }));
+    await ok(scene.post("task/cancel", { task_id: await scene.created() }));
+    expect((await scene.usage()).bytes).toBeGreaterThan(2 * content.length);
+    // The hub runs all the time: it does not take a jump for the age of its rows.
+    for (let day = 0; day < 9; day++) {
+      scene.hub.clock.pass(DAY_MS);
+      await scene.hub.sweep();
+    }
+    // What is left is the task, and events that others made meanwhile count for nobody.
+    const { tasks, bytes } = await scene.usage();
+    expect(tasks).toBe(0);
+    expect(bytes).toBeWithin(384, 900);
+  });
+
+  test("a broadcast of several commits counts once it is whole", async () => {
+    await using scene = await Scene.open();
+    const many = BROADCAST_STEP_NODES + 10;
+    const nodes = Array.from({ length: many }, (_, i) => ({ node_id: `m${i}`, name: "m" }));
+    for (let at = 0; at < many; at += BATCH_REQUESTS_MAX)
+      await inBatches(scene.hub, "node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
+    const before = (await scene.usage()).bytes;
+    const { receivers } = await ok(scene.post("message/broadcast", { from_node: "n1", content: "x" }));
+    expect(receivers).toBeArrayOfSize(many + 1);
+    expect((await scene.usage()).bytes - before).toBeGreaterThan(100 * many);
+  });
+
+  test("a broadcast of several commits that exceeds the quota reaches nobody, and is removed", async () => {
+    await using scene = await Scene.open({ quotaBytes: 20 * KIB });
+    const many = BROADCAST_STEP_NODES + 10;
+    const nodes = Array.from({ length: many }, (_, i) => ({ node_id: `m${i}`, name: "m" }));
+    for (let at = 0; at < many; at += BATCH_REQUESTS_MAX)
+      await inBatches(scene.hub, "node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
+    const before = await scene.usage();
+    await exceeded(scene.post("message/broadcast", { from_node: "n1", content: "x" }), { allowed: 20 * KIB });
+    expect(await scene.usage()).toEqual(before);
+    const history = "/message/history?node_id=";
+    for (const node of ["n1", "m7"]) expect((await ok(scene.hub.get(history + node)))["count"]).toBe(0);
+    scene.hub.clock.pass(MINUTE_MS);
+    await scene.hub.sweep();
+    for (const node of ["n1", "m7"]) expect((await ok(scene.hub.get(history + node)))["count"]).toBe(0);
+    expect(await scene.usage()).toEqual(before);
+  });
+});
+
+describe("files", () => {
+  const MIB = 1024 * KIB;
+
+  test("an upload over the quota ends with 429, and leaves nothing behind", async () => {
+    await using scene = await Scene.open({ quotaBytes: MIB });
+    await ok(scene.upload(MIB / 2));
+    await exceeded(scene.upload(8 * MIB), { allowed: MIB });
+    await exceeded(scene.upload(MIB / 2), { allowed: MIB });
+    expect((await ok(scene.hub.get("/file/list")))["total"]).toBe(1);
+    if (scene.hub.database === null) expect(blobsOf(scene.hub)).toBeArrayOfSize(1);
+    await ok(scene.hub.post("/file/upload", form(2 * MIB))); // with the hub's secret
+    await scene.usage();
+  });
+
+  test("of several at once no more pass than there is room for", async () => {
+    await using scene = await Scene.open({ quotaBytes: MIB });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => scene.upload(400 * KIB)));
+    const passed = answers.filter(({ status }) => status === 200).length;
+    expect(answers.filter(({ status }) => status === 429)).toBeArrayOfSize(8 - passed);
+    expect(passed).toBeWithin(1, 3);
+    expect((await scene.usage()).bytes).toBeWithin(passed * 400 * KIB, MIB + 1);
+  });
+
+  test("the files in a message of A2A count, and belong to the node", async () => {
+    await using scene = await Scene.open({ quotaBytes: 200 * KIB });
+    const send = async (messageId: string, files: number): Promise<Response> => {
+      const raw = Buffer.alloc(1).toString("base64");
+      const parts = [
+        { text: "do it" },
+        ...Array.from({ length: files }, (_, i) => ({ raw, filename: `${i}` })),
+      ];
+      const message = { messageId, role: "ROLE_USER", parts };
+      return fetch(`${scene.hub.base()}/a2a/message:send`, {
+        method: "POST",
+        headers: {
+          "A2A-Version": "1.0",
+          "Content-Type": "application/a2a+json",
+          Authorization: `Bearer ${scene.secret}`,
+        },
+        body: JSON.stringify({ message, configuration: { returnImmediately: true } }),
+      });
+    };
+    expect((await send("m1", 20)).status).toBe(200);
+    const files = list(await ok(scene.hub.get("/file/list")), "files");
+    expect(new Set(files.map((file) => file["node_id"]))).toEqual(new Set(["n1"]));
+    const { tasks, bytes } = await scene.usage();
+    expect(tasks).toBe(1);
+    expect(bytes).toBeWithin(20 * 4 * KIB, 150 * KIB);
+    const refusal = await send("m2", 40);
+    expect([refusal.status, await refusal.json()]).toEqual([
+      429,
+      expect.objectContaining({ error: "quota_exceeded", allowed: 200 * KIB }),
+    ]);
+    expect((await ok(scene.hub.get("/file/list")))["total"]).toBe(20);
+    await scene.usage();
+    expect((await send("m3", 0)).status).toBe(200); // the text alone fits
+  });
+});
+
+/** The names of the files on the disk. */
+function blobsOf({ dataDir }: TestHub): readonly string[] {
+  return readdirSync(join(dataDir, "files"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name);
+}
+
+function form(bytes: number): FormData {
+  const data = new FormData();
+  data.set("file", new Blob([new Uint8Array(bytes)]), "a.bin");
+  return data;
+}
