@@ -330,6 +330,11 @@ export const CLOCK_NOISE_MS = 250;
 export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
 /** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */
 export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
+/**
+ * The server ends the session of a hub that holds the write lock and confirms or says nothing for this long. Shorter than
+ * the wait for the lock: the writes of the other hubs then go on without an error.
+ */
+export const HUB_VANISHED_MS = 5 * SECOND_MS;
 /** Reads that the hub has given up and the server has not answered yet; beyond it a read is refused at once. */
 export const ABANDONED_READS_MAX = 256;
 /** How long the hub tries to find out whether a commit succeeded, after it lost the database during the commit. */

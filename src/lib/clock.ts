@@ -14,6 +14,11 @@ export interface Clock {
    */
   steady(): number;
   /**
+   * As `steady`, but this machine's own, where several hubs share a steady clock. The wall clock moves against it when it
+   * is set, or when the machine sleeps.
+   */
+  machine(): number;
+  /**
    * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
    */
   timers(): number;
@@ -21,9 +26,11 @@ export interface Clock {
 
 export function systemClock(): Clock {
   const offset = Date.now() - performance.now();
+  const steady = (): number => Math.trunc(offset + performance.now());
   return {
     now: () => Date.now(),
-    steady: () => Math.trunc(offset + performance.now()),
+    steady,
+    machine: steady,
     timers: () => performance.now(),
   };
 }
@@ -45,6 +52,7 @@ export function notBefore(clock: Clock, past: number): Clock {
       return wall >= NEVER_BEFORE ? wall : floor + (clock.steady() - startedAt);
     },
     steady: () => clock.steady(),
+    machine: () => clock.machine(),
     timers: () => clock.timers(),
   };
 }

@@ -334,6 +334,6 @@ async function freeze(url: string): Promise<() => Promise<void>> {
 /** Ends every connection of the hubs, as a network that breaks does. */
 async function endConnections(url: string): Promise<void> {
   const sql = new SQL(url, { max: 1 });
-  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'luxhub'`;
+  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'luxhub%'`;
   await sql.close();
 }
