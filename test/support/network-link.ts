@@ -54,6 +54,18 @@ export class NetworkLink implements Disposable {
     run(`ip -n ${this.#name} link set ${this.#name}b up`);
   }
 
+  /** Both ends are up, and what they send is lost on the way, as behind a switch that has failed; until `connect`. */
+  disconnect(): void {
+    const nowhere = "lladdr 02:00:00:00:00:99 nud permanent";
+    run(`ip neighbour replace ${this.there} ${nowhere} dev ${this.#near}`);
+    run(`ip -n ${this.#name} neighbour replace ${this.here} ${nowhere} dev ${this.#name}b`);
+  }
+
+  connect(): void {
+    run(`ip neighbour delete ${this.there} dev ${this.#near}`);
+    run(`ip -n ${this.#name} neighbour delete ${this.here} dev ${this.#name}b`);
+  }
+
   /** Bytes that the namespace has sent to a port and that have not been confirmed. */
   unsentTo(port: number): number {
     const lines = run(`ip netns exec ${this.#name} ss -tnH dport = :${port}`).split("\n");

@@ -18,6 +18,10 @@ import { type Section, notRun } from "./section.ts";
 const GOAL_MS = 10_000;
 /** Longer is not watched: TCP itself would give up after a quarter of an hour. */
 const WATCHED_MS = 60_000;
+/** How long a link is down, and after which time at most the hub behind it answers again. */
+const AWAY_MS = 15_000;
+const BACK_MS = 5_000;
+const ANSWER_MS = 1_000;
 const RATE = "4mbit";
 const NODE = "far-worker";
 const MESSAGES = 33;
@@ -89,6 +93,20 @@ class Scene implements AsyncDisposable {
     const headers = { "X-Matrix-Secret": SECRET };
     void fetch(url, { method: "POST", headers, body: JSON.stringify(body), keepalive: false }).catch(
       () => {},
+    );
+  }
+
+  /** A list from the far hub, with a secret: the status, and null when there was no answer in time. */
+  async listAtFar(secret: string): Promise<number | null> {
+    const url = `http://${this.link.there}:${this.#far?.port}/api/v1/message/history?node_id=${NODE}`;
+    const init = {
+      headers: { "X-Matrix-Secret": secret },
+      signal: AbortSignal.timeout(ANSWER_MS),
+      keepalive: false,
+    };
+    return fetch(url, init).then(
+      ({ status }) => status,
+      () => null,
     );
   }
 
@@ -199,6 +217,23 @@ export async function measureVanished(progress: (line: string) => void): Promise
   return found;
 }
 
+/** A hub that was cut off and is back: what it answers to a key that was made meanwhile, and after which time. */
+export type Back = { readonly statuses: readonly (number | null)[]; readonly tookMs: number };
+
+export async function measureBack(awayMs: number): Promise<Back> {
+  await using scene = await Scene.start();
+  await until(async () => (await scene.listAtFar(SECRET)) === 200);
+  scene.link.disconnect();
+  await Bun.sleep(awayMs); // what this is about
+  const { body } = await scene.near.admin("/key/add", { name: "meanwhile" });
+  scene.link.connect();
+  const startedMs = performance.now();
+  const statuses: (number | null)[] = [];
+  while (statuses.at(-1) !== 200 && performance.now() - startedMs < WATCHED_MS)
+    statuses.push(await scene.listAtFar(String(body["secret"])));
+  return { statuses, tookMs: performance.now() - startedMs };
+}
+
 /** The long form. */
 export const vanishedHubSection: Section = {
   name: "vanished-hub",
@@ -208,11 +243,22 @@ export const vanishedHubSection: Section = {
     const reason = whyNoVanishedHub();
     if (reason !== null) return [notRun("Link down while a hub holds the write lock", reason)];
     const found = await measureVanished(progress);
-    return found.map(({ when, stoppedMs }) => ({
+    const { statuses, tookMs } = await measureBack(AWAY_MS);
+    const refused = statuses.filter((status) => status === 401).length;
+    const figures = found.map(({ when, stoppedMs }) => ({
       what: `Link down ${when}: writes at another hub go on after, ms`,
       value: stoppedMs.toFixed(0),
       goal: `< ${GOAL_MS}`,
       held: stoppedMs < GOAL_MS,
     }));
+    return [
+      ...figures,
+      {
+        what: `Link up again after ${AWAY_MS / 1_000} s: 401 for a key that was made meanwhile; answered after, ms`,
+        value: `${refused}; ${tookMs.toFixed(0)}`,
+        goal: `0; < ${BACK_MS}`,
+        held: refused === 0 && tookMs < BACK_MS,
+      },
+    ];
   },
 };

@@ -2,7 +2,7 @@
  * Connections to PostgreSQL: how a session is set up, how a statement is sent, and what an error of the driver means to
  * the store. Must not: log or show more of the address than host, port and database, because it has the password.
  */
-import type { SQL } from "bun";
+import type { ReservedSQL, SQL } from "bun";
 import { DATABASE_ANSWER_MAX_MS } from "../../domain/limits.ts";
 import { SECOND_MS } from "../../lib/clock.ts";
 import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
@@ -54,6 +54,38 @@ export function openPool(
     connection,
     onclose,
   });
+}
+
+/** A pool that can be replaced, when its connections lead nowhere any more and TCP has not noticed yet. */
+export class RenewablePool implements Connection {
+  readonly #open: () => SQL;
+  #current: SQL;
+
+  constructor(first: SQL, open: () => SQL) {
+    this.#current = first;
+    this.#open = open;
+  }
+
+  readonly unsafe: SQL["unsafe"] = (text, values) => this.#current.unsafe(text, values);
+
+  reserve(): Promise<ReservedSQL> {
+    return this.#current.reserve();
+  }
+
+  begin<T>(work: (transaction: Connection) => Promise<T>): Promise<T> {
+    return this.#current.begin(work);
+  }
+
+  /** From now on statements are sent through new connections. Running ones may still be answered, for a time. */
+  renew(): void {
+    const old = this.#current;
+    this.#current = this.#open();
+    void old.close({ timeout: DATABASE_ANSWER_MAX_MS / SECOND_MS }).catch(() => {});
+  }
+
+  close(): Promise<void> {
+    return this.#current.close({ timeout: 0 });
+  }
 }
 
 /** Sends a statement now: one connection runs its statements in the order of sending, pipelined. */

@@ -29,6 +29,7 @@ import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
   AnswerTimeout,
+  RenewablePool,
   checkServer,
   withTimeout,
   isConflict,
@@ -51,7 +52,7 @@ import {
   schemaIsMigrated,
 } from "./migrations.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
-import { LeaderElection } from "./leader-election.ts";
+import { type Ask, LeaderElection } from "./leader-election.ts";
 import { type Warn, WriteSession, endVanishedWriter } from "./write-session.ts";
 import {
   type CommitListener,
@@ -107,13 +108,17 @@ type StoreParts = {
   readonly warn: Warn;
 };
 
+function openReadPool(url: string): SQL {
+  return openPool(url, READ_CONNECTIONS);
+}
+
 async function open(
   base: Clock,
   parts: StoreParts,
   prepare: (pool: SQL) => Promise<void>,
 ): Promise<PostgresStore> {
   const { url } = parts;
-  const pool = openPool(url, READ_CONNECTIONS);
+  const pool = openReadPool(url);
   try {
     await checkServer(pool);
     await refuseUnfinishedMove(pool);
@@ -166,7 +171,7 @@ const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
 
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
-  readonly #pool: SQL;
+  readonly #pool: RenewablePool;
   readonly #url: string;
   readonly #warn: Warn;
   readonly #readsTogether: ReadsTogether;
@@ -183,6 +188,8 @@ export class PostgresStore implements Store {
   #running: Promise<void> | null = null;
   /** Nobody came while the last group waited for the lock. Otherwise loading early would only load in two parts. */
   #isQuiet = true;
+  /** When the pool of the reads was renewed; steady clock of the machine. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
   /** Reads that were given up and that the server has not answered yet. */
   #readsGivenUp = 0;
   /** The newest group that is on disk: notified and answered. */
@@ -190,14 +197,15 @@ export class PostgresStore implements Store {
   #closed: Promise<void> | null = null;
 
   constructor(pool: SQL, channel: string, base: Clock, { url, onFault, warn }: StoreParts) {
-    this.#pool = pool;
+    this.#pool = new RenewablePool(pool, () => openReadPool(url));
     this.#url = url;
     this.#warn = warn;
-    this.#readsTogether = new ReadsTogether(pool);
+    this.#readsTogether = new ReadsTogether(this.#pool);
     const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
     this.#notifications = new CommitNotifications({ url, hubId, channel, read, onFault });
-    this.#election = new LeaderElection(pool, hubId, base, () => this.#notifications.tick());
+    const ask: Ask = (sql, params) => this.#answered(query(this.#pool, sql, params));
+    this.#election = new LeaderElection(ask, hubId, base, () => this.#notifications.tick());
   }
 
   /** The clock whose `steady` all hubs on the database share. */
@@ -324,7 +332,7 @@ export class PostgresStore implements Store {
     await this.#notifications.close();
     if (this.#hasMarks) await withTimeout(query(this.#pool, TAKE_MARKS, [this.#hubId])).catch(() => {}); // they expire
     await this.#writer?.close();
-    await this.#pool.close({ timeout: 0 });
+    await this.#pool.close();
   }
 
   async #read<R>(wanted: Query<R>): Promise<R> {
@@ -349,12 +357,25 @@ export class PostgresStore implements Store {
       return await withTimeout(read);
     } catch (error) {
       if (error instanceof AnswerTimeout) {
+        this.#renewPool();
         this.#readsGivenUp++;
         const ended = (): void => void this.#readsGivenUp--;
         read.then(ended, ended);
       }
       throw toStoreError(error);
     }
+  }
+
+  /**
+   * A connection whose other end is gone looks like a slow server: when the network is back, TCP may wait as long again
+   * as it was away. At most one old pool is still closing.
+   */
+  #renewPool(): void {
+    const now = this.#machine.steady();
+    if (this.#closed || now - this.#renewedAt < DATABASE_ANSWER_MAX_MS) return;
+    this.#renewedAt = now;
+    this.#pool.renew();
+    this.#notifications.suspect();
   }
 
   #refuseIfOutdated(): void {
@@ -534,7 +555,7 @@ const DIAGNOSIS = `
 const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /** A connection of our own. One that is granted after it was given up goes back. */
-async function reserve(pool: SQL): Promise<ReservedSQL> {
+async function reserve(pool: RenewablePool): Promise<ReservedSQL> {
   const granted = pool.reserve();
   try {
     return await withTimeout(granted);

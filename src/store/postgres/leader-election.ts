@@ -21,7 +21,7 @@
 import { CLOCK_NOISE_MS, ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { ElectionResult } from "../store.ts";
-import { type Connection, query } from "./connection.ts";
+import type { Result } from "./connection.ts";
 import { SCHEMA, isMigrated } from "./migrations.ts";
 
 const NOW_MS = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`;
@@ -36,6 +36,9 @@ const TAKE_LEASE = `
   WHERE holder = $1 OR until <= clock_timestamp()`;
 const RELEASE_LEASE = `UPDATE turn SET until = clock_timestamp() WHERE holder = $1`;
 
+/** Runs a statement. @throws {StoreUnavailable} also when the database does not answer in time */
+export type Ask = (sql: string, params?: readonly string[]) => Promise<Result>;
+
 /** Of the clock at the start: the one that took the shortest time counts. */
 const FIRST_READINGS_MAX = 3;
 
@@ -46,7 +49,7 @@ function widthOf({ leastMs, mostMs }: { readonly leastMs: number; readonly mostM
 export class LeaderElection {
   /** The hub's clock: `now` and `steady` are those of all hubs on the database. */
   readonly clock: Clock;
-  readonly #connection: Connection;
+  readonly #ask: Ask;
   readonly #hubId: string;
   readonly #onTick: () => Promise<void>;
   readonly #machine = systemClock();
@@ -64,8 +67,8 @@ export class LeaderElection {
   #isClosed = false;
 
   /** `onTick` runs every second, whether the database answers or not. */
-  constructor(connection: Connection, hubId: string, base: Clock, onTick: () => Promise<void>) {
-    this.#connection = connection;
+  constructor(ask: Ask, hubId: string, base: Clock, onTick: () => Promise<void>) {
+    this.#ask = ask;
     this.#hubId = hubId;
     this.#onTick = onTick;
     const machine = this.#machine;
@@ -119,7 +122,7 @@ export class LeaderElection {
   async #release(): Promise<void> {
     if (this.#leaderUntil === 0) return;
     this.#leaderUntil = 0;
-    await query(this.#connection, RELEASE_LEASE, [this.#hubId]).catch(() => {}); // then the lease runs out
+    await this.#ask(RELEASE_LEASE, [this.#hubId]).catch(() => {}); // then the lease runs out
   }
 
   #schedule(): void {
@@ -144,14 +147,14 @@ export class LeaderElection {
       this.#leaderUntil = 0;
       return;
     }
-    const { count } = await query(this.#connection, TAKE_LEASE, [this.#hubId]);
+    const { count } = await this.#ask(TAKE_LEASE, [this.#hubId]);
     if (count === 1) this.#isAfterGap ||= wasAway || (holder !== this.#hubId && renewedAt <= this.#openedAt);
     this.#leaderUntil = count === 1 ? started + LEADER_LEASE_MS : 0;
   }
 
   async #readLease() {
     const sent = this.#machine.steady();
-    const [row] = await query(this.#connection, READ_LEASE);
+    const [row] = await this.#ask(READ_LEASE);
     this.#answeredAt = this.#machine.steady();
     const now = Number(row?.["now"]);
     return {
