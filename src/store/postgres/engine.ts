@@ -31,6 +31,8 @@ import {
   AnswerTimeout,
   RenewablePool,
   checkServer,
+  leaveOutRefused,
+  refusedSettings,
   withTimeout,
   isConflict,
   isLockTimeout,
@@ -102,6 +104,17 @@ export function joinPostgres(url: string, base: Clock): Promise<PostgresStore> {
   return open(base, { url, onFault: silent, warn: silent }, refuseOtherSchema);
 }
 
+/** False: a pooler refuses a setting, which the next pool leaves out. @throws as checkServer */
+async function isAccepted(pool: SQL, url: string): Promise<boolean> {
+  try {
+    await checkServer(pool);
+    return true;
+  } catch (error) {
+    if (leaveOutRefused(url, error)) return false;
+    throw error;
+  }
+}
+
 type StoreParts = {
   readonly url: string;
   readonly onFault: (error: unknown) => void;
@@ -117,10 +130,16 @@ async function open(
   parts: StoreParts,
   prepare: (pool: SQL) => Promise<void>,
 ): Promise<PostgresStore> {
-  const { url } = parts;
-  const pool = openReadPool(url);
+  const { url, warn } = parts;
+  let pool = openReadPool(url);
   try {
-    await checkServer(pool);
+    while (!(await isAccepted(pool, url))) {
+      await pool.close({ timeout: 0 });
+      pool = openReadPool(url);
+    }
+    const refused = [...refusedSettings(url).keys()].join(", ");
+    if (refused !== "")
+      warn("a pooler refuses settings of sessions (docs/postgresql.md)", { settings: refused });
     await refuseUnfinishedMove(pool);
     await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);

@@ -18,6 +18,7 @@ import {
   isConnectionLost,
   openPool,
   query,
+  refusedSettings,
   withTimeout,
 } from "./connection.ts";
 import { WRITE_LOCK } from "./migrations.ts";
@@ -79,6 +80,7 @@ export class WriteSession {
       const session = await pool.reserve();
       await query(session, ON_DISK);
       for (const setting of SETTINGS) await query(session, `SET ${setting}`);
+      for (const [name, value] of refusedSettings(url)) await query(session, `SET ${name} = '${value}'`);
       await guard(session, warn);
       return new WriteSession(pool, session);
     };
