@@ -17,7 +17,7 @@ import { type Section, notRun } from "./section.ts";
 /** Writes at the other hubs go on after this time at most. */
 const GOAL_MS = 10_000;
 /** Longer is not watched: TCP itself would give up after a quarter of an hour. */
-const WATCHED_MS = 60_000;
+export const WATCHED_MS = 60_000;
 /** How long a link is down, and after which time at most the hub behind it answers again. */
 const AWAY_MS = 15_000;
 const BACK_MS = 5_000;
@@ -167,6 +167,9 @@ class Scene implements AsyncDisposable {
   }
 }
 
+/** In which TCP alone would stop the other hubs. */
+export const WHILE_SENDING = "while the server sends to it";
+
 /** Each brings the far hub's session to its moment, with the write lock. */
 const MOMENTS: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
   async "while the server waits for it in the transaction"(scene) {
@@ -177,7 +180,7 @@ const MOMENTS: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
     });
     await scene.session(({ holds, state }) => holds && state === "idle in transaction");
   },
-  async "while the server sends to it"(scene) {
+  async [WHILE_SENDING](scene) {
     for (let i = 0; i < MESSAGES; i++)
       await scene.near.post("/message/send", { from_node: "op", to_node: NODE, content: CONTENT });
     scene.ask("/message/receive", { node_id: NODE, count: MESSAGES });
@@ -203,10 +206,14 @@ const MOMENTS: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
   },
 };
 
-/** Each moment with servers of its own. */
-export async function measureVanished(progress: (line: string) => void): Promise<readonly Vanished[]> {
+/** The moments, or one of them, each with servers of its own. */
+export async function measureVanished(
+  progress: (line: string) => void,
+  only: string | null = null,
+): Promise<readonly Vanished[]> {
   const found: Vanished[] = [];
   for (const [when, reach] of Object.entries(MOMENTS)) {
+    if (only !== null && when !== only) continue;
     await using scene = await Scene.start();
     await reach(scene);
     scene.link.down();
