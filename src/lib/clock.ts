@@ -6,7 +6,7 @@
  */
 
 export interface Clock {
-  /** Wall clock, epoch milliseconds: for stored dates and calendar days. */
+  /** Wall clock, epoch milliseconds: for stored dates and calendar days. Hubs on PostgreSQL share the database's. */
   now(): number;
   /**
    * Milliseconds that never jump: starts at the wall clock's time and then runs with the monotonic clock.
