@@ -325,7 +325,7 @@ export const HUB_SILENT_MS = 30 * SECOND_MS;
 /** Rounds of PBKDF2: some 50 ms at the start. */
 export const SECRET_MARK_ROUNDS = 100_000;
 /** How far a hub's clock may be from the database's, beyond what a reading over the network leaves open. */
-export const CLOCK_NOISE_MS = 50;
+export const CLOCK_NOISE_MS = 10;
 /** A server that needs longer for the lock and loads of a group, for its commit, or for a read is unavailable. */
 export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
 /** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */

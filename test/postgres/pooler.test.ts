@@ -45,7 +45,7 @@ class Pooler implements Disposable {
           const { isFirst, server } = client.data;
           client.data.isFirst = false;
           const name = isFirst ? this.#firstRefused(Buffer.from(bytes)) : undefined;
-          if (name === undefined) (await server).write(bytes);
+          if (name === undefined) (await server).write(unknown(Buffer.from(bytes)));
           else client.end(refusal(`unsupported startup parameter: ${name}`));
         },
         close: async (client) => void (await client.data?.server)?.end(),
@@ -70,6 +70,11 @@ class Pooler implements Disposable {
   [Symbol.dispose](): void {
     this.#listener.stop(true);
   }
+}
+
+/** The server does not know the setting by this name, as one that does not run on Linux. */
+function unknown(bytes: Buffer): Buffer {
+  return Buffer.from(bytes.toString("latin1").replaceAll("tcp_user_timeout", "tcp_user_timeouX"), "latin1");
 }
 
 /** An ErrorResponse of PostgreSQL's protocol. */

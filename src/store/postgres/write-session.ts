@@ -51,13 +51,13 @@ const GUARDS: Readonly<Record<string, string>> = {
  * it has grown, until the server has analyzed it again. And each statement is planned once: PostgreSQL would plan a bulk
  * statement of few rows again each time, which takes as long as running it.
  */
-const SETTINGS = [
-  `lock_timeout = ${DATABASE_LOCK_MAX_MS}`,
-  "enable_seqscan = off",
-  "enable_hashjoin = off",
-  "enable_mergejoin = off",
-  "plan_cache_mode = force_generic_plan",
-] as const;
+const SETTINGS: Readonly<Record<string, string>> = {
+  lock_timeout: String(DATABASE_LOCK_MAX_MS),
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  plan_cache_mode: "force_generic_plan",
+};
 
 /** A commit that is answered must be on disk; stricter settings stay. */
 const ON_DISK = `SELECT set_config('synchronous_commit', 'on', false)
@@ -79,8 +79,8 @@ export class WriteSession {
     const open = async (): Promise<WriteSession> => {
       const session = await pool.reserve();
       await query(session, ON_DISK);
-      for (const setting of SETTINGS) await query(session, `SET ${setting}`);
-      for (const [name, value] of refusedSettings(url)) await query(session, `SET ${name} = '${value}'`);
+      const settings = new Map([...refusedSettings(url), ...Object.entries(SETTINGS)]);
+      await Promise.all(Array.from(settings, ([name, value]) => set(session, name, value)));
       await guard(session, warn);
       return new WriteSession(pool, session);
     };
@@ -103,21 +103,24 @@ export class WriteSession {
   }
 }
 
+/** Sent in one round trip with the others: the driver pipelines what has parameters. */
+function set(session: Connection, name: string, value: string): Promise<unknown> {
+  return query(session, "SELECT set_config($1, $2, false)", [name, value]);
+}
+
 /** Asks the server to end the session when the hub has vanished; a pooler may refuse that. */
 async function guard(session: Connection, warn: Warn): Promise<void> {
   const refused: string[] = [];
-  for (const [name, value] of Object.entries(GUARDS)) {
-    try {
-      await query(session, `SET ${name} = '${value}'`);
-    } catch (error) {
+  const setting = Object.entries(GUARDS).map(([name, value]) =>
+    set(session, name, value).catch((error: unknown) => {
       if (isConnectionLost(error)) throw error;
       refused.push(name);
-    }
-  }
+    }),
+  );
+  await Promise.all(setting);
   if (refused.length === 0) return;
-  const settings = refused.join(", ");
   warn("PostgreSQL refuses settings by which it notices a hub that vanished (docs/postgresql.md)", {
-    settings,
+    settings: refused.join(", "),
   });
 }
 
