@@ -375,7 +375,8 @@ async function openStore(
     return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
   }
   const { openPostgres } = await import("./store/postgres/engine.ts");
-  const store = await openPostgres(config.database, clock, onFault);
+  const warn: Log["warn"] = (message, fields) => log.warn(message, fields);
+  const store = await openPostgres(config.database, clock, onFault, warn);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 

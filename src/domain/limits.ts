@@ -332,12 +332,17 @@ export const HUB_SILENT_MS = 30 * SECOND_MS;
 export const SECRET_MARK_ROUNDS = 100_000;
 /** The same, for the mark of the secret that stored answers have: some 4 ms at the start of every hub. */
 export const ANSWER_MARK_ROUNDS = 10_000;
-/** Two readings of one clock over a network may differ by this much. */
-export const CLOCK_NOISE_MS = 250;
+/** How far a hub's clock may be from the database's, beyond what a reading over the network leaves open. */
+export const CLOCK_NOISE_MS = 10;
 /** A server that needs longer for the lock and loads of a group, for its commit, or for a read is unavailable. */
 export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
 /** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */
 export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
+/**
+ * The server ends the session of a hub that holds the write lock and confirms or says nothing for this long. Shorter than
+ * the wait for the lock: the writes of the other hubs then go on without an error.
+ */
+export const HUB_VANISHED_MS = 5 * SECOND_MS;
 /** Reads that the hub has given up and the server has not answered yet; beyond it a read is refused at once. */
 export const ABANDONED_READS_MAX = 256;
 /** How long the hub tries to find out whether a commit succeeded, after it lost the database during the commit. */

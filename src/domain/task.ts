@@ -437,7 +437,8 @@ export function cancel(
 
 /**
  * Opens a failed task again, as if it had not been tried; an `expires_at` that has passed is gone. It waits for what it
- * depends on as a new task does, and fails at once if that has failed.
+ * depends on as a new task does, and fails at once if that has failed. The tasks that depend on it, and that its failure
+ * has not reached yet (settle()), go on waiting for it.
  */
 export function retry(
   task: Task | null,
@@ -465,6 +466,8 @@ export function retry(
   ];
   if (wait.patch.failure) {
     changes.push(...settlement(moved.after, "failed"), failedEvent(moved.after, null, wait.patch.failure));
+  } else if (task.hasDependents) {
+    changes.push({ kind: "settlement.removed", taskId: task.taskId });
   }
   return assignIfBalanced(moved.after, candidates, changes, at);
 }

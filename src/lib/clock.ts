@@ -6,13 +6,18 @@
  */
 
 export interface Clock {
-  /** Wall clock, epoch milliseconds: for stored dates and calendar days. */
+  /** Wall clock, epoch milliseconds: for stored dates and calendar days. Hubs on PostgreSQL share the database's. */
   now(): number;
   /**
    * Milliseconds that never jump: starts at the wall clock's time and then runs with the monotonic clock.
    * For leases and deadlines. It does not advance while the machine is suspended.
    */
   steady(): number;
+  /**
+   * As `steady`, but this machine's own, where several hubs share a steady clock. The wall clock moves against it when it
+   * is set, or when the machine sleeps.
+   */
+  machine(): number;
   /**
    * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
    */
@@ -21,9 +26,11 @@ export interface Clock {
 
 export function systemClock(): Clock {
   const offset = Date.now() - performance.now();
+  const steady = (): number => Math.trunc(offset + performance.now());
   return {
     now: () => Date.now(),
-    steady: () => Math.trunc(offset + performance.now()),
+    steady,
+    machine: steady,
     timers: () => performance.now(),
   };
 }
@@ -45,6 +52,7 @@ export function notBefore(clock: Clock, past: number): Clock {
       return wall >= NEVER_BEFORE ? wall : floor + (clock.steady() - startedAt);
     },
     steady: () => clock.steady(),
+    machine: () => clock.machine(),
     timers: () => clock.timers(),
   };
 }

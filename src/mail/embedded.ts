@@ -144,7 +144,7 @@ export class EmbeddedMail implements Mail {
     transact: Transact,
     nodeId: string,
     count: number,
-    steady: number,
+    steady: () => number,
     signal?: AbortSignal,
   ): Promise<Taken | undefined> {
     const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
@@ -165,25 +165,25 @@ export class EmbeddedMail implements Mail {
     transact: Transact,
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
-    steady: number,
+    steady: () => number,
   ): Promise<Taken | "large" | undefined> {
     const { transport } = this;
     let isLarge = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
       isLarge = rows.node !== null && rows.waiting === null;
       if (isLarge) return UNDECIDED;
-      const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady);
+      const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady());
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport }, decision.changes);
     });
     return isLarge ? "large" : taken;
   }
 
-  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken> {
+  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: () => number): Promise<Taken> {
     const { transport } = this;
     const waiting = waitingDeliveries(nodeId, count, limit.BATCH_RECEIVE_BYTES);
     return transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
-      const decision = receive(rows.node, nodeId, rows.waiting, steady);
+      const decision = receive(rows.node, nodeId, rows.waiting, steady());
       if (decision.kind === "rejected") return decision;
       if (decision.kind === "undecided") return accept<Taken>({ deliveries: [], transport });
       return accept<Taken>({ deliveries: decision.answer, transport }, decision.changes);
@@ -204,14 +204,18 @@ export class EmbeddedMail implements Mail {
     );
   }
 
-  acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null> {
+  acknowledge(
+    transact: Transact,
+    asked: { messageId: string; nodeId: string },
+    now: () => number,
+  ): Promise<null> {
     const load = {
       node: mailboxOwner(asked.nodeId),
       placed: messageById(asked.messageId),
       delivery: deliveryOf(asked.messageId, asked.nodeId),
     };
     return transact(load, ({ node, placed, delivery }) =>
-      acknowledge(placed?.message ?? null, delivery, node, asked, now),
+      acknowledge(placed?.message ?? null, delivery, node, asked, now()),
     );
   }
 

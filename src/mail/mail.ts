@@ -44,11 +44,11 @@ export interface Mail {
     transact: Transact,
     nodeId: string,
     count: number,
-    steady: number,
+    steady: () => number,
     signal?: AbortSignal,
   ): Promise<Taken | undefined>;
   /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
-  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken>;
+  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: () => number): Promise<Taken>;
   /** Commits an answer without messages. @throws {Rejection} node_not_found */
   takeNothing(transact: Transact, nodeId: string): Promise<Taken>;
   /** Puts back messages that never reached their receiver, except those acknowledged or redelivered meanwhile. */
@@ -57,7 +57,11 @@ export interface Mail {
    * Acknowledges a message; a repeat succeeds.
    * @throws {Rejection} node_not_found, message_not_found, not_your_message
    */
-  acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null>;
+  acknowledge(
+    transact: Transact,
+    asked: { messageId: string; nodeId: string },
+    now: () => number,
+  ): Promise<null>;
   /** Redelivers or parks messages whose visibility timeout is over, in one bounded step. Returns how many. */
   expireSome(now: number, steady: number): Promise<number>;
   /** Removes an unfinished broadcast, in one bounded step. Returns false when there is none. */

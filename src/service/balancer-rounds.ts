@@ -124,9 +124,9 @@ export class BalancerRounds {
 
   /** One step. Tasks that have been claimed since they were found are left out. */
   #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<Step> {
-    const at = { now: this.#clock.now(), steady: this.#clock.steady() };
     const load = { tasks: openTasks(found.map(({ seq }) => seq)), nodes: availableNodes(lists) };
     return this.#store.transact(load, ({ tasks, nodes }) => {
+      const at = { now: this.#clock.now(), steady: this.#clock.steady() };
       const given = balance(tasks, nodes, at.now);
       const left = new Set(tasks);
       for (const { task } of given) left.delete(task);

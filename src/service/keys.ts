@@ -127,8 +127,9 @@ export class KeyRing {
 
   /**
    * Like find(), for a secret that find() does not know, because another process may just have written its key. One query
-   * at a time looks up all secrets that arrived meanwhile. Beyond KEY_LOOKUPS_MAX secrets, and when the store cannot be
-   * read, a key is unknown until the next refresh.
+   * at a time looks up all secrets that arrived meanwhile. Beyond KEY_LOOKUPS_MAX secrets a key is unknown until the next
+   * refresh.
+   * @throws {StoreUnavailable} and the other errors of the store: nobody can say whether there is such a key
    */
   async findNew(secret: string, header: KeyHeader): Promise<KeyRecord | null> {
     const lookup = (this.#nextLookup ??= this.#planLookup());
@@ -140,20 +141,17 @@ export class KeyRing {
 
   #planLookup(): Lookup {
     const hashes = new Set<string>();
-    this.#lastLookup = this.#lastLookup.then(() => {
+    const done = this.#lastLookup.then(() => {
       this.#nextLookup = null; // a later caller may look for a key that is written after this query
       return this.#lookUp([...hashes]);
     });
-    return { hashes, done: this.#lastLookup };
+    this.#lastLookup = done.catch(() => {}); // those who wait for it report its error
+    return { hashes, done };
   }
 
   async #lookUp(hashes: readonly string[]): Promise<void> {
-    try {
-      const stored = await this.#store.read(keysByHash(hashes));
-      if (stored.some((key) => isValid(key, this.#clock.now()))) await this.refresh();
-    } catch {
-      // The caller is refused. Requests that read the store report its error.
-    }
+    const stored = await this.#store.read(keysByHash(hashes));
+    if (stored.some((key) => isValid(key, this.#clock.now()))) await this.refresh();
   }
 }
 

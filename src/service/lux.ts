@@ -21,11 +21,12 @@ export class LuxService {
   }
 
   signIn(transact: Transact, nodeId: string): Promise<SignIn> {
-    const now = this.#clock.now();
     const entryId = this.#newId();
-    const signedInAt = lastSigninAt(nodeId, signinHorizon(now));
+    const signedInAt = lastSigninAt(nodeId, signinHorizon(this.#clock.now()));
     const load = { node: nodeById(nodeId), signedInAt };
-    return transact(load, ({ node, signedInAt }) => signIn(node, signedInAt, { nodeId, entryId }, now));
+    return transact(load, ({ node, signedInAt }) =>
+      signIn(node, signedInAt, { nodeId, entryId }, this.#clock.now()),
+    );
   }
 
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */

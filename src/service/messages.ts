@@ -85,7 +85,7 @@ export class MessageService {
     const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
-    const take = () => this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
+    const take = () => this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), signal);
     try {
       // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
       const isEmpty = patience.waitMs > 0 && (await this.#store.read(hasEmptyMailbox(nodeId)));
@@ -123,7 +123,7 @@ export class MessageService {
     signal: AbortSignal,
     repeatable: boolean,
   ): Promise<Taken> {
-    const taken = await this.#mail.takeAtOnce(transact, nodeId, count, this.#clock.steady());
+    const taken = await this.#mail.takeAtOnce(transact, nodeId, count, () => this.#clock.steady());
     if (repeatable || taken.deliveries.length === 0) return taken;
     await this.#store.socketsPolled();
     if (!signal.aborted) return taken;
@@ -157,7 +157,7 @@ export class MessageService {
   }
 
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
-    return this.#mail.acknowledge(transact, asked, this.#clock.now());
+    return this.#mail.acknowledge(transact, asked, () => this.#clock.now());
   }
 
   /**

@@ -150,7 +150,6 @@ export class NextService {
     known: Known,
     signal: AbortSignal,
   ): Promise<HandOut> {
-    const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
     const comesBack = known.node !== null && !known.node.online;
     const load = {
       node: nodeById(nodeId),
@@ -165,6 +164,7 @@ export class NextService {
       current = node;
       isFilled = waiting?.length !== SWEEP_BATCH;
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
+      const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
       const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
       return nextTask(node, nodeId, rows, beat, known.isBeaten);

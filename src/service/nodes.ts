@@ -72,7 +72,6 @@ export class NodeService {
 
   /** `leaseMs`: how long a node of this variant may be silent. @throws {Rejection} nodes_limit */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
-    const beat = this.#beat(leaseMs);
     const load = {
       node: nodeById(profile.nodeId),
       former: deletedNode(profile.nodeId),
@@ -80,7 +79,9 @@ export class NodeService {
       isFull: hasNodes(this.#maxNodes),
     };
     const registered = await transact(load, ({ node, former, waiting, isFull }) =>
-      !node && isFull ? tooManyNodes(this.#maxNodes) : register(profile, node, waiting, beat, former),
+      !node && isFull
+        ? tooManyNodes(this.#maxNodes)
+        : register(profile, node, waiting, this.#beat(leaseMs), former),
     );
     await this.#fillFurther(registered.node);
     return registered;
@@ -89,10 +90,10 @@ export class NodeService {
   /** The most frequent request, so the usual case is one short transaction; #goOnline handles the others (UNDECIDED). */
   async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
-    const beat = this.#beat(0);
     const beaten = await transact(load, ({ pulse, mail }) => {
       if (mail.count === WAITING_PART_MAX) return UNDECIDED;
-      const decision = heartbeat(pulse, nodeId, pulse ? { ...beat, leaseMs: leaseOf(pulse) } : beat);
+      const beat = this.#beat(pulse ? leaseOf(pulse) : 0);
+      const decision = heartbeat(pulse, nodeId, beat);
       if (decision.kind !== "accepted") return decision;
       const answer = { ...decision.answer, lastHeartbeatAt: beat.now, messagesWaiting: mail.count };
       return { ...decision, answer };
@@ -102,10 +103,10 @@ export class NodeService {
 
   /** The heartbeats of nodes that are online, in one commit, or one for each SWEEP_BATCH of them. */
   async beatTogether(nodeIds: readonly string[]): Promise<void> {
-    const beat = this.#beat(0);
     for (let at = 0; at < nodeIds.length; at += SWEEP_BATCH) {
       const load = { pulses: pulsesOf(nodeIds.slice(at, at + SWEEP_BATCH)) };
       await this.#store.transact(load, ({ pulses }) => {
+        const beat = this.#beat(0);
         const online = pulses.filter((pulse) => pulse.online);
         const changes = online.map(({ nodeId, variant }) =>
           heartbeatChange(nodeId, { ...beat, leaseMs: INTERVALS[variant].offlineAfterMs }),
@@ -145,9 +146,9 @@ export class NodeService {
     const known = await this.#store.read(nodeById(nodeId));
     const isFew = atOnce || !known || known.tasksAssigned < SWEEP_BATCH;
     const before = isFew ? 0 : await this.#tasks.releaseMost(nodeId, NODE_LEFT);
-    const at = this.#beat(0);
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
     const left = await transact(load, ({ node, held }) => {
+      const at = this.#beat(0);
       const decision = leave(node, nodeId, at.now);
       if (decision.kind === "rejected") return decision;
       if (atOnce && held.length === SWEEP_BATCH) return UNDECIDED;
@@ -160,17 +161,18 @@ export class NodeService {
 
   /** Begins or ends a drain; when it ends, the balancer may have tasks for the node. */
   async drain(transact: Transact, asked: { nodeId: string; draining: boolean }): Promise<Node> {
-    const now = this.#clock.now();
-    const node = await transact({ node: nodeById(asked.nodeId) }, ({ node }) => drain(node, asked, now));
+    const node = await transact({ node: nodeById(asked.nodeId) }, ({ node }) =>
+      drain(node, asked, this.#clock.now()),
+    );
     if (!node.draining) await this.#tasks.fillIfPossible(asked.nodeId);
     return node;
   }
 
   /** Deletes a node and makes its tasks open again; the balancer assigns them. */
   async remove(transact: Transact, nodeId: string): Promise<Node> {
-    const at = this.#beat(0);
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
     const removed = await transact(load, ({ node, held }) => {
+      const at = this.#beat(0);
       const decision = remove(node, nodeId, at.now);
       if (decision.kind === "rejected") return decision;
       return accept(decision.answer, [...releaseAll(held, NODE_DELETED, at).changes, ...decision.changes]);
@@ -181,12 +183,11 @@ export class NodeService {
 
   /** Puts at most SWEEP_BATCH nodes offline whose lease has expired. Returns how many. */
   async expireSome(): Promise<number> {
-    const now = this.#clock.now();
     const steady = this.#clock.steady();
     if (steady < this.#leasesHoldUntil) return 0;
     const load = { nodes: expiredNodes(steady, SWEEP_BATCH), next: nextLeaseEnd(steady) };
     const { expired, next } = await this.#store.transact(load, (rows) =>
-      accept({ expired: rows.nodes.length, next: rows.next }, expire(rows.nodes, now).changes),
+      accept({ expired: rows.nodes.length, next: rows.next }, expire(rows.nodes, this.#clock.now()).changes),
     );
     if (expired < SWEEP_BATCH) {
       const newest = steady + SHORTEST_LEASE_MS;
@@ -199,14 +200,13 @@ export class NodeService {
   async #goOnline(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const counted = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
-    const beat = this.#beat(leaseOf(known));
     const load = {
       node: nodeById(nodeId),
       waiting: waitingFor(known, SWEEP_BATCH),
       mail: waitingPart(nodeId, 0),
     };
     const back = await transact(load, ({ node, waiting, mail }) => {
-      const decision = goOnline(node, nodeId, waiting, beat);
+      const decision = goOnline(node, nodeId, waiting, this.#beat(leaseOf(known)));
       if (decision.kind === "rejected") return decision;
       const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
@@ -232,6 +232,7 @@ export class NodeService {
     if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
   }
 
+  /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #beat(leaseMs: number): HeartbeatTime {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }

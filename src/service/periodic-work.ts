@@ -143,13 +143,13 @@ function renewalAt(clock: Clock): readonly Change[] {
 export const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
 
 /**
- * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
- * check), or that the process stood still. It checks in each sweep, and again right before leases expire. Retention
+ * Notices that the wall clock jumped or the machine slept (the wall clock and the machine's steady clock moved apart since
+ * the last check), or that the process stood still. Hubs on PostgreSQL share the wall clock of the database. It checks in each sweep, and again right before leases expire. Retention
  * counts only the time while the hub runs: a clock jump makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;
-  /** Wall clock minus steady clock at the last check. */
+  /** Wall clock minus the machine's steady clock at the last check. */
   #apart: number;
   /** How long the process stood still, in milliseconds; 0 after the leases have been renewed. */
   #lateMs = 0;
@@ -184,7 +184,7 @@ class ClockWatch {
   /** The wall clock for computing ages: a jump since the last check makes nothing older. */
   now(): number {
     const { clock } = this.#parts;
-    return Math.min(clock.now(), clock.steady() + this.#apart);
+    return Math.min(clock.now(), clock.machine() + this.#apart);
   }
 
   /** Whether the ages of messages and events, by their dates, may be wrong. */
@@ -202,7 +202,7 @@ class ClockWatch {
   }
 
   #offset(): number {
-    return this.#parts.clock.now() - this.#parts.clock.steady();
+    return this.#parts.clock.now() - this.#parts.clock.machine();
   }
 }
 

@@ -112,9 +112,8 @@ export class TaskService {
   /** @throws {UnknownTasks} when it depends on tasks that there are not */
   async create(transact: Transact, draft: TaskDraft): Promise<Task> {
     const taskId = this.#newId();
-    const at = this.#at();
     const { balanced, taskType, dependsOn } = draft;
-    if (!balanced && dependsOn.length === 0) return transact({}, () => create(draft, taskId, [], at));
+    if (!balanced && dependsOn.length === 0) return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = {
       candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
       dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -123,7 +122,7 @@ export class TaskService {
     const created = await transact(load, ({ candidates, dependencies }) => {
       unknown = without(dependsOn, dependencies ?? []);
       if (unknown.length > 0) return UNDECIDED;
-      return create(draft, taskId, candidates ?? [], at, dependencies ?? []);
+      return create(draft, taskId, candidates ?? [], this.#at(), dependencies ?? []);
     });
     if (!created) throw new UnknownTasks(unknown);
     return created;
@@ -136,7 +135,6 @@ export class TaskService {
    */
   async createSent(transact: Transact, draft: TaskDraft, sent: Sent): Promise<Task> {
     const taskId = this.#newId();
-    const at = this.#at();
     const { balanced, taskType, dependsOn } = draft;
     const load = {
       candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
@@ -148,7 +146,7 @@ export class TaskService {
       unknown = without(dependsOn, dependencies ?? []);
       if (unknown.length > 0) return UNDECIDED;
       const rows = { candidates: candidates ?? [], dependencies: dependencies ?? [], node };
-      const decision = createSent(draft, sent, taskId, rows, at);
+      const decision = createSent(draft, sent, taskId, rows, this.#at());
       if (decision.kind === "rejected") return { ...accept<Task | Rejected>(decision), isStored: false };
       return accept<Task | Rejected>(decision.answer, decision.changes);
     });
@@ -158,9 +156,8 @@ export class TaskService {
   }
 
   take(transact: Transact, by: "claim" | "assign", { taskId, nodeId }: Assignment): Promise<Task> {
-    const at = this.#at();
     return transact({ task: taskById(taskId), node: nodeById(nodeId) }, ({ task, node }) =>
-      take(task, node, { taskId, nodeId, by }, at),
+      take(task, node, { taskId, nodeId, by }, this.#at()),
     );
   }
 
@@ -168,34 +165,32 @@ export class TaskService {
     transact: Transact,
     asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean },
   ): Promise<Completion> {
-    const at = this.#at();
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = { task: taskById(taskId), node: nodeById(nodeId) };
-    const done = await transact(load, ({ task, node }) => complete(task, node, { ...asked, entryId }, at));
+    const done = await transact(load, ({ task, node }) =>
+      complete(task, node, { ...asked, entryId }, this.#at()),
+    );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
   }
 
   release(transact: Transact, asked: HolderRequest & { reason: string | null }): Promise<Task> {
-    const at = this.#at();
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
-      release(task, node, candidates, asked, at),
+      release(task, node, candidates, asked, this.#at()),
     );
   }
 
   fail(transact: Transact, asked: HolderRequest & { error: string; retry: boolean }): Promise<Task> {
-    const at = this.#at();
     return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
-      fail(task, node, candidates, asked, at),
+      fail(task, node, candidates, asked, this.#at()),
     );
   }
 
   extend(transact: Transact, asked: HolderRequest & { note: string | null }): Promise<Task> {
-    const at = this.#at();
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
-    return transact(load, ({ task, node }) => extend(task, node, asked, at));
+    return transact(load, ({ task, node }) => extend(task, node, asked, this.#at()));
   }
 
   /**
@@ -227,7 +222,6 @@ export class TaskService {
     transact: Transact,
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
-    const at = this.#at();
     // The candidates depend on the task's type, which never changes, and on its node, which the transaction checks.
     const before = await this.#store.read(taskById(asked.taskId));
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
@@ -236,7 +230,7 @@ export class TaskService {
       const load = { task: taskById(asked.taskId), target, candidates };
       const revoked = await transact(load, (rows) => {
         const holder = rows.task?.assignedNode ?? null;
-        if (holder === from) return revoke(rows.task, rows.target, rows.candidates ?? [], asked, at);
+        if (holder === from) return revoke(rows.task, rows.target, rows.candidates ?? [], asked, this.#at());
         from = holder;
         return UNDECIDED;
       });
@@ -250,12 +244,11 @@ export class TaskService {
     transact: Transact,
     asked: CreatorRequest & { nodeId: string | null; reason: string | null },
   ): Promise<Task> {
-    const at = this.#at();
     const node = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     let from: string | null = null;
     const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) => {
       from = rows.task?.assignedNode ?? null;
-      return cancel(rows.task, rows.node, asked, at);
+      return cancel(rows.task, rows.node, asked, this.#at());
     });
     await this.#settleAfter(cancelled);
     if (from !== null) await this.fillIfPossible(from);
@@ -263,7 +256,6 @@ export class TaskService {
   }
 
   async retry(transact: Transact, asked: CreatorRequest): Promise<Task> {
-    const at = this.#at();
     // What it depends on never changes, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
     const dependsOn = before?.dependsOn ?? [];
@@ -273,15 +265,16 @@ export class TaskService {
       candidates: candidatesIfBalanced(before, null),
     };
     const retried = await transact(load, ({ task, dependencies, candidates }) =>
-      retry(task, dependencies ?? [], candidates ?? [], asked, at),
+      retry(task, dependencies ?? [], candidates ?? [], asked, this.#at()),
     );
     await this.#settleAfter(retried);
     return retried;
   }
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
-    const now = this.#clock.now();
-    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
+    const task = await transact({ task: taskById(taskId) }, ({ task }) =>
+      remove(task, taskId, this.#clock.now()),
+    );
     if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
@@ -290,7 +283,6 @@ export class TaskService {
 
   /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
   assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
-    const at = this.#at();
     const load = {
       tasks: tasksById([...new Set(asked.map((item) => item.taskId))]),
       nodes: nodesById([...new Set(asked.map((item) => item.nodeId))]),
@@ -299,6 +291,7 @@ export class TaskService {
       const tasks = new Map(rows.tasks.map((task) => [task.taskId, task]));
       const nodes = new Map(rows.nodes.map((node) => [node.nodeId, node]));
       const changes: Change[] = [];
+      const at = this.#at();
       const items = asked.map(({ taskId, nodeId }): BatchItem => {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
@@ -351,9 +344,9 @@ export class TaskService {
     if (!node || !isAvailable(node)) return;
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
-      const at = this.#at();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
       const count = await this.#store.transact(load, ({ node: current, waiting }) => {
+        const at = this.#at();
         const found = current ? balance(waiting, [current], at.now) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         return accept(found.length, changes);
@@ -379,9 +372,8 @@ export class TaskService {
     const held = () => tasksHeld(nodeId, SWEEP_BATCH);
     let released = 0;
     while ((await this.#store.read(held())).length === SWEEP_BATCH) {
-      const at = this.#at();
       const step = await this.#store.transact({ tasks: held() }, ({ tasks }) =>
-        releaseAll(tasks, reason, at),
+        releaseAll(tasks, reason, this.#at()),
       );
       released += step.length;
     }
@@ -412,8 +404,8 @@ export class TaskService {
   ): Promise<number> {
     let total = 0;
     while (!signal?.aborted) {
-      const at = this.#at();
-      const moved = await this.#store.transact({ tasks: queryAt(at) }, ({ tasks }) => rule(tasks, at));
+      const load = { tasks: queryAt(this.#at()) };
+      const moved = await this.#store.transact(load, ({ tasks }) => rule(tasks, this.#at()));
       total += moved.length;
       if (moved.length < SWEEP_BATCH) break;
     }
@@ -424,12 +416,11 @@ export class TaskService {
   async #settleAll(signal?: AbortSignal, most = Infinity): Promise<number> {
     let total = 0;
     while (!signal?.aborted && total < most) {
-      const at = this.#at();
       const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
       const updated = await this.#store.transact(load, ({ settlement, tasks }) => {
         if (!settlement) return accept(null);
         const { taskId, outcome } = settlement;
-        const { changes } = settle(tasks, taskId, outcome, at);
+        const { changes } = settle(tasks, taskId, outcome, this.#at());
         if (tasks.length === SWEEP_BATCH) return accept(tasks.length, changes);
         return accept(tasks.length, [...changes, { kind: "settlement.removed", taskId }]);
       });
@@ -450,6 +441,7 @@ export class TaskService {
     });
   }
 
+  /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(): Moment {
     return { now: this.#clock.now(), steady: this.#clock.steady() };
   }

@@ -65,7 +65,8 @@ export type Member = {
  * The only way to write: loads, decides, and saves the decision's changes in one commit.
  *
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
- * - `decide` is synchronous and pure; an engine may call it more than once for one transaction.
+ * - `decide` is synchronous and pure, but that it may read the clock: a transaction may wait long for its turn, and is
+ *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction.
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.

@@ -210,7 +210,7 @@ for (const engine of ENGINES) {
       test("keeps messages to an offline node", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["m1"], { toNode: "n0" });
-        expect(idsOf(await opened.mail.take(opened.store.transact, "n0", 10, STEADY))).toEqual(["m1"]);
+        expect(idsOf(await opened.mail.take(opened.store.transact, "n0", 10, () => STEADY))).toEqual(["m1"]);
       });
     });
 
@@ -229,7 +229,7 @@ for (const engine of ENGINES) {
           ["n2", undefined],
           ["n3", ["m1"]],
         ] as const)
-          expect(idsOf(await mail.take(store.transact, nodeId, 10, STEADY))).toEqual(ids);
+          expect(idsOf(await mail.take(store.transact, nodeId, 10, () => STEADY))).toEqual(ids);
       });
 
       test("to no node is a success", async () => {
@@ -252,7 +252,7 @@ for (const engine of ENGINES) {
       const found = async ({ mail, store }: Opened): Promise<number> => {
         let count = 0;
         for (const nodeId of ["more-0", "more-300", "n1"])
-          if (await mail.take(store.transact, nodeId, 10, STEADY)) count++;
+          if (await mail.take(store.transact, nodeId, 10, () => STEADY)) count++;
         return count;
       };
 
@@ -340,7 +340,7 @@ for (const engine of ENGINES) {
           await mail.send(store.transact, message("m2"), "n1");
           expect(await settled()).toEqual([]);
           // A receive has no cursor, and is not held up.
-          expect(idsOf(await mail.take(store.transact, "n1", 10, STEADY))).toEqual(["m2"]);
+          expect(idsOf(await mail.take(store.transact, "n1", 10, () => STEADY))).toEqual(["m2"]);
         });
         await mail.broadcast(publishing, toMany, steady);
         expect(await settled()).toHaveLength(2);
@@ -354,7 +354,7 @@ for (const engine of ENGINES) {
         await sendAll(opened, ["a", "b"], { requireAck: true });
         let now = STEADY;
         for (let i = 0; i <= REDELIVERIES_MAX; i++) {
-          await mail.take(store.transact, "n1", 1, now);
+          await mail.take(store.transact, "n1", 1, () => now);
           now += ACK_LEASE_MS;
           await mail.expireSome(NOW, now);
         }
@@ -367,7 +367,7 @@ for (const engine of ENGINES) {
         expect(await redrive("x", "n1")).toBe("message_not_found");
         expect(await redrive("a", "n1")).toBe("resolved");
         expect(await redrive("a", "n1")).toBe("message_not_parked");
-        const taken = await mail.take(store.transact, "n1", 1, now);
+        const taken = await mail.take(store.transact, "n1", 1, () => now);
         expect(taken?.deliveries).toMatchObject([{ deliveries: 1, message: { messageId: "a" } }]);
       });
     });
@@ -375,12 +375,12 @@ for (const engine of ENGINES) {
     describe("take", () => {
       test("an empty mailbox", async () => {
         const { mail, store } = await openMail(engine);
-        expect(await mail.take(store.transact, "n1", 10, STEADY)).toBeUndefined();
+        expect(await mail.take(store.transact, "n1", 10, () => STEADY)).toBeUndefined();
       });
 
       test("an unknown node", async () => {
         const { mail, store } = await openMail(engine);
-        expect(await codeOf(mail.take(store.transact, "n9", 10, STEADY))).toBe("node_not_found");
+        expect(await codeOf(mail.take(store.transact, "n9", 10, () => STEADY))).toBe("node_not_found");
         expect(await codeOf(mail.takeNothing(store.transact, "n9"))).toBe("node_not_found");
       });
 
@@ -389,13 +389,13 @@ for (const engine of ENGINES) {
         await sendAll(opened, ["m1"]);
         const nothing = await opened.mail.takeNothing(opened.store.transact, "n1");
         expect(nothing).toEqual({ deliveries: [], transport: opened.mail.transport });
-        expect(idsOf(await opened.mail.take(opened.store.transact, "n1", 10, STEADY))).toEqual(["m1"]);
+        expect(idsOf(await opened.mail.take(opened.store.transact, "n1", 10, () => STEADY))).toEqual(["m1"]);
       });
 
       test("oldest first, at most the requested number, each once", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["a", "b", "c", "d", "e"]);
-        const take = async () => idsOf(await opened.mail.take(opened.store.transact, "n1", 2, STEADY));
+        const take = async () => idsOf(await opened.mail.take(opened.store.transact, "n1", 2, () => STEADY));
         expect([await take(), await take(), await take(), await take()]).toEqual([
           ["a", "b"],
           ["c", "d"],
@@ -408,7 +408,7 @@ for (const engine of ENGINES) {
         const opened = await openMail(engine);
         await sendAll(opened, ["a"], { toNode: "n1" });
         await sendAll(opened, ["b"], { toNode: "n2" });
-        expect(idsOf(await opened.mail.take(opened.store.transact, "n2", 10, STEADY))).toEqual(["b"]);
+        expect(idsOf(await opened.mail.take(opened.store.transact, "n2", 10, () => STEADY))).toEqual(["b"]);
       });
 
       test("of many concurrent takes, one gets each message", async () => {
@@ -416,7 +416,7 @@ for (const engine of ENGINES) {
         const ids = Array.from({ length: 50 }, (_, i) => `m${String(i).padStart(2, "0")}`);
         await sendAll(opened, ids);
         const takes = Array.from({ length: 12 }, () =>
-          opened.mail.take(opened.store.transact, "n1", 7, STEADY),
+          opened.mail.take(opened.store.transact, "n1", 7, () => STEADY),
         );
         const taken = (await Promise.all(takes)).flatMap((one) => idsOf(one) ?? []);
         expect(taken).toEqual(ids);
@@ -431,7 +431,7 @@ for (const engine of ENGINES) {
           toNode: "n1",
         });
         await opened.mail.send(opened.store.transact, sent, "n1");
-        const taken = await opened.mail.take(opened.store.transact, "n1", 1, STEADY);
+        const taken = await opened.mail.take(opened.store.transact, "n1", 1, () => STEADY);
         expect(taken?.deliveries).toMatchObject([
           { message: sent, toNode: "n1", deliveries: 1, state: "leased" },
         ]);
@@ -445,11 +445,11 @@ for (const engine of ENGINES) {
           const opened = await openMail(engine);
           const { mail, store } = opened;
           await sendAll(opened, ["a", "b"], { requireAck });
-          const taken = await mail.take(store.transact, "n1", 1, STEADY);
+          const taken = await mail.take(store.transact, "n1", 1, () => STEADY);
           if (!taken) throw new Error("nothing taken");
           await sendAll(opened, ["c"], { requireAck });
           await mail.putBack("n1", taken.deliveries);
-          const again = await mail.take(store.transact, "n1", 10, STEADY);
+          const again = await mail.take(store.transact, "n1", 10, () => STEADY);
           expect(again?.deliveries.map((d) => `${d.message.messageId} ${d.deliveries}`)).toEqual([
             "a 1",
             "b 1",
@@ -461,22 +461,22 @@ for (const engine of ENGINES) {
         const opened = await openMail(engine);
         const { mail, store } = opened;
         await sendAll(opened, ["a", "b"], { requireAck: true });
-        const taken = await mail.take(store.transact, "n1", 10, STEADY);
-        await mail.acknowledge(store.transact, { messageId: "a", nodeId: "n1" }, NOW);
+        const taken = await mail.take(store.transact, "n1", 10, () => STEADY);
+        await mail.acknowledge(store.transact, { messageId: "a", nodeId: "n1" }, () => NOW);
         if (taken) await mail.putBack("n1", taken.deliveries);
-        expect(idsOf(await mail.take(store.transact, "n1", 10, STEADY))).toEqual(["b"]);
+        expect(idsOf(await mail.take(store.transact, "n1", 10, () => STEADY))).toEqual(["b"]);
       });
 
       test("skips a message that was redelivered meanwhile", async () => {
         const opened = await openMail(engine);
         const { mail, store } = opened;
         await sendAll(opened, ["a"], { requireAck: true });
-        const first = await mail.take(store.transact, "n1", 10, STEADY);
+        const first = await mail.take(store.transact, "n1", 10, () => STEADY);
         await mail.expireSome(NOW, STEADY + ACK_LEASE_MS);
-        const second = await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS);
+        const second = await mail.take(store.transact, "n1", 10, () => STEADY + ACK_LEASE_MS);
         expect(idsOf(second)).toEqual(["a"]);
         if (first) await mail.putBack("n1", first.deliveries);
-        expect(await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS)).toBeUndefined();
+        expect(await mail.take(store.transact, "n1", 10, () => STEADY + ACK_LEASE_MS)).toBeUndefined();
       });
     });
 
@@ -485,31 +485,31 @@ for (const engine of ENGINES) {
         const opened = await openMail(engine);
         const { mail, store } = opened;
         await sendAll(opened, ["a"], { requireAck: true });
-        await mail.take(store.transact, "n1", 1, STEADY);
+        await mail.take(store.transact, "n1", 1, () => STEADY);
         const asked = { messageId: "a", nodeId: "n1" };
-        expect(await mail.acknowledge(store.transact, asked, NOW)).toBeNull();
-        expect(await mail.acknowledge(store.transact, asked, NOW)).toBeNull();
+        expect(await mail.acknowledge(store.transact, asked, () => NOW)).toBeNull();
+        expect(await mail.acknowledge(store.transact, asked, () => NOW)).toBeNull();
         expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS)).toBe(0);
-        expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
+        expect(await mail.take(store.transact, "n1", 1, () => STEADY)).toBeUndefined();
         expect(await eventsOf(opened)).toEqual(["message.sent n1 a", "message.acked n1 a"]);
       });
 
       test("of a message that still waits removes it from the mailbox", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["a"], { requireAck: true });
-        await opened.mail.acknowledge(opened.store.transact, { messageId: "a", nodeId: "n1" }, NOW);
-        expect(await opened.mail.take(opened.store.transact, "n1", 1, STEADY)).toBeUndefined();
+        await opened.mail.acknowledge(opened.store.transact, { messageId: "a", nodeId: "n1" }, () => NOW);
+        expect(await opened.mail.take(opened.store.transact, "n1", 1, () => STEADY)).toBeUndefined();
       });
 
       test("by one receiver of a broadcast leaves the others alone", async () => {
         const { mail, store } = await openMail(engine);
         await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }), steady);
-        await mail.take(store.transact, "n1", 1, STEADY);
-        await mail.take(store.transact, "n2", 1, STEADY);
-        await mail.acknowledge(store.transact, { messageId: "m1", nodeId: "n1" }, NOW);
+        await mail.take(store.transact, "n1", 1, () => STEADY);
+        await mail.take(store.transact, "n2", 1, () => STEADY);
+        await mail.acknowledge(store.transact, { messageId: "m1", nodeId: "n1" }, () => NOW);
         await mail.expireSome(NOW, STEADY + ACK_LEASE_MS);
-        expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
-        expect(idsOf(await mail.take(store.transact, "n2", 1, STEADY))).toEqual(["m1"]);
+        expect(await mail.take(store.transact, "n1", 1, () => STEADY)).toBeUndefined();
+        expect(idsOf(await mail.take(store.transact, "n2", 1, () => STEADY))).toEqual(["m1"]);
       });
 
       const rows: readonly (readonly [string, string, string])[] = [
@@ -522,7 +522,7 @@ for (const engine of ENGINES) {
           const opened = await openMail(engine);
           await sendAll(opened, ["a"]);
           const asked = { messageId, nodeId };
-          expect(await codeOf(opened.mail.acknowledge(opened.store.transact, asked, NOW))).toBe(code);
+          expect(await codeOf(opened.mail.acknowledge(opened.store.transact, asked, () => NOW))).toBe(code);
         });
     });
 
@@ -531,18 +531,18 @@ for (const engine of ENGINES) {
         const opened = await openMail(engine);
         const { mail, store } = opened;
         await sendAll(opened, ["a"], { requireAck: true });
-        await mail.take(store.transact, "n1", 1, STEADY);
+        await mail.take(store.transact, "n1", 1, () => STEADY);
         expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS - 1)).toBe(0);
-        expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
+        expect(await mail.take(store.transact, "n1", 1, () => STEADY)).toBeUndefined();
         expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS)).toBe(1);
-        const again = await mail.take(store.transact, "n1", 1, STEADY);
+        const again = await mail.take(store.transact, "n1", 1, () => STEADY);
         expect(again?.deliveries).toMatchObject([{ deliveries: 2 }]);
       });
 
       test("ignores messages that require no ACK", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["a"]);
-        await opened.mail.take(opened.store.transact, "n1", 1, STEADY);
+        await opened.mail.take(opened.store.transact, "n1", 1, () => STEADY);
         expect(await opened.mail.expireSome(NOW, STEADY + 10 * ACK_LEASE_MS)).toBe(0);
       });
 
@@ -553,7 +553,7 @@ for (const engine of ENGINES) {
         let steady = STEADY;
         const counts: number[] = [];
         for (;;) {
-          const taken = await mail.take(store.transact, "n1", 1, steady);
+          const taken = await mail.take(store.transact, "n1", 1, () => steady);
           if (!taken) break;
           counts.push(...taken.deliveries.map((delivery) => delivery.deliveries));
           steady += ACK_LEASE_MS;
@@ -569,7 +569,7 @@ for (const engine of ENGINES) {
         const { mail, store } = opened;
         const ids = Array.from({ length: SWEEP_BATCH + 3 }, (_, i) => `m${i}`);
         await sendAll(opened, ids, { requireAck: true });
-        await mail.take(store.transact, "n1", 1_000, STEADY);
+        await mail.take(store.transact, "n1", 1_000, () => STEADY);
         const late = STEADY + ACK_LEASE_MS;
         const steps = [
           await mail.expireSome(NOW, late),
@@ -595,9 +595,9 @@ for (const engine of ENGINES) {
         })) as Transact; // both forms of it at once, as the store's own
       await mail.send(marking, message("m1", { requireAck: true }), "n1");
       await mail.broadcast(marking, message("m2", { toNode: null }), steady);
-      await mail.take(marking, "n1", 10, STEADY);
+      await mail.take(marking, "n1", 10, () => STEADY);
       await mail.takeNothing(marking, "n1");
-      await mail.acknowledge(marking, { messageId: "m1", nodeId: "n1" }, NOW);
+      await mail.acknowledge(marking, { messageId: "m1", nodeId: "n1" }, () => NOW);
       expect(commits).toHaveLength(5);
       for (const changes of commits) expect(changes).toEqual(expect.arrayContaining([...marks]));
       expect(await store.read(nodeById("mark"))).not.toBeNull();

@@ -722,6 +722,21 @@ describe("retry", () => {
     expect(ask({ ...failed, creatorNode: "n1" }, [], "n1").kind).toBe("accepted");
   });
 
+  test("a failure that has not reached the tasks that depend on it does not reach them any more", () => {
+    const before = { ...failed, hasDependents: true };
+    const changes = sketch(ask(before), sketchTask);
+    expect(changes).toEqual([
+      "answers open",
+      "task.moved open",
+      "tasks +1 0 0 -1",
+      "task.retried null t {}",
+      "settlement.removed t",
+    ]);
+    const brokenBefore = { ...before, dependsOn: ["a"] };
+    expect(sketch(ask(brokenBefore, []), sketchTask)).toContain("dependency.settled t failed");
+    expect(sketch(ask(brokenBefore, []), sketchTask)).not.toContain("settlement.removed t");
+  });
+
   test("waits again for its dependencies", () => {
     const before = { ...failed, dependsOn: ["a", "b"] };
     const open = { taskId: "a", status: "open", hasDependents: true } as const;

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { request } from "node:http";
 import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
-import { Hub, TempDir } from "./program.ts";
+import { Hub, SECRET, TempDir } from "./program.ts";
 
 const missing =
   process.platform === "linux" ? NGINX_MISSING : "wants addresses of its own on Linux' loopback";
@@ -88,5 +88,32 @@ describe.skipIf(missing !== null)(`wrong secrets through proxies${reason}`, () =
     expect(await guess(hub.port, GUESSER, [`${NEIGHBOUR}, ${PROXY}`])).toBe(429);
     expect(await guess(hub.port, NEIGHBOUR)).toBe(401);
     expect(await guess(hub.port, PROXY)).toBe(401);
+  });
+});
+
+describe.skipIf(missing !== null)(`a hub that ends in the middle of a request${reason}`, () => {
+  test("nginx repeats a POST with an Idempotency-Key at the next hub, and no other", async () => {
+    using data = new TempDir();
+    await using hub = await Hub.start({ data: data.path });
+    /** Takes every request and ends without an answer. */
+    using dying = Bun.listen({ hostname: PROXY, port: 0, socket: { data: (socket) => socket.terminate() } });
+    const create = (port: number, headers: Readonly<Record<string, string>>): Promise<Response> =>
+      fetch(`http://${PROXY}:${port}/api/v1/task/create`, {
+        method: "POST",
+        headers: { "X-Matrix-Secret": SECRET, ...headers },
+        body: JSON.stringify({ title: "t", description: "d".repeat(60_000) }),
+        keepalive: false,
+      });
+    // Whom nginx asks first alternates: of two requests, one meets the hub that ends.
+    const statusesOf = async (
+      headers: (i: number) => Readonly<Record<string, string>>,
+    ): Promise<number[]> => {
+      await using nginx = await Nginx.start([[`${PROXY}:${dying.port}`, `${PROXY}:${hub.port}`]], true);
+      const statuses: number[] = [];
+      for (const i of [1, 2]) statuses.push((await create(nginx.ports[0] ?? 0, headers(i))).status);
+      return statuses.toSorted();
+    };
+    expect(await statusesOf((i) => ({ "Idempotency-Key": `create-${i}` }))).toEqual([200, 200]);
+    expect(await statusesOf(() => ({}))).toEqual([200, 502]);
   });
 });

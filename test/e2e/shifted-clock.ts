@@ -39,10 +39,15 @@ export class ShiftedClock {
 
   /** Moves the clock to so far from the real time, and waits until the hub has noticed. */
   async shiftTo(hub: Hub, seconds: number): Promise<void> {
-    this.#shiftSeconds = seconds;
-    this.#write();
+    this.set(seconds);
     const noticed = ++this.#jumps;
     await until(() => hub.program.stdout.split("the clock jumped").length > noticed);
+  }
+
+  /** Moves the clock to so far from the real time. */
+  set(seconds: number): void {
+    this.#shiftSeconds = seconds;
+    this.#write();
   }
 
   #write(): void {

@@ -53,7 +53,7 @@ export class MailHub {
     transact: Transact = this.#store.transact,
     nodeId = "n1",
   ): Promise<readonly string[]> {
-    return namesOf(await this.mail.take(transact, nodeId, count, STEADY));
+    return namesOf(await this.mail.take(transact, nodeId, count, () => STEADY));
   }
 
   /** Waits for one message; answers its name, "" when none came. */

@@ -108,7 +108,7 @@ test("each change is one event and one log line, and the transport follows", () 
     expect([mail.transport, await send(scene, mail, "c")]).toEqual(["redis", "redis"]);
     await mail.close();
     expect(await scene.changes()).toEqual(["redis sqlite", "sqlite redis"]);
-    const taken = await mail.take(scene.store.transact, "n1", 10, STEADY);
+    const taken = await mail.take(scene.store.transact, "n1", 10, () => STEADY);
     expect(taken?.deliveries.map((delivery) => delivery.message.messageId)).toEqual(["a", "b", "c"]);
     expect(scene.lines()).toEqual([
       "messages use redis",
@@ -147,7 +147,7 @@ test("a send whose wake-up Redis did not accept is stored, and names the store",
     channel.fails = true;
     expect(await send(scene, mail, "b")).toBe("sqlite");
     expect(channel.published).toEqual(["n1"]);
-    expect((await mail.take(scene.store.transact, "n1", 10, STEADY))?.deliveries).toHaveLength(2);
+    expect((await mail.take(scene.store.transact, "n1", 10, () => STEADY))?.deliveries).toHaveLength(2);
   }));
 
 test("publishes nothing while Redis is unavailable", () =>

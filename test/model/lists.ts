@@ -97,6 +97,7 @@ export class Lists {
     const clock: Clock = {
       now: () => NOW + this.#passed,
       steady: () => STEADY + this.#passed,
+      machine: () => STEADY + this.#passed,
       timers: () => this.#passed,
     };
     this.#hubs = stores.map((store) => new Hub(store, clock));

@@ -54,6 +54,7 @@ class World {
     const clock: Clock = {
       now: () => NOW + this.#time,
       steady: () => STEADY + this.#time,
+      machine: () => STEADY + this.#time,
       timers: () => this.#time,
     };
     const newId = (): string => `id-${String(this.#ids++).padStart(6, "0")}`;
@@ -169,7 +170,7 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
     const onFault = (error: unknown): never => {
       throw error;
     };
-    const clock: Clock = { now: () => NOW, steady: () => STEADY, timers: () => 0 };
+    const clock: Clock = { now: () => NOW, steady: () => STEADY, machine: () => STEADY, timers: () => 0 };
     worlds = [
       new World(openSqlite(join(folder, "db"), onFault)),
       new World(await openPostgres(schema.url, clock, onFault)),

@@ -22,6 +22,7 @@ async function openScene() {
   const clock = {
     now: () => NOW + passed,
     steady: () => STEADY + passed,
+    machine: () => STEADY + passed,
     timers: () => passed,
     pass: (ms: number): void => void (passed += ms),
   };

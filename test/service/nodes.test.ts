@@ -36,7 +36,12 @@ function openScene() {
   };
   const store = standIn(sqlite, { transact });
   let steady = 5 * MINUTE_MS;
-  const clock = { now: () => 1_000_000 + steady, steady: () => steady, timers: () => steady };
+  const clock = {
+    now: () => 1_000_000 + steady,
+    steady: () => steady,
+    machine: () => steady,
+    timers: () => steady,
+  };
   const nodes = new NodeService(store, clock, new TaskService(store, clock, newId));
   return {
     pass: (ms: number) => void (steady += ms),

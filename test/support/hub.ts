@@ -37,6 +37,10 @@ export class TestClock implements Clock {
     return this.#base.steady() + this.#steadyShift;
   }
 
+  machine(): number {
+    return this.steady();
+  }
+
   timers(): number {
     return this.#base.timers() + this.#timersShift;
   }

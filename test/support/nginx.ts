@@ -27,20 +27,23 @@ export class Nginx implements AsyncDisposable {
     this.#keeper = keeper;
   }
 
-  /** `await using nginx = await Nginx.start([hubs])` ends it and removes what it wrote. */
-  static async start(sites: readonly Site[]): Promise<Nginx> {
+  /**
+   * `await using nginx = await Nginx.start([hubs])` ends it and removes what it wrote.
+   * @param repeats with the lines of docs/postgresql.md that repeat a request with an Idempotency-Key
+   */
+  static async start(sites: readonly Site[], repeats = false): Promise<Nginx> {
     for (let tries = 0; ; tries++) {
-      const nginx = await Nginx.#tryStart(sites);
+      const nginx = await Nginx.#tryStart(sites, repeats);
       if (nginx !== null) return nginx;
       // nginx cannot be told to choose a port: somebody else may have taken one that was free when we looked.
       if (tries === 5) throw new Error("nginx does not start");
     }
   }
 
-  static async #tryStart(sites: readonly Site[]): Promise<Nginx | null> {
+  static async #tryStart(sites: readonly Site[], repeats: boolean): Promise<Nginx | null> {
     const folder = mkdtempSync(join(tmpdir(), "luxhub-nginx-"));
     const ports = freePorts(sites.length, "127.0.0.1");
-    const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`));
+    const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`, repeats));
     const config = join(folder, "nginx.conf");
     writeFileSync(config, frame(folder, servers));
     const command = [PROGRAM ?? "nginx", "-p", folder, "-c", config, "-e", join(folder, "log")];
@@ -73,11 +76,32 @@ export class Nginx implements AsyncDisposable {
   }
 }
 
-const PAGE = join(import.meta.dir, "../../docs/install.md");
+const DOCS = join(import.meta.dir, "../../docs");
+
+/** The first nginx example of a page. */
+function exampleOf(page: string): string {
+  return /\n```nginx\n([\s\S]*?)\n```\n/.exec(readFileSync(join(DOCS, page), "utf8"))?.[1] ?? "";
+}
+
+const LOCATION = /^ {2}location \/ \{\n([\s\S]*?)^ {2}\}\n/m;
+
+/** The locations of docs/postgresql.md, each with those lines of the example's location that it does not set itself. */
+function withRepeats(example: string): string {
+  const lines = (LOCATION.exec(example)?.[1] ?? "").split("\n");
+  const locations = exampleOf("postgresql.md").split(/^(?= {2}location )/m);
+  const whole = locations.map((location) => {
+    const others = lines.filter(
+      (line) => !location.includes(`${/\w+/.exec(line)?.[0]} `) || /set_header/.test(line),
+    );
+    return location.replace(/^ *# and the .*$/m, () => others.join("\n"));
+  });
+  return example.replace(LOCATION, () => `${whole.join("")}\n`);
+}
 
 /** The page's example with other addresses: as many lines of hubs as there are, one port without TLS, its own name. */
-function siteOf(hubs: Site, port: number, name: string): string {
-  const example = /\n```nginx\n([\s\S]*?)\n```\n/.exec(readFileSync(PAGE, "utf8"))?.[1] ?? "";
+function siteOf(hubs: Site, port: number, name: string, repeats: boolean): string {
+  const plain = exampleOf("install.md");
+  const example = repeats ? withRepeats(plain) : plain;
   const change = (text: string, pattern: RegExp, by: (found: string) => string): string => {
     if (!pattern.test(text))
       throw new Error(`the nginx example of docs/install.md has nothing like ${pattern}`);
@@ -90,7 +114,7 @@ function siteOf(hubs: Site, port: number, name: string): string {
   );
   text = change(text, /listen 443 ssl;/, () => `listen 127.0.0.1:${port};`);
   text = change(text, /upstream luxhub /, () => `upstream ${name} `);
-  return change(text, /http:\/\/luxhub;/, () => `http://${name};`);
+  return change(text, /http:\/\/luxhub;/g, () => `http://${name};`);
 }
 
 /** What an nginx.conf has around its sites. One process, which runs as whoever starts it. */

@@ -14,6 +14,7 @@ import { OVERLOAD } from "./overload.ts";
 import { redisSection } from "./redis.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
+import { vanishedHubSection } from "./vanished-hub.ts";
 
 export const SECTIONS: readonly Section[] = [
   crashSection,
@@ -24,6 +25,7 @@ export const SECTIONS: readonly Section[] = [
   largeFilesSection,
   redisSection,
   fleetSection,
+  vanishedHubSection,
   FUZZ,
   MODEL,
   TIME,

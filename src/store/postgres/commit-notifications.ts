@@ -182,6 +182,11 @@ export class CommitNotifications {
     await this.#subscribe();
   }
 
+  /** The database does not answer: the listening connection may lead nowhere, and nobody would notice. */
+  suspect(): void {
+    if (this.#subscription) this.#lost(this.#subscription);
+  }
+
   async close(): Promise<void> {
     const client = this.#subscription;
     this.#subscription = null;

@@ -2,7 +2,7 @@
  * Connections to PostgreSQL: how a session is set up, how a statement is sent, and what an error of the driver means to
  * the store. Must not: log or show more of the address than host, port and database, because it has the password.
  */
-import type { SQL } from "bun";
+import type { ReservedSQL, SQL } from "bun";
 import { DATABASE_ANSWER_MAX_MS } from "../../domain/limits.ts";
 import { SECOND_MS } from "../../lib/clock.ts";
 import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
@@ -10,8 +10,8 @@ import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
 const OLDEST_SERVER = 150_000;
 const CONNECT_SECONDS = 3;
 
-/** The settings of every session. */
-const SESSION = {
+/** The settings of every session, sent when it connects. */
+const SESSION: Readonly<Record<string, string>> = {
   application_name: "luxhub",
   // Whatever the database's default: after a wait for a lock, a transaction must see what it waited for.
   default_transaction_isolation: "read committed",
@@ -24,7 +24,26 @@ const SESSION = {
   tcp_keepalives_idle: "6",
   tcp_keepalives_interval: "2",
   tcp_keepalives_count: "3",
-} as const;
+};
+
+/** By address: settings that a pooler in front of the server refuses at the connect. */
+const REFUSED = new Map<string, Map<string, string>>();
+/** PgBouncer's words; it names one at a time. */
+const UNSUPPORTED = /unsupported startup parameter\D*: (\w+)/;
+
+/** The settings that are left out for an address when a session connects, with their values. */
+export function refusedSettings(url: string): ReadonlyMap<string, string> {
+  return REFUSED.get(url) ?? new Map();
+}
+
+/** Whether a connect failed because a pooler refuses a setting, which is left out from now on: try again. */
+export function leaveOutRefused(url: string, error: unknown): boolean {
+  const [, name = ""] = UNSUPPORTED.exec(error instanceof Error ? error.message : "") ?? [];
+  const value = SESSION[name];
+  if (value === undefined || refusedSettings(url).has(name)) return false;
+  REFUSED.set(url, new Map([...refusedSettings(url), [name, value]]));
+  return true;
+}
 
 /** The rows of a result, its command, and how many rows it returned or changed. */
 export type Result = readonly Row[] & { readonly command: string | null; readonly count: number };
@@ -45,7 +64,11 @@ export function openPool(
   session: Readonly<Record<string, string>> = {},
   onclose: () => void = () => {},
 ): SQL {
-  const connection = { ...SESSION, ...session };
+  const refused = refusedSettings(url);
+  // A pooler that refuses one setting refuses `session` too, without which the hub is only slower.
+  const wanted = refused.size > 0 ? SESSION : { ...SESSION, ...session };
+  const accepted = Object.entries(wanted).filter(([name]) => !refused.has(name));
+  const connection = Object.fromEntries(accepted);
   // Not imported as a value: the bundler would have every hub load the driver, which takes 4 MiB.
   return new Bun.SQL(url, {
     adapter: "postgres",
@@ -54,6 +77,39 @@ export function openPool(
     connection,
     onclose,
   });
+}
+
+/** A pool that can be replaced, when its connections lead nowhere any more and TCP has not noticed yet. */
+export class RenewablePool implements Connection {
+  readonly #open: () => SQL;
+  #current: SQL;
+
+  constructor(first: SQL, open: () => SQL) {
+    this.#current = first;
+    this.#open = open;
+  }
+
+  readonly unsafe: SQL["unsafe"] = (text, values) => this.#current.unsafe(text, values);
+
+  reserve(): Promise<ReservedSQL> {
+    return this.#current.reserve();
+  }
+
+  /** Each statement sees what is committed before it, whatever the database's default. */
+  begin<T>(work: (transaction: Connection) => Promise<T>): Promise<T> {
+    return this.#current.begin("ISOLATION LEVEL READ COMMITTED", work);
+  }
+
+  /** From now on statements are sent through new connections. Running ones may still be answered, for a time. */
+  renew(): void {
+    const old = this.#current;
+    this.#current = this.#open();
+    void old.close({ timeout: DATABASE_ANSWER_MAX_MS / SECOND_MS }).catch(() => {});
+  }
+
+  close(): Promise<void> {
+    return this.#current.close({ timeout: 0 });
+  }
 }
 
 /** Sends a statement now: one connection runs its statements in the order of sending, pipelined. */

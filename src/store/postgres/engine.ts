@@ -17,7 +17,6 @@
 import type { ReservedSQL, SQL } from "bun";
 import {
   DATABASE_ANSWER_MAX_MS,
-  DATABASE_LOCK_MAX_MS,
   COMMIT_OUTCOME_WAIT_MS,
   HUB_FORGOTTEN_MS,
   HUB_SILENT_MS,
@@ -30,7 +29,10 @@ import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
   AnswerTimeout,
+  RenewablePool,
   checkServer,
+  leaveOutRefused,
+  refusedSettings,
   withTimeout,
   isConflict,
   isLockTimeout,
@@ -52,7 +54,8 @@ import {
   schemaIsMigrated,
 } from "./migrations.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
-import { LeaderElection } from "./leader-election.ts";
+import { type Ask, LeaderElection } from "./leader-election.ts";
+import { type Warn, WriteSession, endVanishedWriter } from "./write-session.ts";
 import {
   type CommitListener,
   type DecisionListener,
@@ -77,14 +80,16 @@ const FATE_RETRY_MS = 100;
 /**
  * Opens (and if need be makes and migrates) the tables in the first schema of the connection's search_path.
  * @param onFault gets what a commit listener throws, and the errors that no request can report
+ * @param warn gets lines for the operator
  * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
  */
 export function openPostgres(
   url: string,
   base: Clock,
   onFault: (error: unknown) => void,
+  warn: Warn = () => {},
 ): Promise<PostgresStore> {
-  return open(url, base, onFault, async (pool) => {
+  return open(base, { url, onFault, warn }, async (pool) => {
     await migrate(pool);
     await query(pool, FORGET_HUBS);
   });
@@ -95,22 +100,50 @@ export function openPostgres(
  * @throws as openPostgres; {Error} when there is no hub in it, or one of another schema
  */
 export function joinPostgres(url: string, base: Clock): Promise<PostgresStore> {
-  return open(url, base, () => {}, refuseOtherSchema); // a command has no listeners
+  const silent = (): void => {}; // a command has no listeners
+  return open(base, { url, onFault: silent, warn: silent }, refuseOtherSchema);
+}
+
+/** False: a pooler refuses a setting, which the next pool leaves out. @throws as checkServer */
+async function isAccepted(pool: SQL, url: string): Promise<boolean> {
+  try {
+    await checkServer(pool);
+    return true;
+  } catch (error) {
+    if (leaveOutRefused(url, error)) return false;
+    throw error;
+  }
+}
+
+type StoreParts = {
+  readonly url: string;
+  readonly onFault: (error: unknown) => void;
+  readonly warn: Warn;
+};
+
+function openReadPool(url: string): SQL {
+  return openPool(url, READ_CONNECTIONS);
 }
 
 async function open(
-  url: string,
   base: Clock,
-  onFault: (error: unknown) => void,
+  parts: StoreParts,
   prepare: (pool: SQL) => Promise<void>,
 ): Promise<PostgresStore> {
-  const pool = openPool(url, READ_CONNECTIONS + 1);
+  const { url, warn } = parts;
+  let pool = openReadPool(url);
   try {
-    await checkServer(pool);
+    while (!(await isAccepted(pool, url))) {
+      await pool.close({ timeout: 0 });
+      pool = openReadPool(url);
+    }
+    const refused = [...refusedSettings(url).keys()].join(", ");
+    if (refused !== "")
+      warn("a pooler refuses settings of sessions (docs/postgresql.md)", { settings: refused });
     await refuseUnfinishedMove(pool);
     await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
-    const store = new PostgresStore(pool, url, String(row?.["channel"]), base, onFault);
+    const store = new PostgresStore(pool, String(row?.["channel"]), base, parts);
     await store.start();
     return store;
   } catch (error) {
@@ -157,14 +190,16 @@ const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
 
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
-  readonly #pool: SQL;
+  readonly #pool: RenewablePool;
+  readonly #url: string;
+  readonly #warn: Warn;
   readonly #readsTogether: ReadsTogether;
   readonly #notifications: CommitNotifications;
   readonly #election: LeaderElection;
   readonly #hubId = Bun.randomUUIDv7();
   readonly #machine = systemClock();
   readonly #groupListeners: GroupListener[] = [];
-  #writer: ReservedSQL | null = null;
+  #writer: WriteSession | null = null;
   #groups = 0;
   readonly #queue = new JobQueue();
   #writable = true;
@@ -172,19 +207,24 @@ export class PostgresStore implements Store {
   #running: Promise<void> | null = null;
   /** Nobody came while the last group waited for the lock. Otherwise loading early would only load in two parts. */
   #isQuiet = true;
+  /** When the pool of the reads was renewed; steady clock of the machine. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
   /** Reads that were given up and that the server has not answered yet. */
   #readsGivenUp = 0;
   /** The newest group that is on disk: notified and answered. */
   #published: Promise<void> = Promise.resolve();
   #closed: Promise<void> | null = null;
 
-  constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
-    this.#pool = pool;
-    this.#readsTogether = new ReadsTogether(pool);
+  constructor(pool: SQL, channel: string, base: Clock, { url, onFault, warn }: StoreParts) {
+    this.#pool = new RenewablePool(pool, () => openReadPool(url));
+    this.#url = url;
+    this.#warn = warn;
+    this.#readsTogether = new ReadsTogether(this.#pool);
     const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
     this.#notifications = new CommitNotifications({ url, hubId, channel, read, onFault });
-    this.#election = new LeaderElection(pool, hubId, base, () => this.#notifications.tick());
+    const ask: Ask = (sql, params) => this.#answered(query(this.#pool, sql, params));
+    this.#election = new LeaderElection(ask, hubId, base, () => this.#notifications.tick());
   }
 
   /** The clock whose `steady` all hubs on the database share. */
@@ -310,8 +350,8 @@ export class PostgresStore implements Store {
     await this.#election.close();
     await this.#notifications.close();
     if (this.#hasMarks) await withTimeout(query(this.#pool, TAKE_MARKS, [this.#hubId])).catch(() => {}); // they expire
-    await this.#writer?.release();
-    await this.#pool.close({ timeout: 0 });
+    await this.#writer?.close();
+    await this.#pool.close();
   }
 
   async #read<R>(wanted: Query<R>): Promise<R> {
@@ -336,12 +376,25 @@ export class PostgresStore implements Store {
       return await withTimeout(read);
     } catch (error) {
       if (error instanceof AnswerTimeout) {
+        this.#renewPool();
         this.#readsGivenUp++;
         const ended = (): void => void this.#readsGivenUp--;
         read.then(ended, ended);
       }
       throw toStoreError(error);
     }
+  }
+
+  /**
+   * A connection whose other end is gone looks like a slow server: when the network is back, TCP may wait as long again
+   * as it was away. At most one old pool is still closing.
+   */
+  #renewPool(): void {
+    const now = this.#machine.steady();
+    if (this.#closed || now - this.#renewedAt < DATABASE_ANSWER_MAX_MS) return;
+    this.#renewedAt = now;
+    this.#pool.renew();
+    this.#notifications.suspect();
   }
 
   #refuseIfOutdated(): void {
@@ -368,8 +421,9 @@ export class PostgresStore implements Store {
     };
     const startedMs = this.#machine.timers();
     try {
-      this.#writer ??= await this.#openWriter();
-      const group = await this.#withTimeout(progress, runGroup(this.#writer, this.#watch(progress, source)));
+      this.#writer ??= await WriteSession.open(this.#url, this.#warn);
+      const { session } = this.#writer;
+      const group = await this.#withTimeout(progress, runGroup(session, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
       for (const listener of this.#groupListeners) listener(progress.jobs?.length ?? 0, ms);
       if (group.written.length > 0) this.#writable = true;
@@ -377,6 +431,7 @@ export class PostgresStore implements Store {
     } catch (error) {
       await this.#abort(error);
       progress.jobs ??= source.take();
+      if (isLockTimeout(error)) void endVanishedWriter(this.#pool, this.#warn);
       if (error instanceof AnswerTimeout || isLockTimeout(error)) {
         // What has come meanwhile would wait as long for the same.
         for (const job of this.#queue.takeAll()) job.reject(toStoreError(error));
@@ -491,53 +546,22 @@ export class PostgresStore implements Store {
     };
   }
 
-  async #openWriter(): Promise<ReservedSQL> {
-    const writer = await reserve(this.#pool);
-    // A commit that is answered must be on disk; stricter settings stay.
-    const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
-      WHERE current_setting('synchronous_commit') = 'off'`;
-    const settings = [`lock_timeout = ${DATABASE_LOCK_MAX_MS}`, ...PLANS];
-    const set = async (): Promise<void> => {
-      await query(writer, onDisk);
-      for (const setting of settings) await query(writer, `SET ${setting}`);
-    };
-    try {
-      await withTimeout(set());
-      return writer;
-    } catch (error) {
-      drop(writer);
-      throw error;
-    }
-  }
-
   /** After a failure: ends the transaction, or the connection when it cannot be used any more. */
   async #abort(error: unknown): Promise<void> {
     const writer = this.#writer;
     if (!writer) return;
     if (
       !isConnectionLost(error) &&
-      (await withTimeout(query(writer, "ROLLBACK")).then(
+      (await withTimeout(query(writer.session, "ROLLBACK")).then(
         () => true,
         () => false,
       ))
     )
       return;
     this.#writer = null;
-    drop(writer);
+    writer.drop();
   }
 }
-
-/**
- * A group reads and writes rows by key. A plan that was made when a table was small would still scan the whole table when
- * it has grown, until the server has analyzed it again. And each statement is planned once: PostgreSQL would plan a bulk
- * statement of few rows again each time, which takes as long as running it.
- */
-const PLANS = [
-  "enable_seqscan = off",
-  "enable_hashjoin = off",
-  "enable_mergejoin = off",
-  "plan_cache_mode = force_generic_plan",
-] as const;
 
 const DIAGNOSIS = `
   SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
@@ -550,7 +574,7 @@ const DIAGNOSIS = `
 const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /** A connection of our own. One that is granted after it was given up goes back. */
-async function reserve(pool: SQL): Promise<ReservedSQL> {
+async function reserve(pool: RenewablePool): Promise<ReservedSQL> {
   const granted = pool.reserve();
   try {
     return await withTimeout(granted);
@@ -562,11 +586,6 @@ async function reserve(pool: SQL): Promise<ReservedSQL> {
       );
     throw error;
   }
-}
-
-/** Closes a connection that cannot be used any more; its server may never answer that. */
-function drop(writer: ReservedSQL): void {
-  void writer.close({ timeout: 0 }).catch(() => {});
 }
 
 /** A group of these. */
