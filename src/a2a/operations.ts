@@ -68,12 +68,16 @@ async function noPushNotifications(): Promise<never> {
 async function sendMessage(session: Session, params: JsonObject): Promise<unknown> {
   const asked = parseSendMessage(params);
   const { historyLength, returnImmediately } = asked.configuration ?? {};
-  const taskId = await create(session, asked, params);
   const { call } = session;
-  if (returnImmediately !== true)
-    await call.hold((signal) =>
-      call.services.feed.taskEnd(taskId, limit.A2A_WAIT_SECONDS * SECOND_MS, signal),
-    );
+  const createAndWait = async (signal: AbortSignal): Promise<string> => {
+    const taskId = await create(session, asked, params);
+    await call.services.feed.taskEnd(taskId, limit.A2A_WAIT_SECONDS * SECOND_MS, signal);
+    return taskId;
+  };
+  // A caller that may not wait is refused before its task is created.
+  const taskId = await (returnImmediately === true
+    ? create(session, asked, params)
+    : call.hold(createAndWait));
   return { task: await show(session, taskId, historyLength ?? null) };
 }
 

@@ -35,11 +35,7 @@ const parseNames = inputParser(() =>
 
 /** @param maxFileBytes the largest file that the hub accepts */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
-  const uploads = new ConcurrencyLimit({
-    most: limit.UPLOADS_MAX,
-    mostOfOne: limit.UPLOADS_PER_NODE_KEY_MAX,
-    what: "uploads run",
-  });
+  const uploads = new ConcurrencyLimit(limit.UPLOAD_SHARES, "uploads run");
   const upload = rawEndpoint({
     method: "POST",
     path: UPLOAD_PATH,
@@ -48,7 +44,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     summary: "Stores a file, sent as multipart form data",
     rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
     handle: async (call) => {
-      using _place = uploads.enter(call.key?.nodeId == null ? null : call.key.keyId);
+      using _place = uploads.enter(call.share());
       return await receiveUpload(call, maxFileBytes);
     },
   });
@@ -172,14 +168,15 @@ const download = rawEndpoint({
   auth: "public",
   summary: "The bytes of a file, whole or a range of them",
   rejections: ["file_not_found"],
-  handle: async ({ services, exchange, backpressure }) => {
+  handle: async (call) => {
+    const { services, exchange, backpressure } = call;
     const file = await services.files.get(pathParameter(exchange, "file_id"));
     const representation = { ...file, modifiedAt: file.uploadedAt };
     return downloadResponse(
       exchange.request,
       representation,
       (start, end) => services.files.open(file, start, end),
-      (content, bytes) => backpressure.ofFile(exchange, content, bytes),
+      (content, bytes) => backpressure.ofFile(call, content, bytes),
     );
   },
 });
@@ -187,6 +184,7 @@ const download = rawEndpoint({
 const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/file/list",
+  readsMany: true,
   auth: "public",
   summary: "Files, newest first; of all tasks or of one",
   rejections: [],

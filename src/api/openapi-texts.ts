@@ -83,7 +83,7 @@ export const ERRORS = {
     status: 422,
     when: "the `Idempotency-Key` was used with another body, or in the other variant",
   },
-  too_many_calls: { status: 429, when: "you have the maximum number of waiting calls or running uploads" },
+  too_many_calls: { status: 429, when: "you have your share of waiting calls, streams or uploads" },
   too_many_wrong_secrets: {
     status: 429,
     when: "too many wrong secrets from this address; see `Retry-After`",

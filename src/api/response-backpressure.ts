@@ -1,7 +1,9 @@
 /**
  * Response backpressure: bounds the memory of answers that callers read slowly or not at all. A semaphore over bytes
  * counts the unread bytes of all large answers. An answer releases its bytes when it has been read, when its caller
- * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS.
+ * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS. A second semaphore counts the reads
+ * that may take long. Each caller has a share of both, and one such read, or part of a large answer, is loaded in each
+ * tick of the event loop: so a caller that asks for much and reads nothing delays only itself.
  *
  * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
  * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
@@ -10,7 +12,8 @@
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
-import { type Acquirable, Semaphore, SemaphoreShares, TickQueue } from "../lib/semaphore.ts";
+import { type Acquirable, TickQueue } from "../lib/semaphore.ts";
+import { type Share, SharedSemaphore } from "./caller-shares.ts";
 
 /**
  * The first piece of an answer, and a function that makes the next, null at the end. `next` is null when there is only
@@ -25,50 +28,85 @@ export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
 
-/** Makes the semaphores over the unread bytes of large answers. */
-export function answerSemaphores() {
-  return {
-    answers: new Semaphore(limit.ANSWERS_HELD_MAX_BYTES),
-    anonymousAnswers: new SemaphoreShares(
-      limit.ANONYMOUS_ANSWERS_HELD_MAX_BYTES,
-      limit.ANONYMOUS_ADDRESS_HELD_MAX_BYTES,
-    ),
-  };
-}
+/** The call that an answer is for. */
+type Asked = { readonly exchange: Exchange; readonly share: () => Share };
 
 const NOTHING = Buffer.alloc(0);
 /** The idle timeout that closes the connection of an answer that is cut off: the error of its stream does not. */
 const CUT_IDLE_SECONDS = 1;
 
-/** Returns the semaphore that counts the bytes of the caller of this request. */
-export type HeldFor = (exchange: Exchange) => Acquirable;
+type Bounds = {
+  /** Counts unread bytes. */
+  readonly bytes: Pick<SharedSemaphore, "of" | "close">;
+  /** Counts running reads. */
+  readonly reads: Pick<SharedSemaphore, "of" | "close">;
+  readonly stallMs: number;
+  readonly waitMs: number;
+};
 
 export class ResponseBackpressure {
-  readonly #heldFor: HeldFor;
-  readonly #waitMs: number;
+  readonly #bounds: Bounds;
   readonly #context: Omit<Context, "held">;
 
-  constructor(
-    heldFor: HeldFor,
-    { stallMs, waitMs } = { stallMs: limit.ANSWER_STALL_MS, waitMs: limit.ANSWER_WAIT_MS },
-  ) {
-    this.#heldFor = heldFor;
-    this.#waitMs = waitMs;
+  constructor(bounds: Partial<Bounds> = {}) {
+    this.#bounds = {
+      bytes: new SharedSemaphore(limit.ANSWER_BYTES_SHARES),
+      reads: new SharedSemaphore(limit.READ_SHARES),
+      stallMs: limit.ANSWER_STALL_MS,
+      waitMs: limit.ANSWER_WAIT_MS,
+      ...bounds,
+    };
+    const { stallMs } = this.#bounds;
     this.#context = { loads: new TickQueue(), deadlines: new Deadlines(), stallMs };
+  }
+
+  /** Refuses all waiting and later waits. */
+  close(): void {
+    this.#bounds.reads.close();
+    this.#bounds.bytes.close();
+  }
+
+  /** The caller's share of unread bytes: for an answer that must have room before its read, which cannot be repeated. */
+  roomFor({ share }: Pick<Asked, "share">): Acquirable {
+    return this.#bounds.bytes.of(share());
   }
 
   /**
    * Returns the body of an answer that `load` reads. Calls `load` again after a wait for room.
    * @throws {AcquireTimeout} when no room was made in time
    */
-  async ofRead(exchange: Exchange, load: () => Promise<Encoded>): Promise<Body> {
+  async ofRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
+    const { exchange } = asked;
     const loaded = await load();
     if (isSmall(loaded)) return loaded.first;
     if (exchange.request.method === "HEAD") return headOnly();
     const bytes = Buffer.byteLength(loaded.first);
-    const held = this.#heldFor(exchange);
+    const held = this.roomFor(asked);
     if (held.tryAcquire(bytes)) return this.#stream(exchange, loaded, held, bytes);
     return this.#reload(exchange, load, held, bytes);
+  }
+
+  /**
+   * The same for a read that may take long. It counts as running until its answer has room: so those that wait for room
+   * keep the caller's later ones from loading in vain.
+   */
+  ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
+    return this.runRead(asked, () => this.ofRead(asked, load));
+  }
+
+  /**
+   * Runs a read that may take long, when the caller has a free one in its share and it is this one's turn.
+   * @throws {AcquireTimeout} when the caller's other reads have not ended in time, and when it has hung up meanwhile
+   */
+  async runRead<T>({ exchange, share }: Asked, read: () => Promise<T>): Promise<T> {
+    const running = this.#bounds.reads.of(share());
+    if (!running.tryAcquire(1)) await running.acquire(1, this.#bounds.waitMs, exchange.request.signal);
+    try {
+      await this.#context.loads.next();
+      return await read();
+    } finally {
+      running.release(1);
+    }
   }
 
   /**
@@ -78,13 +116,14 @@ export class ResponseBackpressure {
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofFile(
-    exchange: Exchange,
+    asked: Asked,
     content: ReadableStream<Uint8Array>,
     bytes: number,
   ): Promise<ReadableStream<Uint8Array>> {
-    const held = this.#heldFor(exchange);
+    const { exchange } = asked;
+    const held = this.roomFor(asked);
     const piece = Math.min(bytes, limit.FILE_PIECE_MAX_BYTES);
-    await held.acquire(piece, this.#waitMs);
+    await held.acquire(piece, this.#bounds.waitMs);
     if (exchange.request.signal.aborted) {
       held.release(piece);
       return content; // nobody will read it
@@ -100,9 +139,9 @@ export class ResponseBackpressure {
   }
 
   /** Returns the body of the answer to a write, without waiting. */
-  ofWrite(exchange: Exchange, text: string): Body {
+  ofWrite(asked: Asked, text: string): Body {
     const encoded = { first: text, next: null };
-    return isSmall(encoded) ? text : this.#stream(exchange, encoded, this.#heldFor(exchange), 0);
+    return isSmall(encoded) ? text : this.#stream(asked.exchange, encoded, this.roomFor(asked), 0);
   }
 
   /** A separate method, so the data of the first load can be freed while this one waits. */
@@ -112,8 +151,9 @@ export class ResponseBackpressure {
     held: Acquirable,
     bytes: number,
   ): Promise<Body> {
-    await held.acquire(bytes, this.#waitMs);
+    await held.acquire(bytes, this.#bounds.waitMs, exchange.request.signal);
     try {
+      await this.#context.loads.next(); // what one release makes room for must not load in one tick
       if (!exchange.request.signal.aborted) return this.#stream(exchange, await load(), held, bytes);
     } catch (error) {
       held.release(bytes);

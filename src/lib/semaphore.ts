@@ -88,56 +88,21 @@ export class Semaphore {
 }
 
 /** What can be acquired and released: a semaphore, or a share of one. */
-export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release">;
+export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release" | "contended">;
 
-/** Shares of one semaphore, by name: the holders under one name together acquire at most `limitEach`. */
+/** Shares of one semaphore, by name: the holders under one name together acquire at most the size of their share. */
 export class SemaphoreShares {
   readonly #whole: Semaphore;
-  readonly #limitEach: number;
   /** The shares that are held or waited for; idle ones are deleted. */
   readonly #byName = new Map<string, Semaphore>();
 
-  constructor(limit: number, limitEach: number) {
+  constructor(limit: number) {
     this.#whole = new Semaphore(limit);
-    this.#limitEach = limitEach;
   }
 
-  of(name: string): Acquirable {
-    const whole = this.#whole;
-    const own = (): Semaphore => {
-      const known = this.#byName.get(name) ?? new Semaphore(this.#limitEach);
-      this.#byName.set(name, known);
-      return known;
-    };
-    const release = (amount: number): void => {
-      whole.release(amount);
-      this.#release(name, amount);
-    };
-    return {
-      acquire: async (amount, withinMs) => {
-        await own()
-          .acquire(amount, withinMs)
-          .catch((error: unknown) => {
-            this.#release(name, 0);
-            throw error;
-          });
-        await whole.acquire(amount, withinMs).catch((error: unknown) => {
-          this.#release(name, amount);
-          throw error;
-        });
-      },
-      tryAcquire: (amount) => {
-        if (!own().tryAcquire(amount)) return false;
-        if (whole.tryAcquire(amount)) return true;
-        this.#release(name, amount);
-        return false;
-      },
-      overdraw: (amount) => {
-        own().overdraw(amount);
-        whole.overdraw(amount);
-      },
-      release,
-    };
+  /** @param size the same whenever a share of this name is asked for */
+  of(name: string, size: number): Acquirable {
+    return new SemaphoreShare(this.#whole, this.#byName, name, size);
   }
 
   /** Refuses all waiting and later waits. */
@@ -149,11 +114,69 @@ export class SemaphoreShares {
   get size(): number {
     return this.#byName.size;
   }
+}
 
-  #release(name: string, amount: number): void {
-    const share = this.#byName.get(name);
-    share?.release(amount);
-    if (share?.held === 0 && !share.contended) this.#byName.delete(name);
+/** A class, and not an object of functions, because each of many streams has one. */
+class SemaphoreShare implements Acquirable {
+  readonly #whole: Semaphore;
+  readonly #byName: Map<string, Semaphore>;
+  readonly #name: string;
+  readonly #size: number;
+
+  constructor(whole: Semaphore, byName: Map<string, Semaphore>, name: string, size: number) {
+    this.#whole = whole;
+    this.#byName = byName;
+    this.#name = name;
+    this.#size = size;
+  }
+
+  /** Waits for its own share first, and only then for the whole: it never stands in the way of others. */
+  async acquire(amount: number, withinMs?: number, signal?: AbortSignal): Promise<void> {
+    await this.#own()
+      .acquire(amount, withinMs, signal)
+      .catch((error: unknown) => {
+        this.#releaseOwn(0);
+        throw error;
+      });
+    await this.#whole.acquire(amount, withinMs, signal).catch((error: unknown) => {
+      this.#releaseOwn(amount);
+      throw error;
+    });
+  }
+
+  tryAcquire(amount: number): boolean {
+    if (!this.#own().tryAcquire(amount)) return false;
+    if (this.#whole.tryAcquire(amount)) return true;
+    this.#releaseOwn(amount);
+    return false;
+  }
+
+  overdraw(amount: number): void {
+    this.#own().overdraw(amount);
+    this.#whole.overdraw(amount);
+  }
+
+  release(amount: number): void {
+    this.#whole.release(amount);
+    this.#releaseOwn(amount);
+  }
+
+  get contended(): boolean {
+    return this.#whole.contended || (this.#byName.get(this.#name)?.contended ?? false);
+  }
+
+  #own(): Semaphore {
+    const known = this.#byName.get(this.#name);
+    if (known) return known;
+    const made = new Semaphore(this.#size);
+    this.#byName.set(this.#name, made);
+    return made;
+  }
+
+  #releaseOwn(amount: number): void {
+    const own = this.#byName.get(this.#name);
+    own?.release(amount);
+    if (own?.held === 0 && !own.contended) this.#byName.delete(this.#name);
   }
 }
 

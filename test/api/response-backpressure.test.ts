@@ -5,6 +5,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { encodeInPieces } from "../../src/api/answer.ts";
 import { type Body, type Encoded, ResponseBackpressure } from "../../src/api/response-backpressure.ts";
+import type { Share } from "../../src/api/caller-shares.ts";
 import { ANSWER_UNCOUNTED_MAX_BYTES } from "../../src/domain/limits.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { AcquireTimeout, Semaphore } from "../../src/lib/semaphore.ts";
@@ -16,7 +17,15 @@ const HUGE = 16 * MIB;
 /** For those who do not read. */
 const BRISK = { stallMs: 500, waitMs: 200 };
 
-type Asked = (backpressure: ResponseBackpressure, exchange: Exchange) => Promise<Body>;
+type Call = Parameters<ResponseBackpressure["ofRead"]>[0];
+type Asked = (backpressure: ResponseBackpressure, call: Call) => Promise<Body>;
+
+const SHARE: Share = { kind: "fullKey", name: "primary" };
+
+/** Counts the unread bytes of all callers by `held`. */
+function boundedBy(held: Semaphore, times: Partial<typeof BRISK> = {}): ResponseBackpressure {
+  return new ResponseBackpressure({ bytes: { of: () => held, close: () => held.close() }, ...times });
+}
 
 const servers: { stop(force: boolean): Promise<void> }[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))));
@@ -31,7 +40,12 @@ function serve(backpressure: ResponseBackpressure, asked: Asked): { port: number
     routes: {
       "/": async (request, served) => {
         try {
-          return new Response(await asked(backpressure, { request, server: served, requestId: "r" }));
+          return new Response(
+            await asked(backpressure, {
+              exchange: { request, server: served, requestId: "r" },
+              share: () => SHARE,
+            }),
+          );
         } catch (error) {
           return new Response(null, { status: error instanceof AcquireTimeout ? 503 : 500 });
         }
@@ -65,7 +79,9 @@ test("a small answer is sent without being counted", async () => {
   const held = new Semaphore(1);
   await held.acquire(1);
   const text = "x".repeat(ANSWER_UNCOUNTED_MAX_BYTES);
-  const body = await new ResponseBackpressure(() => held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
+  const body = await boundedBy(held).ofRead({ exchange: {} as Exchange, share: () => SHARE }, async () =>
+    whole(text),
+  ); // it is not looked at
   expect(body).toBe(text);
 });
 
@@ -76,16 +92,12 @@ describe.each([
   test.each([
     [
       "read",
-      (backpressure: ResponseBackpressure, exchange: Exchange) =>
-        backpressure.ofRead(exchange, async () => whole(text)),
+      (backpressure: ResponseBackpressure, call: Call) => backpressure.ofRead(call, async () => whole(text)),
     ],
-    [
-      "written",
-      async (backpressure: ResponseBackpressure, exchange: Exchange) => backpressure.ofWrite(exchange, text),
-    ],
+    ["written", async (backpressure: ResponseBackpressure, call: Call) => backpressure.ofWrite(call, text)],
   ])("%s, arrives complete and releases its bytes", async (_kind, asked) => {
     const held = new Semaphore(MIB);
-    const { port } = serve(new ResponseBackpressure(() => held), asked);
+    const { port } = serve(boundedBy(held), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe(text);
     await until(() => held.held === 0);
@@ -96,13 +108,13 @@ test("an answer in pieces holds one piece at a time", async () => {
   const held = new Semaphore(MIB);
   const piece = "x".repeat(100_000);
   let most = 0;
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
+  const { port } = serve(boundedBy(held), (backpressure, call) => {
     let left = 30;
     const next = async () => {
       most = Math.max(most, held.held);
       return left-- > 0 ? piece : null;
     };
-    return backpressure.ofRead(exchange, async () => ({ first: piece, next }));
+    return backpressure.ofRead(call, async () => ({ first: piece, next }));
   });
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(piece.repeat(31));
   await until(() => held.held === 0);
@@ -113,10 +125,9 @@ test("an answer without room waits and loads again, and is refused when no room 
   const held = new Semaphore(HUGE);
   let loads = 0;
   const text = "x".repeat(HUGE);
-  const load: Asked = (backpressure, exchange) =>
-    backpressure.ofRead(exchange, async () => (loads++, whole(text)));
-  const { port } = serve(new ResponseBackpressure(() => held), load);
-  const impatient = serve(new ResponseBackpressure(() => held, BRISK), load); // with the same semaphore
+  const load: Asked = (backpressure, call) => backpressure.ofRead(call, async () => (loads++, whole(text)));
+  const { port } = serve(boundedBy(held), load);
+  const impatient = serve(boundedBy(held, BRISK), load); // with the same semaphore
   const staller = await stall(port);
   await until(() => held.held === HUGE);
   expect((await fetch(`http://127.0.0.1:${impatient.port}/`)).status).toBe(503);
@@ -134,9 +145,9 @@ test("an unread answer is cut off, and its bytes are released before that", asyn
   await held.acquire(HUGE); // what was written does not wait for room
   let written = 0;
   const text = "x".repeat(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held, BRISK), async (backpressure, exchange) => {
+  const { port } = serve(boundedBy(held, BRISK), async (backpressure, call) => {
     const before = held.held;
-    const body = backpressure.ofWrite(exchange, text);
+    const body = backpressure.ofWrite(call, text);
     written += held.held - before;
     return body;
   });
@@ -150,8 +161,8 @@ test("an unread answer is cut off, and its bytes are released before that", asyn
 
 test("an answer whose caller hangs up releases its bytes at once", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held), async (backpressure, exchange) =>
-    backpressure.ofWrite(exchange, "x".repeat(HUGE)),
+  const { port } = serve(boundedBy(held), async (backpressure, call) =>
+    backpressure.ofWrite(call, "x".repeat(HUGE)),
   );
   const staller = await stall(port);
   await until(() => held.held === HUGE);
@@ -161,10 +172,10 @@ test("an answer whose caller hangs up releases its bytes at once", async () => {
 
 test("an answer that fails in the middle releases its bytes and does not look complete", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
+  const { port } = serve(boundedBy(held), (backpressure, call) => {
     const pieces = ["x"];
     const next = async () => pieces.pop() ?? Promise.reject(new Error("the store is away"));
-    return backpressure.ofRead(exchange, async () => ({ first: "x", next }));
+    return backpressure.ofRead(call, async () => ({ first: "x", next }));
   });
   const answer = await fetch(`http://127.0.0.1:${port}/`);
   expect(await answer.text().catch(() => "broken")).toBe("broken");
@@ -175,8 +186,8 @@ test("a second load that fails releases the bytes", async () => {
   const held = new Semaphore(MIB);
   await held.acquire(MIB);
   let loads = 0;
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
-    backpressure.ofRead(exchange, async () => {
+  const { port } = serve(boundedBy(held), (backpressure, call) =>
+    backpressure.ofRead(call, async () => {
       if (loads++ > 0) throw new Error("the store is away");
       return whole("x".repeat(MIB));
     }),
@@ -190,8 +201,8 @@ test("a second load that fails releases the bytes", async () => {
 
 test("HEAD counts no bytes", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
-    backpressure.ofRead(exchange, async () => whole("x".repeat(HUGE))),
+  const { port } = serve(boundedBy(held), (backpressure, call) =>
+    backpressure.ofRead(call, async () => whole("x".repeat(HUGE))),
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);
   expect(held.held).toBe(0);

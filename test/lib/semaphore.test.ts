@@ -125,11 +125,11 @@ test("a tick queue lets one caller through per tick, in order", async () => {
 });
 
 test("a share is bounded by itself and by the whole, and is forgotten when it is idle", async () => {
-  const shares = new SemaphoreShares(10, 4);
+  const shares = new SemaphoreShares(10);
+  const share = (name: string) => shares.of(name, 4);
   const held: string[] = [];
   const ask = (name: string, amount: number): void =>
-    void shares
-      .of(name)
+    void share(name)
       .acquire(amount, 10_000)
       .then(() => held.push(`${name}${amount}`));
   ask("a", 4);
@@ -138,10 +138,10 @@ test("a share is bounded by itself and by the whole, and is forgotten when it is
   ask("c", 3); // waits for the whole
   await Bun.sleep(1);
   expect([held, shares.size]).toEqual([["a4", "b4"], 3]);
-  expect(shares.of("b").tryAcquire(1)).toBe(false);
-  expect(shares.of("d").tryAcquire(1)).toBe(false); // c waits before it
+  expect(share("b").tryAcquire(1)).toBe(false);
+  expect(share("d").tryAcquire(1)).toBe(false); // c waits before it
   expect(shares.size).toBe(3);
-  shares.of("a").release(4);
+  share("a").release(4);
   await Bun.sleep(1);
   expect(held).toEqual(["a4", "b4", "c3", "a1"]);
   for (const [name, amount] of [
@@ -149,19 +149,20 @@ test("a share is bounded by itself and by the whole, and is forgotten when it is
     ["b", 4],
     ["c", 3],
   ] as const)
-    shares.of(name).release(amount);
+    share(name).release(amount);
   expect(shares.size).toBe(0);
 });
 
 test("an acquire that the share or the whole refuses holds nothing", async () => {
-  const shares = new SemaphoreShares(4, 3);
-  shares.of("a").overdraw(3);
-  await expect(shares.of("a").acquire(1, 1)).rejects.toThrow(AcquireTimeout);
-  await expect(shares.of("b").acquire(2, 1)).rejects.toThrow(AcquireTimeout);
+  const shares = new SemaphoreShares(4);
+  const share = (name: string) => shares.of(name, 3);
+  share("a").overdraw(3);
+  await expect(share("a").acquire(1, 1)).rejects.toThrow(AcquireTimeout);
+  await expect(share("b").acquire(2, 1)).rejects.toThrow(AcquireTimeout);
   expect(shares.size).toBe(1);
-  const waits = Promise.allSettled([shares.of("a").acquire(1), shares.of("b").acquire(2)]);
+  const waits = Promise.allSettled([share("a").acquire(1), share("b").acquire(2)]);
   shares.close();
   expect((await waits).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  shares.of("a").release(3);
+  share("a").release(3);
   expect(shares.size).toBe(0);
 });

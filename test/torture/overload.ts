@@ -1,5 +1,5 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
-import { ANONYMOUS_WAITERS_MAX, WAITERS_PER_NODE_KEY_MAX } from "../../src/domain/limits.ts";
+import { WAIT_SHARES } from "../../src/domain/limits.ts";
 import { Hub, TempDir } from "../e2e/program.ts";
 import { measureBroadcasts } from "./broadcasts.ts";
 import { measureCrowd } from "./crowd.ts";
@@ -246,8 +246,8 @@ async function waits(parts: readonly Part[], scale: number): Promise<readonly Fi
 async function greedyWaits(calls: number): Promise<readonly Figure[]> {
   const report = await withHub((hub, data) => measureGreedyWaits(hub, data, calls), BEHIND_PROXY);
   const { waited, refused, pollsWaited, pollsRefused, othersMs, revokedMs, statuses, kept } = report;
-  const most = Math.min(calls, WAITERS_PER_NODE_KEY_MAX);
-  const polls = Math.min(calls, ANONYMOUS_WAITERS_MAX);
+  const most = Math.min(calls, WAIT_SHARES.limitedKey);
+  const polls = Math.min(calls, WAIT_SHARES.addresses);
   return [
     {
       what: `Blocked receives of ${calls} from one bound key; refused`,
@@ -268,7 +268,7 @@ async function greedyWaits(calls: number): Promise<readonly Figure[]> {
       held: othersMs <= BESIDE_WAITS_MS_MAX,
     },
     {
-      what: `${WAITERS_PER_NODE_KEY_MAX} streams and receives gone after their key was revoked, ms; the next message`,
+      what: `${WAIT_SHARES.limitedKey} streams and receives gone after their key was revoked, ms; the next message`,
       value: `${revokedMs.toFixed(0)} (${statuses.join(", ")}); ${kept ? "still there" : "taken"}`,
       goal: "<= 1000; still there",
       held: revokedMs <= 1_000 && kept,
