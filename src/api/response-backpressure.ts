@@ -3,7 +3,7 @@
  * counts the unread bytes of all large answers. An answer releases its bytes when it has been read, when its caller
  * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS. A second semaphore counts the reads
  * that may take long. Each caller has a share of both, and one such read, or part of a large answer, is loaded in each
- * tick of the event loop: so a caller that asks for much and reads nothing delays only itself.
+ * tick of the event loop, in turn for each caller: so a caller that asks for much and reads nothing delays only itself.
  *
  * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
  * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
@@ -12,7 +12,7 @@
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
-import { type Acquirable, TickQueue } from "../lib/semaphore.ts";
+import { type Acquirable, FairTickQueue } from "../lib/semaphore.ts";
 import { type Share, SharedSemaphore } from "./caller-shares.ts";
 
 /**
@@ -46,7 +46,7 @@ type Bounds = {
 
 export class ResponseBackpressure {
   readonly #bounds: Bounds;
-  readonly #context: Omit<Context, "held">;
+  readonly #context: Omit<Context, "held" | "name">;
 
   constructor(bounds: Partial<Bounds> = {}) {
     this.#bounds = {
@@ -57,7 +57,7 @@ export class ResponseBackpressure {
       ...bounds,
     };
     const { stallMs } = this.#bounds;
-    this.#context = { loads: new TickQueue(), deadlines: new Deadlines(), stallMs };
+    this.#context = { loads: new FairTickQueue(), deadlines: new Deadlines(), stallMs };
   }
 
   /** Refuses all waiting and later waits. */
@@ -76,37 +76,53 @@ export class ResponseBackpressure {
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
-    const { exchange } = asked;
     const loaded = await load();
     if (isSmall(loaded)) return loaded.first;
-    if (exchange.request.method === "HEAD") return headOnly();
+    if (asked.exchange.request.method === "HEAD") return headOnly();
     const bytes = Buffer.byteLength(loaded.first);
     const held = this.roomFor(asked);
-    if (held.tryAcquire(bytes)) return this.#stream(exchange, loaded, held, bytes);
-    return this.#reload(exchange, load, held, bytes);
+    if (!held.tryAcquire(bytes)) return this.#reload(asked, load, held, bytes);
+    const body = this.#stream(asked, loaded, held);
+    held.release(bytes);
+    return body;
   }
 
   /**
-   * The same for a read that may take long. It counts as running until its answer has room: so those that wait for room
-   * keep the caller's later ones from loading in vain.
+   * The same for a read that may take long. It counts as running until its answer has room, and is not loaded in vain
+   * while earlier ones of its caller wait for room.
    */
   ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
-    return this.runRead(asked, () => this.ofRead(asked, load));
+    return this.#runRead(asked, async () => {
+      const held = this.roomFor(asked);
+      if (held.contended) return this.#reload(asked, load, held, limit.LIST_PART_MAX_BYTES);
+      await this.#turn(asked);
+      return this.ofRead(asked, load);
+    });
   }
 
   /**
    * Runs a read that may take long, when the caller has a free one in its share and it is this one's turn.
    * @throws {AcquireTimeout} when the caller's other reads have not ended in time, and when it has hung up meanwhile
    */
-  async runRead<T>({ exchange, share }: Asked, read: () => Promise<T>): Promise<T> {
+  runRead<T>(asked: Asked, read: () => Promise<T>): Promise<T> {
+    return this.#runRead(asked, async () => {
+      await this.#turn(asked);
+      return read();
+    });
+  }
+
+  async #runRead<T>({ exchange, share }: Asked, read: () => Promise<T>): Promise<T> {
     const running = this.#bounds.reads.of(share());
     if (!running.tryAcquire(1)) await running.acquire(1, this.#bounds.waitMs, exchange.request.signal);
     try {
-      await this.#context.loads.next();
       return await read();
     } finally {
       running.release(1);
     }
+  }
+
+  #turn({ share }: Asked): Promise<void> {
+    return this.#context.loads.next(nameOf(share()));
   }
 
   /**
@@ -120,66 +136,58 @@ export class ResponseBackpressure {
     content: ReadableStream<Uint8Array>,
     bytes: number,
   ): Promise<ReadableStream<Uint8Array>> {
-    const { exchange } = asked;
     const held = this.roomFor(asked);
     const piece = Math.min(bytes, limit.FILE_PIECE_MAX_BYTES);
-    await held.acquire(piece, this.#bounds.waitMs);
-    if (exchange.request.signal.aborted) {
-      held.release(piece);
-      return content; // nobody will read it
-    }
-    const reader = content.getReader();
-    const next = async (): Promise<Uint8Array | null> => (await reader.read()).value ?? null;
+    const { signal } = asked.exchange.request;
+    await held.acquire(piece, this.#bounds.waitMs, signal);
     try {
-      return this.#stream(exchange, { first: (await next()) ?? NOTHING, next }, held, piece);
-    } catch (error) {
+      if (signal.aborted) return content; // nobody will read it
+      const reader = content.getReader();
+      const next = async (): Promise<Uint8Array | null> => (await reader.read()).value ?? null;
+      return this.#stream(asked, { first: (await next()) ?? NOTHING, next }, held);
+    } finally {
       held.release(piece);
-      throw error;
     }
   }
 
   /** Returns the body of the answer to a write, without waiting. */
   ofWrite(asked: Asked, text: string): Body {
     const encoded = { first: text, next: null };
-    return isSmall(encoded) ? text : this.#stream(asked.exchange, encoded, this.roomFor(asked), 0);
+    return isSmall(encoded) ? text : this.#stream(asked, encoded, this.roomFor(asked));
   }
 
   /** A separate method, so the data of the first load can be freed while this one waits. */
-  async #reload(
-    exchange: Exchange,
-    load: () => Promise<Encoded>,
-    held: Acquirable,
-    bytes: number,
-  ): Promise<Body> {
-    await held.acquire(bytes, this.#bounds.waitMs, exchange.request.signal);
+  async #reload(asked: Asked, load: () => Promise<Encoded>, held: Acquirable, bytes: number): Promise<Body> {
+    const { signal, method } = asked.exchange.request;
+    await held.acquire(bytes, this.#bounds.waitMs, signal);
     try {
-      await this.#context.loads.next(); // what one release makes room for must not load in one tick
-      if (!exchange.request.signal.aborted) return this.#stream(exchange, await load(), held, bytes);
-    } catch (error) {
+      await this.#turn(asked); // what one release makes room for must not load in one tick
+      if (signal.aborted) return ""; // nobody will read it
+      const loaded = await load();
+      if (isSmall(loaded)) return loaded.first;
+      return method === "HEAD" ? headOnly() : this.#stream(asked, loaded, held);
+    } finally {
       held.release(bytes);
-      throw error;
     }
-    held.release(bytes);
-    return ""; // the caller has hung up
   }
 
-  /** @param acquired the bytes that were acquired before it was loaded */
+  /** Counts the bytes itself: what was acquired for them before can then be released. */
   #stream(
-    exchange: Exchange,
+    { exchange, share }: Asked,
     pieces: Pieces<string | Uint8Array>,
     held: Acquirable,
-    acquired: number,
   ): ReadableStream<Uint8Array> {
-    const body = new AnswerBody(exchange, pieces, { ...this.#context, held });
-    held.release(acquired);
+    const body = new AnswerBody(exchange, pieces, { ...this.#context, held, name: nameOf(share()) });
     return new ReadableStream(body, { highWaterMark: 0 });
   }
 }
 
 type Context = {
   readonly held: Acquirable;
+  /** Of its caller, in `loads`. */
+  readonly name: string;
   /** Loads one piece per tick, for all answers together. */
-  readonly loads: TickQueue;
+  readonly loads: FairTickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;
 };
@@ -230,7 +238,7 @@ class AnswerBody {
   /** Replaces the piece by the next one, at the end by an empty one. */
   async #loadNext(): Promise<void> {
     try {
-      if (this.#next) await this.#context.loads.next();
+      if (this.#next) await this.#context.loads.next(this.#context.name);
       const piece = this.#isOver ? null : await this.#next?.();
       if (!this.#isOver) this.#hold(piece ? toBuffer(piece) : NOTHING);
     } catch (error) {
@@ -265,6 +273,11 @@ class AnswerBody {
     this.#stopStallTimer();
     this.#hold(NOTHING);
   }
+}
+
+/** A key may have the name of an address. */
+function nameOf({ kind, name }: Share): string {
+  return `${kind} ${name}`;
 }
 
 /** Encodes text. Does not copy bytes. */

@@ -207,3 +207,39 @@ export class TickQueue {
     return this.#mutex.waiting;
   }
 }
+
+/**
+ * A queue that lets one caller continue per tick of the event loop, in turn for each name: however many wait under one
+ * name, a caller of another waits for one of them at a time.
+ */
+export class FairTickQueue {
+  /** Those who wait, by name; the name whose turn is next comes first. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #isTaken = false;
+
+  next(name: string): Promise<void> {
+    if (!this.#isTaken) {
+      this.#take();
+      return Promise.resolve();
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const ofName = this.#waiting.get(name);
+    if (ofName) ofName.push(resolve);
+    else this.#waiting.set(name, [resolve]);
+    return promise;
+  }
+
+  #take(): void {
+    this.#isTaken = true;
+    setImmediate(() => {
+      this.#isTaken = false;
+      for (const [name, [first, ...others]] of this.#waiting) {
+        this.#waiting.delete(name);
+        if (others.length > 0) this.#waiting.set(name, others);
+        this.#take();
+        first?.();
+        return;
+      }
+    });
+  }
+}
