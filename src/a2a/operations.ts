@@ -41,7 +41,9 @@ export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
   SendMessage: sendMessage,
   SendStreamingMessage: sendStreamingMessage,
   GetTask: getTask,
-  ListTasks: listTasks,
+  // It may read thousands.
+  ListTasks: (session, params) =>
+    session.call.backpressure.runRead(session.call, () => listTasks(session, params)),
   CancelTask: cancelTask,
   SubscribeToTask: subscribeToTask,
   CreateTaskPushNotificationConfig: noPushNotifications,

@@ -94,8 +94,8 @@ export class ResponseBackpressure {
   ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
     return this.#runRead(asked, async () => {
       const held = this.roomFor(asked);
+      if (!held.contended) await this.#turn(asked);
       if (held.contended) return this.#reload(asked, load, held, limit.LIST_PART_MAX_BYTES);
-      await this.#turn(asked);
       return this.ofRead(asked, load);
     });
   }

@@ -6,7 +6,12 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { encodeInPieces } from "../../src/api/answer.ts";
 import { type Body, type Encoded, ResponseBackpressure } from "../../src/api/response-backpressure.ts";
 import type { Share } from "../../src/api/caller-shares.ts";
-import { ANSWER_UNCOUNTED_MAX_BYTES } from "../../src/domain/limits.ts";
+import {
+  ANSWER_BYTES_SHARES,
+  ANSWER_UNCOUNTED_MAX_BYTES,
+  LIST_PART_MAX_BYTES,
+  READ_SHARES,
+} from "../../src/domain/limits.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { AcquireTimeout, Semaphore } from "../../src/lib/semaphore.ts";
 import { Rows } from "../../src/service/list-pages.ts";
@@ -38,7 +43,7 @@ function serve(backpressure: ResponseBackpressure, asked: Asked): { port: number
     development: false,
     error: () => new Response(null, { status: 500 }),
     routes: {
-      "/": async (request, served) => {
+      "/*": async (request, served) => {
         try {
           return new Response(
             await asked(backpressure, {
@@ -57,7 +62,7 @@ function serve(backpressure: ResponseBackpressure, asked: Asked): { port: number
 }
 
 /** Asks and reads nothing. */
-async function stall(port: number): Promise<{ readonly gone: Promise<void>; hangUp(): void }> {
+async function stall(port: number, path = "/"): Promise<{ readonly gone: Promise<void>; hangUp(): void }> {
   const gone = Promise.withResolvers<void>();
   const socket = await Bun.connect({
     hostname: "127.0.0.1",
@@ -65,7 +70,7 @@ async function stall(port: number): Promise<{ readonly gone: Promise<void>; hang
     socket: { data: () => {}, close: () => gone.resolve(), error: () => gone.resolve() },
   });
   socket.pause();
-  socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
   return { gone: gone.promise, hangUp: () => void socket.terminate() };
 }
 
@@ -206,6 +211,77 @@ test("HEAD counts no bytes", async () => {
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);
   expect(held.held).toBe(0);
+});
+
+describe("a caller that reads nothing", () => {
+  const GREEDY: Share = { kind: "limitedKey", name: "greedy" };
+  const part = "x".repeat(LIST_PART_MAX_BYTES);
+  const fitting = ANSWER_BYTES_SHARES.limitedKey / LIST_PART_MAX_BYTES;
+
+  /** A server whose callers are told apart by the path: /greedy reads a list of more than one part. */
+  function serveBoth() {
+    const backpressure = new ResponseBackpressure({ waitMs: 60_000 });
+    const loads: string[] = [];
+    /** How many were loaded in about one tick: what one release makes room for is spread over many. */
+    const inTick = { now: 0, most: 0 };
+    const { port } = serve(backpressure, (_, call) => {
+      const isGreedy = new URL(call.exchange.request.url).pathname === "/greedy";
+      const asked = { ...call, share: () => (isGreedy ? GREEDY : SHARE) };
+      return backpressure.ofLargeRead(asked, async () => {
+        loads.push(isGreedy ? "greedy" : "other");
+        if (inTick.now++ === 0) setImmediate(() => (inTick.now = 0));
+        inTick.most = Math.max(inTick.most, inTick.now);
+        return { first: part, next: isGreedy ? async () => part : null };
+      });
+    });
+    const greedyLoads = (): number => loads.filter((by) => by === "greedy").length;
+    return { port, greedyLoads, inTick };
+  }
+
+  test("has its share of unread bytes and of running reads, loads nothing in vain, and delays no other", async () => {
+    const { port, greedyLoads, inTick } = serveBoth();
+    const stallers = await Promise.all(Array.from({ length: 100 }, () => stall(port, "/greedy")));
+    await until(() => greedyLoads() >= fitting);
+    for (let i = 0; i < 20; i++) expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(part);
+    // One more than fits is loaded to find that out.
+    expect(greedyLoads()).toBeLessThanOrEqual(fitting + 1);
+    for (const { hangUp } of stallers.slice(0, 50)) hangUp();
+    await until(() => greedyLoads() > fitting + 1);
+    expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(part);
+    expect(inTick.most).toBeLessThanOrEqual(2); // a tick ends between two of them, and the count after the second
+
+    for (const { hangUp } of stallers) hangUp();
+  });
+
+  test("and that hangs up while it waits, is no longer waited for", async () => {
+    const { port, greedyLoads } = serveBoth();
+    const stallers = await Promise.all(
+      Array.from({ length: fitting + READ_SHARES.limitedKey + 20 }, () => stall(port, "/greedy")),
+    );
+    await until(() => greedyLoads() >= fitting);
+    for (const { hangUp } of stallers) hangUp();
+    const another = await fetch(`http://127.0.0.1:${port}/greedy`);
+    const reader = another.body?.getReader();
+    expect((await reader?.read())?.done).toBe(false);
+    expect(greedyLoads()).toBeLessThanOrEqual(fitting + READ_SHARES.limitedKey + 2);
+    await reader?.cancel();
+  });
+});
+
+test("running reads beyond the share wait, and are refused when none ends in time", async () => {
+  const backpressure = new ResponseBackpressure({ waitMs: 200 });
+  const ending = Promise.withResolvers<void>();
+  const call = { exchange: { request: new Request("http://hub/") } as Exchange, share: () => SHARE };
+  const address = { ...call, share: (): Share => ({ kind: "address", name: "a" }) };
+  const reads = Array.from({ length: READ_SHARES.address }, () =>
+    backpressure.runRead(address, () => ending.promise),
+  );
+  await expect(backpressure.runRead(address, async () => {})).rejects.toBeInstanceOf(AcquireTimeout);
+  expect(await backpressure.runRead(call, async () => "another")).toBe("another");
+  const patient = backpressure.runRead(address, async () => "at last");
+  ending.resolve();
+  expect(await patient).toBe("at last");
+  await Promise.all(reads);
 });
 
 test.each([

@@ -177,6 +177,39 @@ test("waits of one bound key leave room for others, and end with their caller, a
   expect((await again.answered).text).toContain("for who waits");
 });
 
+test("a viewer has 500 waits for tasks and 500 streams, and others wait beside it", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await addNode(hub, "n1");
+  const taskId = await addTask(hub);
+  const eye = await addKey(hub, "eye", "--role", "viewer");
+  const asEye = { headers: { "X-Matrix-Secret": eye } };
+  const head = HEAD.replace(SECRET, eye);
+  const waits = await Promise.all(
+    Array.from({ length: 500 }, () => hold(hub.port(), `GET /api/v1/task/${taskId}?wait=300 ${head}`)),
+  );
+  await ok(hub.get("/status")); // came later, so they wait
+  await refused(hub.get(`/task/${taskId}?wait=1`, asEye), 429, "too_many_calls");
+  await refused(hub.get("/poll?timeout=1", asEye), 429, "too_many_calls");
+  await ok(hub.get(`/task/${taskId}`, asEye));
+  const streams = await Promise.all(
+    Array.from({ length: 500 }, async () => {
+      const stream = await RawConnection.open(hub.port());
+      stream.send(`GET /api/v1/events/stream ${head}`);
+      await stream.got(/retry: 3000/);
+      return stream;
+    }),
+  );
+  await refused(hub.get("/events/stream", asEye), 429, "too_many_calls");
+  const other = hub.post("/message/receive", { ...RECEIVE, node_id: "n1" });
+  const ended = hub.get(`/task/${taskId}?wait=60`);
+  await send(hub, "op", "n1");
+  await ok(other);
+  await ok(hub.post("/task/cancel", { task_id: taskId }));
+  await ok(ended);
+  for (const { answered } of waits) expect((await answered).status).toBe(200);
+  for (const stream of streams) stream.cut();
+});
+
 test("a closed stream is no longer notified", async () => {
   const subscribed = new Set<string>();
   const { subscribe } = Feed.prototype;

@@ -1,7 +1,13 @@
 /** The weighted semaphore: FIFO, and never above its limit, except by a single holder. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { AcquireTimeout, Semaphore, SemaphoreShares, TickQueue } from "../../src/lib/semaphore.ts";
+import {
+  AcquireTimeout,
+  FairTickQueue,
+  Semaphore,
+  SemaphoreShares,
+  TickQueue,
+} from "../../src/lib/semaphore.ts";
 
 /** Who has acquired so far, by number. */
 function ask(semaphore: Semaphore, amounts: readonly number[]): readonly number[] {
@@ -122,6 +128,25 @@ test("a tick queue lets one caller through per tick, in order", async () => {
   await Promise.all(callers);
   expect(passed.map(([caller]) => caller)).toEqual([0, 1, 2, 3, 4]);
   expect(new Set(passed.map(([, at]) => at)).size).toBe(5);
+});
+
+test("a fair tick queue lets one caller through per tick, in turn for each name", async () => {
+  const queue = new FairTickQueue();
+  const passed: string[] = [];
+  const ticks = new Set<number>();
+  let tick = 0;
+  const ask = (name: string) =>
+    queue.next(name[0] ?? "").then(() => {
+      passed.push(name);
+      ticks.add(tick);
+    });
+  const count = (): unknown => passed.length < 8 && setImmediate(() => (tick++, count()));
+  count();
+  const callers = ["a1", "a2", "a3", "a4", "b1", "b2", "c1"].map(ask);
+  callers.push(callers[4]?.then(() => ask("d1")) ?? Promise.reject(new Error("none")));
+  await Promise.all(callers);
+  expect(passed).toEqual(["a1", "a2", "b1", "c1", "a3", "b2", "d1", "a4"]);
+  expect(ticks.size).toBe(8);
 });
 
 test("a share is bounded by itself and by the whole, and is forgotten when it is idle", async () => {
