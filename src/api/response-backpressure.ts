@@ -2,8 +2,8 @@
  * Response backpressure: bounds the memory of answers that callers read slowly or not at all. A semaphore over bytes
  * counts the unread bytes of all large answers. An answer releases its bytes when it has been read, when its caller
  * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS. A second semaphore counts the reads
- * that may take long. Each caller has a share of both, and one such read, or part of a large answer, is loaded in each
- * tick of the event loop, in turn for each caller: so a caller that asks for much and reads nothing delays only itself.
+ * that may take long. Each caller has a share of both, and such reads, and the parts of large answers, are loaded a few
+ * in each tick of the event loop, in turn for each caller: so one that asks for much and reads nothing delays only itself.
  *
  * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
  * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
@@ -57,7 +57,11 @@ export class ResponseBackpressure {
       ...bounds,
     };
     const { stallMs } = this.#bounds;
-    this.#context = { loads: new FairTickQueue(), deadlines: new Deadlines(), stallMs };
+    this.#context = {
+      loads: new FairTickQueue(limit.READS_TOGETHER, limit.READS_TICK_MS),
+      deadlines: new Deadlines(),
+      stallMs,
+    };
   }
 
   /** Refuses all waiting and later waits. */
@@ -186,7 +190,7 @@ type Context = {
   readonly held: Acquirable;
   /** Of its caller, in `loads`. */
   readonly name: string;
-  /** Loads one piece per tick, for all answers together. */
+  /** Spreads the loads of all answers together. */
   readonly loads: FairTickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;

@@ -180,6 +180,9 @@ export const READ_SHARES: ShareSizes = {
 /** A counted answer is cut off unless its caller reads ANSWER_SLICE_BYTES in each ANSWER_STALL_MS. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
+/** Such reads that begin in one tick of the event loop at most; only one after a tick that took READS_TICK_MS. */
+export const READS_TOGETHER = 4;
+export const READS_TICK_MS = 2;
 /** How long a read waits for its share, and a large answer for room: long enough for those before it to be read or cut off. */
 export const ANSWER_WAIT_MS = 30 * SECOND_MS;
 /** The descriptions of one task/pull together; beyond it the answer has fewer tasks. */

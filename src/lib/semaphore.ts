@@ -209,17 +209,29 @@ export class TickQueue {
 }
 
 /**
- * A queue that lets one caller continue per tick of the event loop, in turn for each name: however many wait under one
- * name, a caller of another waits for one of them at a time.
+ * A queue that lets a few callers continue per tick of the event loop, in turn for each name: however many wait under one
+ * name, a caller of another waits for one of them at a time. Each short tick lets one more through in the next, up to
+ * `most`; after one that took `shortMs`, a tick lets one through again.
  */
 export class FairTickQueue {
+  readonly #most: number;
+  readonly #shortMs: number;
   /** Those who wait, by name; the name whose turn is next comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
-  #isTaken = false;
+  #perTick = 1;
+  /** How many more may continue in this tick. */
+  #left = 1;
+  #isTicking = false;
+  #startedMs = 0;
+
+  constructor(most: number, shortMs: number) {
+    this.#most = most;
+    this.#shortMs = shortMs;
+  }
 
   next(name: string): Promise<void> {
-    if (!this.#isTaken) {
-      this.#take();
+    if (this.#left > 0 && this.#waiting.size === 0) {
+      this.#use();
       return Promise.resolve();
     }
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -229,17 +241,26 @@ export class FairTickQueue {
     return promise;
   }
 
-  #take(): void {
-    this.#isTaken = true;
-    setImmediate(() => {
-      this.#isTaken = false;
-      for (const [name, [first, ...others]] of this.#waiting) {
-        this.#waiting.delete(name);
-        if (others.length > 0) this.#waiting.set(name, others);
-        this.#take();
-        first?.();
-        return;
-      }
-    });
+  /** Lets one through, and more in the next tick. */
+  #use(): void {
+    this.#left--;
+    if (this.#isTicking) return;
+    this.#isTicking = true;
+    this.#startedMs = performance.now();
+    setImmediate(() => this.#nextTick());
+  }
+
+  #nextTick(): void {
+    this.#isTicking = false;
+    const isShort = performance.now() - this.#startedMs < this.#shortMs;
+    this.#perTick = isShort && this.#left === 0 ? Math.min(this.#perTick + 1, this.#most) : 1;
+    this.#left = this.#perTick;
+    for (const [name, [first, ...others]] of this.#waiting) {
+      if (this.#left === 0) return;
+      this.#waiting.delete(name);
+      if (others.length > 0) this.#waiting.set(name, others); // last: the loop comes to it again
+      this.#use();
+      first?.();
+    }
   }
 }

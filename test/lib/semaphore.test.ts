@@ -131,7 +131,7 @@ test("a tick queue lets one caller through per tick, in order", async () => {
 });
 
 test("a fair tick queue lets one caller through per tick, in turn for each name", async () => {
-  const queue = new FairTickQueue();
+  const queue = new FairTickQueue(1, Number.POSITIVE_INFINITY);
   const passed: string[] = [];
   const ticks = new Set<number>();
   let tick = 0;
@@ -147,6 +147,22 @@ test("a fair tick queue lets one caller through per tick, in turn for each name"
   await Promise.all(callers);
   expect(passed).toEqual(["a1", "a2", "b1", "c1", "a3", "b2", "d1", "a4"]);
   expect(ticks.size).toBe(8);
+});
+
+test("a fair tick queue lets more through after short ticks, and one after a long one", async () => {
+  const inTick: number[] = [];
+  const run = async (queue: FairTickQueue): Promise<void> => {
+    inTick.length = 0;
+    let tick = 0;
+    const count = (): unknown => tick < 12 && setImmediate(() => (tick++, count()));
+    count();
+    const passed = () => void (inTick[tick] = (inTick[tick] ?? 0) + 1);
+    await Promise.all(Array.from({ length: 10 }, () => queue.next("a").then(passed)));
+  };
+  await run(new FairTickQueue(3, Number.POSITIVE_INFINITY));
+  expect(inTick.filter((passed) => passed > 0)).toEqual([1, 2, 3, 3, 1]);
+  await run(new FairTickQueue(3, 0)); // every tick is too long
+  expect(inTick.filter((passed) => passed > 0)).toEqual(new Array(10).fill(1));
 });
 
 test("a share is bounded by itself and by the whole, and is forgotten when it is idle", async () => {
