@@ -250,7 +250,7 @@ describe("a caller that reads nothing", () => {
     for (const { hangUp } of stallers.slice(0, 50)) hangUp();
     await until(() => greedyLoads() > most);
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(part);
-    expect(inTick.most).toBeLessThanOrEqual(READS_TOGETHER + 1); // the count may end after the first of the next tick
+    expect(inTick.most).toBeLessThanOrEqual(2 * READS_TOGETHER); // what is counted together may be of two ticks
 
     for (const { hangUp } of stallers) hangUp();
   });
