@@ -12,6 +12,7 @@
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
+import { systemClock } from "../lib/clock.ts";
 import { type Acquirable, FairTickQueue } from "../lib/semaphore.ts";
 import { type Share, SharedSemaphore } from "./caller-shares.ts";
 
@@ -58,7 +59,7 @@ export class ResponseBackpressure {
     };
     const { stallMs } = this.#bounds;
     this.#context = {
-      loads: new FairTickQueue(limit.READS_TOGETHER, limit.READS_TICK_MS),
+      loads: new FairTickQueue(limit.READS_TOGETHER, limit.READS_TICK_MS, systemClock().timers),
       deadlines: new Deadlines(),
       stallMs,
     };

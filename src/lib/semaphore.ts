@@ -1,4 +1,6 @@
 /** A weighted semaphore: callers share a bounded amount; an acquire of more than is free waits in FIFO order. */
+import type { Clock } from "./clock.ts";
+
 export class Semaphore {
   readonly #limit: number;
   #held = 0;
@@ -216,6 +218,7 @@ export class TickQueue {
 export class FairTickQueue {
   readonly #most: number;
   readonly #shortMs: number;
+  readonly #timers: Clock["timers"];
   /** Those who wait, by name; the name whose turn is next comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #perTick = 1;
@@ -224,9 +227,10 @@ export class FairTickQueue {
   #isTicking = false;
   #startedMs = 0;
 
-  constructor(most: number, shortMs: number) {
+  constructor(most: number, shortMs: number, timers: Clock["timers"]) {
     this.#most = most;
     this.#shortMs = shortMs;
+    this.#timers = timers;
   }
 
   next(name: string): Promise<void> {
@@ -246,13 +250,13 @@ export class FairTickQueue {
     this.#left--;
     if (this.#isTicking) return;
     this.#isTicking = true;
-    this.#startedMs = performance.now();
+    this.#startedMs = this.#timers();
     setImmediate(() => this.#nextTick());
   }
 
   #nextTick(): void {
     this.#isTicking = false;
-    const isShort = performance.now() - this.#startedMs < this.#shortMs;
+    const isShort = this.#timers() - this.#startedMs < this.#shortMs;
     this.#perTick = isShort && this.#left === 0 ? Math.min(this.#perTick + 1, this.#most) : 1;
     this.#left = this.#perTick;
     for (const [name, [first, ...others]] of this.#waiting) {

@@ -131,7 +131,7 @@ test("a tick queue lets one caller through per tick, in order", async () => {
 });
 
 test("a fair tick queue lets one caller through per tick, in turn for each name", async () => {
-  const queue = new FairTickQueue(1, Number.POSITIVE_INFINITY);
+  const queue = new FairTickQueue(1, 1, () => 0);
   const passed: string[] = [];
   const ticks = new Set<number>();
   let tick = 0;
@@ -159,9 +159,10 @@ test("a fair tick queue lets more through after short ticks, and one after a lon
     const passed = () => void (inTick[tick] = (inTick[tick] ?? 0) + 1);
     await Promise.all(Array.from({ length: 10 }, () => queue.next("a").then(passed)));
   };
-  await run(new FairTickQueue(3, Number.POSITIVE_INFINITY));
+  let nowMs = 0;
+  await run(new FairTickQueue(3, 1, () => 0));
   expect(inTick.filter((passed) => passed > 0)).toEqual([1, 2, 3, 3, 1]);
-  await run(new FairTickQueue(3, 0)); // every tick is too long
+  await run(new FairTickQueue(3, 1, () => nowMs++)); // every tick takes as long
   expect(inTick.filter((passed) => passed > 0)).toEqual(new Array(10).fill(1));
 });
 
