@@ -23,7 +23,7 @@ import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
-import { answerSemaphores } from "./api/response-backpressure.ts";
+import { ResponseBackpressure } from "./api/response-backpressure.ts";
 import { problemOf } from "./api/error-table.ts";
 import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
@@ -42,7 +42,6 @@ import { blockListOf, isIP } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
-import type { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -168,8 +167,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const idle = new IdleWorkers();
   store.onDecision((changes) => idle.decided(changes));
   store.onCommit((changes) => idle.notify(changes));
-  const semaphores = answerSemaphores();
-  const mail = await openMail({ config, clock, log, answers: semaphores.answers }, store, feed, closing);
+  const backpressure = new ResponseBackpressure();
+  const mail = await openMail({ config, clock, log }, store, feed, closing);
   const quotas = {
     tasks: config.quotaTasks,
     bytes: config.quotaBytes ?? defaultQuotaBytes(config, dir),
@@ -238,15 +237,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
-    ...semaphores,
+    backpressure,
   });
   closing.push(() => services.messages.retryPutBacks());
   closing.push(() => services.next.retryPutBacks());
   closing.push(async () => {
     feed.drain();
     idle.drain();
-    semaphores.anonymousAnswers.close();
-    semaphores.answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
+    backpressure.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
@@ -449,14 +447,14 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Semaphore };
+type MailParts = Pick<HubParts, "config" | "clock" | "log">;
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
-  const { config, clock, log, answers } = parts;
-  if (config.redis === null) return new EmbeddedMail(store, answers);
+  const { config, clock, log } = parts;
+  if (config.redis === null) return new EmbeddedMail(store);
   const onWakeUp = (nodeId: string): void => feed.receivers.wakeOne(nodeId);
   const { RedisMail } = await import("./mail/redis.ts");
-  const mail = await RedisMail.open(store, { url: config.redis, clock, log, onWakeUp, room: answers });
+  const mail = await RedisMail.open(store, { url: config.redis, clock, log, onWakeUp });
   closing.push(() => mail.close());
   return mail;
 }

@@ -148,7 +148,7 @@ async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonOb
 }
 
 function answerWith({ call }: Session, type: string, status: number, value: unknown): Response {
-  const body = call.backpressure.ofWrite(call.exchange, JSON.stringify(value));
+  const body = call.backpressure.ofWrite(call, JSON.stringify(value));
   const headers = { ...NO_SNIFF, "Cache-Control": "no-store", "Content-Type": type };
   return new Response(body, { status, headers });
 }

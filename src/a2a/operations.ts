@@ -5,7 +5,6 @@
  * same card. A message creates one task, however often it is sent within 24 hours, at whichever hub (api/idempotency.ts).
  */
 import { StreamResponse, Task } from "@a2a-js/sdk";
-import { uploaderOf } from "../api/files.ts";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
 import { type StreamText, lastEventIdOf } from "../api/stream.ts";
 import { parseNewTask, withDraft } from "../api/tasks.ts";
@@ -43,7 +42,9 @@ export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
   SendMessage: sendMessage,
   SendStreamingMessage: sendStreamingMessage,
   GetTask: getTask,
-  ListTasks: listTasks,
+  // It may read thousands.
+  ListTasks: (session, params) =>
+    session.call.backpressure.runRead(session.call, () => listTasks(session, params)),
   CancelTask: cancelTask,
   SubscribeToTask: subscribeToTask,
   CreateTaskPushNotificationConfig: noPushNotifications,
@@ -70,12 +71,16 @@ async function noPushNotifications(): Promise<never> {
 async function sendMessage(session: Session, params: JsonObject): Promise<unknown> {
   const asked = parseSendMessage(params);
   const { historyLength, returnImmediately } = asked.configuration ?? {};
-  const taskId = await create(session, asked, params);
   const { call } = session;
-  if (returnImmediately !== true)
-    await call.hold((signal) =>
-      call.services.feed.taskEnd(taskId, limit.A2A_WAIT_SECONDS * SECOND_MS, signal),
-    );
+  const createAndWait = async (signal: AbortSignal): Promise<string> => {
+    const taskId = await create(session, asked, params);
+    await call.services.feed.taskEnd(taskId, limit.A2A_WAIT_SECONDS * SECOND_MS, signal);
+    return taskId;
+  };
+  // A caller that may not wait is refused before its task is created.
+  const taskId = await (returnImmediately === true
+    ? create(session, asked, params)
+    : call.hold(createAndWait));
   return { task: await show(session, taskId, historyLength ?? null) };
 }
 
@@ -137,7 +142,7 @@ async function beginUploads({ call, shared }: Session, contents: readonly Conten
   const begun = new DisposableStack();
   if (contents.length === 0) return begun;
   try {
-    begun.use(shared.uploads.enter(uploaderOf(call)));
+    begun.use(shared.uploads.enter(call.share()));
     if (call.key?.nodeId == null) return begun;
     const sizes = contents.map((content) => fileBytes({ ...content, sizeBytes: content.bytes.byteLength }));
     const bytes = sizes.reduce((sum, size) => sum + size, 0);

@@ -17,6 +17,7 @@ import type { KeyHeader, KeyRing } from "../service/keys.ts";
 import type { Load, Loaded, Member, Transact } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
+import { type Share, shareOfAddress, shareOfKey } from "./caller-shares.ts";
 import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed } from "./error-table.ts";
 
 /**
@@ -125,6 +126,11 @@ export class Authenticator {
   async #checkStrict({ request }: Exchange, nodeId: string, strict: Strict): Promise<void> {
     const adminKey = strict === "administrator" ? request.headers.get("x-admin-key") : null;
     if (!(await this.#find(adminKey, "admin"))) throw keyNotBound(nodeId, strict === "administrator");
+  }
+
+  /** Returns whose share a call uses: that of the key it showed, else that of its address. */
+  shareOf(exchange: Exchange, { shownKey }: Pick<Caller, "shownKey">): Share {
+    return shownKey === null ? shareOfAddress(this.addressOf(exchange)) : shareOfKey(shownKey);
   }
 
   /** Returns the key under which the client's address is counted. */

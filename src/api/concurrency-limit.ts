@@ -1,49 +1,51 @@
 /**
  * A concurrency limit: bounds how many calls of one kind run or wait at once, in total and for each caller, so that one
- * caller cannot exclude the others.
+ * caller cannot exclude the others (caller-shares.ts).
  */
+import type { ShareSizes } from "../domain/limits.ts";
+import type { Share } from "./caller-shares.ts";
 import { overloaded, tooManyCalls } from "./error-table.ts";
 
-export type Bounds = {
-  readonly most: number;
-  readonly mostOfOne: number;
-  /** Subject and verb of the error, in the plural: "calls wait". */
-  readonly what: string;
-};
-
 export class ConcurrencyLimit {
-  readonly #bounds: Bounds;
-  readonly #byCaller = new Map<string, number>();
-  #size = 0;
+  readonly #sizes: ShareSizes;
+  readonly #what: string;
+  readonly #keys: Counts = { all: 0, byName: new Map() };
+  readonly #addresses: Counts = { all: 0, byName: new Map() };
 
-  constructor(bounds: Bounds) {
-    this.#bounds = bounds;
+  /** @param what subject and verb of the error, in the plural: "calls wait" */
+  constructor(sizes: ShareSizes, what: string) {
+    this.#sizes = sizes;
+    this.#what = what;
   }
 
   /**
-   * Counts one more call until the returned object is disposed. `caller`: null if only the total bound applies.
-   * @throws {Problem} 503 when the total bound is reached; 429 when the bound of this caller is
+   * Counts one more call until the returned object is disposed.
+   * @throws {Problem} 429 when the caller has its whole share; 503 when all callers together have the total
    */
-  enter(caller: string | null): Disposable {
-    const { most, mostOfOne, what } = this.#bounds;
-    const ofCaller = caller === null ? 0 : (this.#byCaller.get(caller) ?? 0);
-    if (ofCaller >= mostOfOne)
-      throw tooManyCalls(`${mostOfOne} of your ${what} at once, which is the limit.`);
-    if (this.#size >= most) throw overloaded(`As many ${what} as the hub can hold.`);
-    this.#size++;
-    if (caller !== null) this.#byCaller.set(caller, ofCaller + 1);
-    return { [Symbol.dispose]: () => this.#leave(caller) };
+  enter({ kind, name }: Share): Disposable {
+    const isAddress = kind === "address";
+    const counts = isAddress ? this.#addresses : this.#keys;
+    const ofCaller = counts.byName.get(name) ?? 0;
+    if (ofCaller >= this.#sizes[kind])
+      throw tooManyCalls(`${this.#sizes[kind]} of your ${this.#what} at once, which is the limit.`);
+    if (counts.all >= (isAddress ? this.#sizes.addresses : this.#sizes.keys))
+      throw overloaded(`As many ${this.#what} as the hub can hold.`);
+    counts.all++;
+    counts.byName.set(name, ofCaller + 1);
+    return { [Symbol.dispose]: () => leave(counts, name) };
   }
 
-  get size(): number {
-    return this.#size;
+  /** How many calls are counted, of callers with a valid key (`known`) and of callers without one (`anonymous`). */
+  get size(): { readonly known: number; readonly anonymous: number } {
+    return { known: this.#keys.all, anonymous: this.#addresses.all };
   }
+}
 
-  #leave(caller: string | null): void {
-    this.#size--;
-    if (caller === null) return;
-    const left = (this.#byCaller.get(caller) ?? 1) - 1;
-    if (left > 0) this.#byCaller.set(caller, left);
-    else this.#byCaller.delete(caller);
-  }
+type Counts = { all: number; readonly byName: Map<string, number> };
+
+function leave(counts: Counts, name: string): void {
+  counts.all--;
+  const left = (counts.byName.get(name) ?? 1) - 1;
+  if (left > 0) counts.byName.set(name, left);
+  else counts.byName.delete(name);
 }

@@ -23,6 +23,7 @@ import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
 import type { Access, Strict } from "./auth.ts";
+import type { Share } from "./caller-shares.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
@@ -68,7 +69,7 @@ export type Call = {
   readonly invoke: (call: Call, asked: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
   readonly idempotency: Idempotency;
-  /** Bounds what is held of this caller's answer. */
+  /** Bounds the reads that run, and what is held of answers. */
   readonly backpressure: ResponseBackpressure;
   readonly exchange: Exchange;
   /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
@@ -80,8 +81,8 @@ export type Call = {
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
   readonly watchKey: (onLoss: () => void) => () => void;
-  /** The address of a caller who showed no valid secret, as rate limits count it; null for any other. */
-  readonly anonymousAddress: () => string | null;
+  /** Returns whose share of each limit the call uses. */
+  readonly share: () => Share;
 };
 
 /** A request to an endpoint from within the process, by an adapter (MCP, A2A) that has authenticated the caller. */
@@ -155,6 +156,8 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
   /** A GET whose read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
   readonly once?: boolean;
+  /** A GET that may read many rows, so it is one of the caller's running reads (READ_SHARES). */
+  readonly readsMany?: boolean;
 };
 
 /** Why a call that waits is not part of a batch. */

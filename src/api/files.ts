@@ -36,16 +36,7 @@ const parseNames = inputParser(() =>
 
 /** Bounds the uploads that run at once, here and through A2A. */
 export function uploadLimit(): ConcurrencyLimit {
-  return new ConcurrencyLimit({
-    most: limit.UPLOADS_MAX,
-    mostOfOne: limit.UPLOADS_PER_NODE_KEY_MAX,
-    what: "uploads run",
-  });
-}
-
-/** The caller of an upload, as uploadLimit() counts it. */
-export function uploaderOf({ key }: Pick<Call, "key">): string | null {
-  return key?.nodeId == null ? null : key.keyId;
+  return new ConcurrencyLimit(limit.UPLOAD_SHARES, "uploads run");
 }
 
 /** @param maxFileBytes the largest file that the hub accepts */
@@ -58,7 +49,7 @@ export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): re
     summary: "Stores a file, sent as multipart form data",
     rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
     handle: async (call) => {
-      using _place = uploads.enter(uploaderOf(call));
+      using _place = uploads.enter(call.share());
       return await receiveUpload(call, maxFileBytes);
     },
   });
@@ -206,7 +197,8 @@ const download = rawEndpoint({
   auth: "public",
   summary: "The bytes of a file, whole or a range of them",
   rejections: ["file_not_found"],
-  handle: async ({ services, exchange, backpressure, key, watchKey }) => {
+  handle: async (call) => {
+    const { services, exchange, backpressure, key, watchKey } = call;
     const file = await services.files.get(pathParameter(exchange, "file_id"));
     const representation = { ...file, modifiedAt: file.uploadedAt };
     return downloadResponse(
@@ -214,7 +206,7 @@ const download = rawEndpoint({
       representation,
       // A download that needs a key must end with it, and only a stream can be cut off.
       (start, end) => services.files.open(file, start, end, key === null ? undefined : "asStream"),
-      (content, bytes) => backpressure.ofFile(exchange, content, bytes, key === null ? null : watchKey),
+      (content, bytes) => backpressure.ofFile(call, content, bytes, key === null ? null : watchKey),
     ).catch((error: unknown) => {
       throw notFoundIfDeleted(error);
     });
@@ -224,6 +216,7 @@ const download = rawEndpoint({
 const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/file/list",
+  readsMany: true,
   auth: "public",
   summary: "Files, newest first; of all tasks or of one",
   rejections: [],

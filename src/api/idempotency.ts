@@ -30,6 +30,7 @@ import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
+import type { Share } from "./caller-shares.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
@@ -44,6 +45,8 @@ export type Attempt = {
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
+  /** Whose share of unread bytes the answer uses. */
+  readonly share: () => Share;
   /** The caller's own. */
   readonly transact: Transact;
   /**
@@ -68,15 +71,16 @@ export function attemptBy(
     variant,
     exchange,
     hold,
+    share,
     transact,
-  }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold" | "transact">,
+  }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold" | "share" | "transact">,
   path: string,
   idempotencyKey: string,
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
   const isPrimary = key?.keyId === PRIMARY_KEY_ID; // the names of all other keys are never used again
-  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, transact, isPrimary };
+  return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, share, transact, isPrimary };
 }
 
 /** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
@@ -161,7 +165,7 @@ export class Idempotency {
     try {
       return (
         (await this.#replay(attempt)) ??
-        this.#backpressure.ofWrite(attempt.exchange, await first(this.#storingTransact(attempt, encode)))
+        this.#backpressure.ofWrite(attempt, await first(this.#storingTransact(attempt, encode)))
       );
     } catch (error) {
       const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
@@ -205,7 +209,7 @@ export class Idempotency {
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
     const headers = { ...UNCACHED, "Content-Type": contentType, "Idempotent-Replayed": "true" };
-    return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
+    return new Response(await this.#backpressure.ofRead(attempt, load), { status, headers });
   }
 
   /** A Transact that stores the answer, which may be a rejection, together with the changes of the decision. */

@@ -2,14 +2,12 @@
  * Long polls: admits calls that wait (blocking receives, polls, repeats that wait for the first request with their
  * Idempotency-Key). Limits their number, keeps their connections from being closed as idle, and ends a wait when the
  * client hangs up or its key is revoked or expires. The calls sleep in service/wait-queue.ts.
- *
- * Callers without a valid secret (variant A's public paths) have a limit of their own, so that they cannot exclude the
- * others.
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Caller } from "./auth.ts";
+import type { Share } from "./caller-shares.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { keyLost } from "./error-table.ts";
 
@@ -18,27 +16,15 @@ export type Hold = <T>(wait: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 export class LongPolls {
   readonly #keys: KeyRing;
-  readonly #addressOf: (exchange: Exchange) => string;
-  readonly #known = new ConcurrencyLimit({
-    most: limit.WAITERS_MAX,
-    mostOfOne: limit.WAITERS_PER_NODE_KEY_MAX,
-    what: "calls wait",
-  });
-  readonly #anonymous = new ConcurrencyLimit({
-    most: limit.ANONYMOUS_WAITERS_MAX,
-    mostOfOne: limit.WAITERS_PER_ADDRESS_MAX,
-    what: "calls without a secret wait",
-  });
+  readonly #limit = new ConcurrencyLimit(limit.WAIT_SHARES, "calls wait");
 
-  /** @param addressOf returns the key under which a client's address is counted */
-  constructor(keys: KeyRing, addressOf: (exchange: Exchange) => string) {
+  constructor(keys: KeyRing) {
     this.#keys = keys;
-    this.#addressOf = addressOf;
   }
 
   /** How many calls wait now, with a valid secret (`known`) and without (`anonymous`). */
-  get waiting(): { readonly known: number; readonly anonymous: number } {
-    return { known: this.#known.size, anonymous: this.#anonymous.size };
+  get waiting(): ConcurrencyLimit["size"] {
+    return this.#limit.size;
   }
 
   /**
@@ -47,10 +33,11 @@ export class LongPolls {
    */
   async hold<T>(
     exchange: Exchange,
-    { shownKey }: Caller,
+    { shownKey }: Pick<Caller, "shownKey">,
+    share: Share,
     wait: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    using _place = this.#enter(exchange, shownKey);
+    using _place = this.#limit.enter(share);
     disableIdleTimeout(exchange);
     const ending = new AbortController();
     const hangUp = exchange.request.signal;
@@ -72,10 +59,5 @@ export class LongPolls {
       unsubscribe?.();
       hangUp.removeEventListener("abort", onHangUp);
     }
-  }
-
-  #enter(exchange: Exchange, key: Caller["shownKey"]): Disposable {
-    if (key === null) return this.#anonymous.enter(this.#addressOf(exchange));
-    return this.#known.enter(key.nodeId === null ? null : key.keyId);
   }
 }

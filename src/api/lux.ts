@@ -34,6 +34,7 @@ const signin = jsonEndpoint({
 const ledger = jsonEndpoint({
   method: "GET",
   path: "/api/v1/lux/ledger",
+  readsMany: true,
   auth: "secret",
   summary: "The ledger entries of a node, newest first",
   rejections: ["node_not_found"],

@@ -118,13 +118,15 @@ const receive = jsonEndpoint({
   notInBatch: ({ blocking, timeout }) => (blocking && timeout > 0 ? MUST_NOT_WAIT : null),
   answer: () =>
     z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
-  handle: ({ services, transact, exchange, repeatable, inBatch, hold }, input) => {
+  handle: (call, input) => {
+    const { services, transact, exchange, repeatable, inBatch, hold, backpressure } = call;
     const { node_id, count, blocking, timeout } = input;
     if (inBatch)
       return services.messages.receiveAtOnce(transact, node_id, count, exchange.request.signal, repeatable);
     const waitMs = blocking ? timeout : 0;
+    const room = backpressure.roomFor(call);
     const receive = (signal: AbortSignal) =>
-      services.messages.receive(transact, node_id, count, { waitMs, signal, repeatable });
+      services.messages.receive(transact, node_id, count, { waitMs, signal, repeatable, room });
     return waitMs > 0 ? hold(receive) : receive(exchange.request.signal);
   },
   encode: ({ deliveries, transport: carrier }) => ({
@@ -137,6 +139,7 @@ const receive = jsonEndpoint({
 const history = jsonEndpoint({
   method: "GET",
   path: "/api/v1/message/history",
+  readsMany: true,
   auth: "secret",
   showsMessages: true,
   summary: "The messages that a node sent or got, newest first",
@@ -161,6 +164,7 @@ const history = jsonEndpoint({
 const parked = jsonEndpoint({
   method: "GET",
   path: "/api/v1/message/parked",
+  readsMany: true,
   auth: "secret",
   showsMessages: true,
   summary: "The messages that a node never confirmed, oldest first",
@@ -191,6 +195,7 @@ const redrive = jsonEndpoint({
 const agentMessages = jsonEndpoint({
   method: "GET",
   path: "/api/v1/agent/messages",
+  readsMany: true,
   auth: "secret",
   showsMessages: true,
   summary: "The messages that a node got, newest first; the mailbox keeps them",

@@ -141,6 +141,7 @@ const drain = jsonEndpoint({
 const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/node/list",
+  readsMany: true,
   auth: "public",
   summary: "All nodes, or a page of them: by state, name and order",
   rejections: [],

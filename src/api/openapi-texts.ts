@@ -87,7 +87,7 @@ export const ERRORS = {
     status: 429,
     when: "what the keys of the node have stored would exceed its quotas",
   },
-  too_many_calls: { status: 429, when: "you have the maximum number of waiting calls or running uploads" },
+  too_many_calls: { status: 429, when: "you have your share of waiting calls, streams or uploads" },
   too_many_wrong_secrets: {
     status: 429,
     when: "too many wrong secrets from this address; see `Retry-After`",

@@ -544,7 +544,7 @@ const RAW: Readonly<
     }),
   },
   events_stream: {
-    errors: ["invalid_request"],
+    errors: ["invalid_request", "too_many_calls"],
     parameters: [
       ...Object.entries(toSchema(LOG_STREAM_QUERY(), "input").properties ?? {}).map(([name, schema]) =>
         parameter("events_stream", name, "query", schema, false),
@@ -560,7 +560,7 @@ const RAW: Readonly<
     }),
   },
   agent_sse: {
-    errors: ["invalid_request"],
+    errors: ["invalid_request", "too_many_calls"],
     parameters: [
       parameter("agent_sse", "node_id", "query", toSchema(field.nodeId(), "input"), true),
       lastEventId("agent_sse"),

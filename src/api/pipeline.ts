@@ -8,7 +8,6 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
 import { endOfTick } from "../lib/event-loop.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
@@ -29,7 +28,7 @@ import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
-import { ResponseBackpressure } from "./response-backpressure.ts";
+import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 export type PipelineParts = AccessPolicy & {
@@ -38,13 +37,7 @@ export type PipelineParts = AccessPolicy & {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly log: Log;
-  /** Bounds the unread bytes of large answers. */
-  readonly answers: Semaphore;
-  /**
-   * The same for callers without a valid secret, by address: their unread answers must not block those of other
-   * callers.
-   */
-  readonly anonymousAnswers: SemaphoreShares;
+  readonly backpressure: ResponseBackpressure;
 };
 
 /** A listener's variant, and its endpoints by method and path. */
@@ -61,22 +54,17 @@ export class Pipeline {
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
-  readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, log, answers, anonymousAnswers, ...policy }: PipelineParts) {
+  constructor({ services, store, keys, clock, log, backpressure, ...policy }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
     this.#keys = keys;
-    const authenticator = new Authenticator(keys, clock, policy);
-    this.#authenticator = authenticator;
-    this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
-    this.#backpressure = new ResponseBackpressure(() => answers);
-    this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
-      anonymousAnswers.of(authenticator.addressOf(exchange)),
-    );
-    this.#idempotency = new Idempotency(store, clock, this.#backpressure, keys.primaryHash);
+    this.#authenticator = new Authenticator(keys, clock, policy);
+    this.#longPolls = new LongPolls(keys);
+    this.#backpressure = backpressure;
+    this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash);
   }
 
   get waiting(): LongPolls["waiting"] {
@@ -136,12 +124,14 @@ export class Pipeline {
       );
     }
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return call.backpressure.ofRead(exchange, async () =>
-        encodeInPieces(endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at())),
-      );
+      const load = async (): Promise<Encoded> =>
+        encodeInPieces(endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at()));
+      return endpoint.readsMany
+        ? call.backpressure.ofLargeRead(call, load)
+        : call.backpressure.ofRead(call, load);
     }
     const answer = endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
-    return call.backpressure.ofWrite(exchange, encodeSuccess(answer));
+    return call.backpressure.ofWrite(call, encodeSuccess(answer));
   }
 
   #at(): Moment {
@@ -155,7 +145,7 @@ export class Pipeline {
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,
-      backpressure: shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
+      backpressure: this.#backpressure,
       variant,
       at: this.#at(),
       key,
@@ -168,9 +158,9 @@ export class Pipeline {
       log: this.#log,
       exchange,
       checkActsFor: (nodeIds, strict) => this.#authenticator.checkActsFor(exchange, caller, nodeIds, strict),
-      hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
+      hold: (wait) => this.#longPolls.hold(exchange, caller, call.share(), wait),
       watchKey: (onLoss) => (shownKey === null ? () => {} : this.#keys.hold(shownKey, onLoss)),
-      anonymousAddress: () => (shownKey === null ? this.#authenticator.addressOf(exchange) : null),
+      share: () => this.#authenticator.shareOf(exchange, caller),
     };
     return call;
   }
@@ -200,11 +190,15 @@ export class Pipeline {
     const encode = (answer: unknown): string =>
       encodeSuccess(json.encode(answer as Out, call.variant, this.#at()));
     if (idempotency === undefined) {
-      const { first, next } = encodeInPieces(
-        json.encode(await json.handle(call, input), call.variant, this.#at()),
-      );
-      let text = first;
-      for (let piece = await next?.(); piece != null; piece = await next?.()) text += piece;
+      const load = async (): Promise<string> => {
+        const { first, next } = encodeInPieces(
+          json.encode(await json.handle(call, input), call.variant, this.#at()),
+        );
+        let text = first;
+        for (let piece = await next?.(); piece != null; piece = await next?.()) text += piece;
+        return text;
+      };
+      const text = await (json.readsMany ? this.#backpressure.runRead(call, load) : load());
       return { status: 200, body: parseObject(text), replayed: false };
     }
     const attempt = {

@@ -1,7 +1,9 @@
 /**
  * Response backpressure: bounds the memory of answers that callers read slowly or not at all. A semaphore over bytes
  * counts the unread bytes of all large answers. An answer releases its bytes when it has been read, when its caller
- * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS.
+ * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS. A second semaphore counts the reads
+ * that may take long. Each caller has a share of both, and such reads, and the parts of large answers, are loaded a few
+ * in each tick of the event loop, in turn for each caller: so one that asks for much and reads nothing delays only itself.
  *
  * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
  * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
@@ -10,7 +12,9 @@
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
-import { type Acquirable, Semaphore, SemaphoreShares, TickQueue } from "../lib/semaphore.ts";
+import { systemClock } from "../lib/clock.ts";
+import { type Acquirable, FairTickQueue } from "../lib/semaphore.ts";
+import { type Share, SharedSemaphore } from "./caller-shares.ts";
 
 /**
  * The first piece of an answer, and a function that makes the next, null at the end. `next` is null when there is only
@@ -30,50 +34,105 @@ export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
 
-/** Makes the semaphores over the unread bytes of large answers. */
-export function answerSemaphores() {
-  return {
-    answers: new Semaphore(limit.ANSWERS_HELD_MAX_BYTES),
-    anonymousAnswers: new SemaphoreShares(
-      limit.ANONYMOUS_ANSWERS_HELD_MAX_BYTES,
-      limit.ANONYMOUS_ADDRESS_HELD_MAX_BYTES,
-    ),
-  };
-}
+/** The call that an answer is for. */
+type Asked = { readonly exchange: Exchange; readonly share: () => Share };
 
 const NOTHING = Buffer.alloc(0);
 /** The idle timeout that closes the connection of an answer that is cut off: the error of its stream does not. */
 const CUT_IDLE_SECONDS = 1;
 
-/** Returns the semaphore that counts the bytes of the caller of this request. */
-export type HeldFor = (exchange: Exchange) => Acquirable;
+type Bounds = {
+  /** Counts unread bytes. */
+  readonly bytes: Pick<SharedSemaphore, "of" | "close">;
+  /** Counts running reads. */
+  readonly reads: Pick<SharedSemaphore, "of" | "close">;
+  readonly stallMs: number;
+  readonly waitMs: number;
+};
 
 export class ResponseBackpressure {
-  readonly #heldFor: HeldFor;
-  readonly #waitMs: number;
-  readonly #context: Omit<Context, "held">;
+  readonly #bounds: Bounds;
+  readonly #context: Omit<Context, "held" | "name">;
 
-  constructor(
-    heldFor: HeldFor,
-    { stallMs, waitMs } = { stallMs: limit.ANSWER_STALL_MS, waitMs: limit.ANSWER_WAIT_MS },
-  ) {
-    this.#heldFor = heldFor;
-    this.#waitMs = waitMs;
-    this.#context = { loads: new TickQueue(), deadlines: new Deadlines(), stallMs };
+  constructor(bounds: Partial<Bounds> = {}) {
+    this.#bounds = {
+      bytes: new SharedSemaphore(limit.ANSWER_BYTES_SHARES),
+      reads: new SharedSemaphore(limit.READ_SHARES),
+      stallMs: limit.ANSWER_STALL_MS,
+      waitMs: limit.ANSWER_WAIT_MS,
+      ...bounds,
+    };
+    const { stallMs } = this.#bounds;
+    this.#context = {
+      loads: new FairTickQueue(limit.READS_TOGETHER, limit.READS_TICK_MS, systemClock().timers),
+      deadlines: new Deadlines(),
+      stallMs,
+    };
+  }
+
+  /** Refuses all waiting and later waits. */
+  close(): void {
+    this.#bounds.reads.close();
+    this.#bounds.bytes.close();
+  }
+
+  /** The caller's share of unread bytes: for an answer that must have room before its read, which cannot be repeated. */
+  roomFor({ share }: Pick<Asked, "share">): Acquirable {
+    return this.#bounds.bytes.of(share());
   }
 
   /**
    * Returns the body of an answer that `load` reads. Calls `load` again after a wait for room.
    * @throws {AcquireTimeout} when no room was made in time
    */
-  async ofRead(exchange: Exchange, load: () => Promise<Encoded>): Promise<Body> {
+  async ofRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
     const loaded = await load();
     if (isSmall(loaded)) return loaded.first;
-    if (exchange.request.method === "HEAD") return headOnly();
+    if (asked.exchange.request.method === "HEAD") return headOnly();
     const bytes = Buffer.byteLength(loaded.first);
-    const held = this.#heldFor(exchange);
-    if (held.tryAcquire(bytes)) return this.#stream(exchange, loaded, held, bytes);
-    return this.#reload(exchange, load, held, bytes);
+    const held = this.roomFor(asked);
+    if (!held.tryAcquire(bytes)) return this.#reload(asked, load, held, bytes);
+    const body = this.#stream(asked, loaded, held);
+    held.release(bytes);
+    return body;
+  }
+
+  /**
+   * The same for a read that may take long. It counts as running until its answer has room, and is not loaded in vain
+   * while earlier ones of its caller wait for room.
+   */
+  ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
+    return this.#runRead(asked, async () => {
+      const held = this.roomFor(asked);
+      if (!held.contended) await this.#turn(asked);
+      if (held.contended) return this.#reload(asked, load, held, limit.LIST_PART_MAX_BYTES);
+      return this.ofRead(asked, load);
+    });
+  }
+
+  /**
+   * Runs a read that may take long, when the caller has a free one in its share and it is this one's turn.
+   * @throws {AcquireTimeout} when the caller's other reads have not ended in time, and when it has hung up meanwhile
+   */
+  runRead<T>(asked: Asked, read: () => Promise<T>): Promise<T> {
+    return this.#runRead(asked, async () => {
+      await this.#turn(asked);
+      return read();
+    });
+  }
+
+  async #runRead<T>({ exchange, share }: Asked, read: () => Promise<T>): Promise<T> {
+    const running = this.#bounds.reads.of(share());
+    if (!running.tryAcquire(1)) await running.acquire(1, this.#bounds.waitMs, exchange.request.signal);
+    try {
+      return await read();
+    } finally {
+      running.release(1);
+    }
+  }
+
+  #turn({ share }: Asked): Promise<void> {
+    return this.#context.loads.next(nameOf(share()));
   }
 
   /**
@@ -84,72 +143,70 @@ export class ResponseBackpressure {
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofFile(
-    exchange: Exchange,
+    asked: Asked,
     content: ReadableStream<Uint8Array>,
     bytes: number,
     watchKey: WatchKey | null,
   ): Promise<ReadableStream<Uint8Array>> {
-    const held = this.#heldFor(exchange);
+    const held = this.roomFor(asked);
     const piece = Math.min(bytes, limit.FILE_PIECE_MAX_BYTES);
-    await held.acquire(piece, this.#waitMs);
-    if (exchange.request.signal.aborted) {
-      held.release(piece);
-      return content; // nobody will read it
-    }
-    const reader = content.getReader();
-    const next = async (): Promise<Uint8Array | null> => (await reader.read()).value ?? null;
-    const close = (): void => void reader.cancel().catch(() => undefined); // it may have failed already
+    const { signal } = asked.exchange.request;
+    await held.acquire(piece, this.#bounds.waitMs, signal);
     try {
-      const pieces = { first: (await next()) ?? NOTHING, next, close };
-      return this.#stream(exchange, pieces, held, piece, watchKey);
-    } catch (error) {
+      if (signal.aborted) return content; // nobody will read it
+      const reader = content.getReader();
+      const next = async (): Promise<Uint8Array | null> => (await reader.read()).value ?? null;
+      const close = (): void => void reader.cancel().catch(() => undefined); // it may have failed already
+      return this.#stream(asked, { first: (await next()) ?? NOTHING, next, close }, held, watchKey);
+    } finally {
       held.release(piece);
-      throw error;
     }
   }
 
   /** Returns the body of the answer to a write, without waiting. */
-  ofWrite(exchange: Exchange, text: string): Body {
+  ofWrite(asked: Asked, text: string): Body {
     const encoded = { first: text, next: null };
-    return isSmall(encoded) ? text : this.#stream(exchange, encoded, this.#heldFor(exchange), 0);
+    return isSmall(encoded) ? text : this.#stream(asked, encoded, this.roomFor(asked));
   }
 
   /** A separate method, so the data of the first load can be freed while this one waits. */
-  async #reload(
-    exchange: Exchange,
-    load: () => Promise<Encoded>,
-    held: Acquirable,
-    bytes: number,
-  ): Promise<Body> {
-    await held.acquire(bytes, this.#waitMs);
+  async #reload(asked: Asked, load: () => Promise<Encoded>, held: Acquirable, bytes: number): Promise<Body> {
+    const { signal, method } = asked.exchange.request;
+    await held.acquire(bytes, this.#bounds.waitMs, signal);
     try {
-      if (!exchange.request.signal.aborted) return this.#stream(exchange, await load(), held, bytes);
-    } catch (error) {
+      await this.#turn(asked); // what one release makes room for must not load in one tick
+      if (signal.aborted) return ""; // nobody will read it
+      const loaded = await load();
+      if (isSmall(loaded)) return loaded.first;
+      return method === "HEAD" ? headOnly() : this.#stream(asked, loaded, held);
+    } finally {
       held.release(bytes);
-      throw error;
     }
-    held.release(bytes);
-    return ""; // the caller has hung up
   }
 
-  /** @param acquired the bytes that were acquired before it was loaded */
+  /** Counts the bytes itself: what was acquired for them before can then be released. */
   #stream(
-    exchange: Exchange,
+    { exchange, share }: Asked,
     pieces: Pieces<string | Uint8Array>,
     held: Acquirable,
-    acquired: number,
     watchKey: WatchKey | null = null,
   ): ReadableStream<Uint8Array> {
-    const body = new AnswerBody(exchange, pieces, { ...this.#context, held }, watchKey);
-    held.release(acquired);
+    const body = new AnswerBody(
+      exchange,
+      pieces,
+      { ...this.#context, held, name: nameOf(share()) },
+      watchKey,
+    );
     return new ReadableStream(body, { highWaterMark: 0 });
   }
 }
 
 type Context = {
   readonly held: Acquirable;
-  /** Loads one piece per tick, for all answers together. */
-  readonly loads: TickQueue;
+  /** Of its caller, in `loads`. */
+  readonly name: string;
+  /** Spreads the loads of all answers together. */
+  readonly loads: FairTickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;
 };
@@ -209,7 +266,7 @@ class AnswerBody {
   /** Replaces the piece by the next one, at the end by an empty one. */
   async #loadNext(): Promise<void> {
     try {
-      if (this.#next) await this.#context.loads.next();
+      if (this.#next) await this.#context.loads.next(this.#context.name);
       const piece = this.#isOver ? null : await this.#next?.();
       if (!this.#isOver) this.#hold(piece ? toBuffer(piece) : NOTHING);
     } catch (error) {
@@ -251,6 +308,11 @@ class AnswerBody {
     this.#unwatchKey?.();
     this.#close?.();
   }
+}
+
+/** A key may have the name of an address. */
+function nameOf({ kind, name }: Share): string {
+  return `${kind} ${name}`;
 }
 
 /** Encodes text. Does not copy bytes. */

@@ -23,9 +23,10 @@ const openApiDocument = rawEndpoint({
   auth: "public",
   summary: "This API as an OpenAPI 3.1 document, in the variant of the caller",
   rejections: [],
-  handle: async ({ variant, exchange, backpressure }) => {
+  handle: async (call) => {
+    const { variant, backpressure } = call;
     const { encodedOpenApi } = await import("./openapi.ts");
-    return backpressure.ofRead(exchange, async () => ({
+    return backpressure.ofRead(call, async () => ({
       first: encodedOpenApi(variant, DECLARED),
       next: null,
     }));
@@ -58,10 +59,11 @@ export const DOCS: Endpoint = rawEndpoint({
   auth: "open",
   summary: "This API as a page",
   rejections: [],
-  handle: async ({ variant, exchange, backpressure }) => {
+  handle: async (call) => {
+    const { variant, backpressure } = call;
     const { docsPage } = await import("./docs-page.ts");
     const { html, policy } = docsPage(variant, DECLARED);
-    const body = await backpressure.ofRead(exchange, async () => ({ first: html, next: null }));
+    const body = await backpressure.ofRead(call, async () => ({ first: html, next: null }));
     const headers = {
       ...UNCACHED,
       "Content-Type": "text/html; charset=utf-8",
@@ -79,13 +81,14 @@ export const PYTHON_CLIENT: Endpoint = rawEndpoint({
   auth: "open",
   summary: "The client for Python",
   rejections: [],
-  handle: async ({ exchange, backpressure }) => {
+  handle: async (call) => {
+    const { exchange, backpressure } = call;
     const { PYTHON_CLIENT_ETAG, PYTHON_CLIENT_TEXT } = await import("./python-client.ts");
     const validators = { ETag: PYTHON_CLIENT_ETAG, "Cache-Control": "no-cache" };
     const known = exchange.request.headers.get("if-none-match");
     if (known !== null && matchesEtag(known, PYTHON_CLIENT_ETAG))
       return new Response(null, { status: 304, headers: validators });
-    const body = await backpressure.ofRead(exchange, async () => ({ first: PYTHON_CLIENT_TEXT, next: null }));
+    const body = await backpressure.ofRead(call, async () => ({ first: PYTHON_CLIENT_TEXT, next: null }));
     const headers = { ...NO_SNIFF, ...validators, "Content-Type": "text/x-python; charset=utf-8" };
     return new Response(body, { headers });
   },

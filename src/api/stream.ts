@@ -12,16 +12,16 @@ import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
 import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
 import type { Log } from "../lib/log.ts";
-import { Semaphore, TickQueue } from "../lib/semaphore.ts";
+import { type Acquirable, TickQueue } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
 import type { Feed, Gap, Selection } from "../service/feed.ts";
 import type { StreamItem } from "../service/recent-events.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
+import { SharedSemaphore } from "./caller-shares.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { inputParser, withoutAbsent } from "./input.ts";
-import { overloaded } from "./error-table.ts";
 import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
@@ -69,10 +69,6 @@ export const LOG_STREAM = {
 
 /** The state that all streams share. */
 type Shared = {
-  /** Bytes held for streams that are read slowly. */
-  readonly held: Semaphore;
-  /** Whether streams wait for these bytes. */
-  readonly isContended: () => boolean;
   /** A broadcast is read for a few streams in each tick. */
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
@@ -100,11 +96,6 @@ export type Opening = {
   readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
-function heldBytes(mostBytes: number): Pick<Shared, "held" | "isContended"> {
-  const held = new Semaphore(mostBytes);
-  return { held, isContended: () => held.contended };
-}
-
 /** All open streams of the hub. */
 export class EventStreams {
   readonly endpoints: readonly Endpoint[];
@@ -112,27 +103,18 @@ export class EventStreams {
   readonly #keepAlive = new KeepAlive();
   readonly #open = new Set<EventStream>();
   readonly #shared: Shared;
-  /** Of callers without a valid secret: they must not crowd out the others. */
-  readonly #sharedByAnonymous: Shared;
-  readonly #anonymous = new ConcurrencyLimit({
-    most: limit.ANONYMOUS_STREAMS_MAX,
-    mostOfOne: limit.STREAMS_PER_ADDRESS_MAX,
-    what: "streams without a secret are open",
-  });
+  /** The bytes that are held for streams that are read slowly. */
+  readonly #held = new SharedSemaphore(limit.STREAM_BYTES_SHARES);
+  readonly #limit = new ConcurrencyLimit(limit.STREAM_SHARES, "streams are open");
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
     this.#feed = feed;
     this.#shared = {
-      ...heldBytes(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       catchUps: new TickQueue(),
       frames: new Frames(),
       log,
-    };
-    this.#sharedByAnonymous = {
-      ...this.#shared,
-      ...heldBytes(limit.ANONYMOUS_STREAMS_HELD_MAX_BYTES),
     };
     this.endpoints = [
       rawEndpoint({ ...NODE_STREAM, handle: (call) => this.#answerNode(call) }),
@@ -175,23 +157,21 @@ export class EventStreams {
 
   open(call: Call, opening: Opening): Response {
     const { exchange } = call;
-    const address = call.anonymousAddress();
-    const shared = address === null ? this.#shared : this.#sharedByAnonymous;
-    if (address === null && this.#open.size - this.#anonymous.size >= limit.STREAMS_MAX)
-      throw overloaded("The hub has as many streams open as it can.");
-    const place = address === null ? null : this.#anonymous.enter(address);
+    const share = call.share();
+    const place = this.#limit.enter(share);
+    const held = this.#held.of(share);
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
-      isContended: shared.isContended,
+      isContended: () => held.contended,
       onClose: () => {
-        place?.[Symbol.dispose]();
+        place[Symbol.dispose]();
         unwatchKey();
         unsubscribe();
         this.#open.delete(eventStream);
       },
     });
-    const eventStream = new EventStream(opening, stream, shared);
+    const eventStream = new EventStream(opening, stream, held, this.#shared);
     const unsubscribe = opening.selection.subscribe((eventId) => eventStream.notify(eventId));
     this.#open.add(eventStream);
     let unwatchKey = (): void => {};
@@ -215,6 +195,8 @@ class EventStream {
   readonly #textOf: Opening["textOf"];
   readonly #endsWithLog: boolean;
   readonly #stream: SseStream;
+  /** The share of its caller. */
+  readonly #held: Acquirable;
   readonly #shared: Shared;
   #cursor: number;
   #catchingUp = true;
@@ -226,13 +208,14 @@ class EventStream {
   /** Whether it gathers events after a read. */
   #gathering = false;
 
-  constructor(opening: Opening, stream: SseStream, shared: Shared) {
+  constructor(opening: Opening, stream: SseStream, held: Acquirable, shared: Shared) {
     this.#selection = opening.selection;
     this.#gatherMs = opening.gatherMs;
     this.#textOf = opening.textOf;
     this.#endsWithLog = opening.endsWithLog ?? false;
     this.#cursor = opening.cursor;
     this.#stream = stream;
+    this.#held = held;
     this.#shared = shared;
   }
 
@@ -300,7 +283,7 @@ class EventStream {
    * in memory, and when the client or the memory for slow clients is behind: #read() goes on from there.
    */
   #sendRecent(): void {
-    const { held } = this.#shared;
+    const held = this.#held;
     let count = 0;
     for (const id of this.#pending) {
       const item = this.#selection.recentItem(id);
@@ -350,7 +333,7 @@ class EventStream {
 
   /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
-    const { held } = this.#shared;
+    const held = this.#held;
     await held.acquire(limit.CONTENT_MAX_BYTES);
     try {
       const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
@@ -374,7 +357,7 @@ class EventStream {
   }
 
   #sendFramed({ text, bytes }: Framed): void {
-    const { held } = this.#shared;
+    const held = this.#held;
     this.#stream.send(text);
     if (this.#stream.backlogBytes === 0) return;
     held.overdraw(bytes);

@@ -44,6 +44,7 @@ export const eventBatchSchema = () => z.strictObject({ events: z.array(eventSche
 const events = jsonEndpoint({
   method: "GET",
   path: "/api/v1/events",
+  readsMany: true,
   auth: "public",
   summary: "The event log after a cursor, oldest first; without one, its newest events",
   rejections: [],
@@ -161,9 +162,15 @@ const poll = jsonEndpoint({
   input: () =>
     z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
   answer: eventBatchSchema,
-  handle: ({ services, hold }, { since, timeout }) => {
+  handle: async (call, { since, timeout }) => {
+    const { feed } = call.services;
+    if (since !== undefined) {
+      // There may be a thousand: a large read like those of the log.
+      const batch = await call.backpressure.runRead(call, () => feed.taskEvents(since));
+      if (batch.events.length > 0) return batch;
+    }
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
-    return hold((signal) => services.feed.poll(since ?? null, waitMs, signal));
+    return call.hold((signal) => feed.poll(since ?? null, waitMs, signal));
   },
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });

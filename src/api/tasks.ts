@@ -463,6 +463,7 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
 const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/task/list",
+  readsMany: true,
   auth: "public",
   summary: "Tasks, newest first; selected by state, nodes, type and title",
   rejections: [],
@@ -538,6 +539,7 @@ const get = jsonEndpoint({
 const pull = jsonEndpoint({
   method: "GET",
   path: "/api/v1/task/pull",
+  readsMany: true,
   auth: "secret",
   summary: "The open tasks that a node could claim, best first",
   rejections: ["node_not_found"],

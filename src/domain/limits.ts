@@ -9,6 +9,23 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
+/**
+ * How much of one resource callers may have at once: all of them together, and the share of each, so that no caller
+ * excludes the others (api/caller-shares.ts). Callers with a valid key and callers without one have separate totals.
+ */
+export type ShareSizes = {
+  /** All keys together. */
+  readonly keys: number;
+  /** One key that is neither bound to a node nor a viewer: a fleet of thousands of nodes may use one. */
+  readonly fullKey: number;
+  /** One key that is bound to a node, or a viewer. */
+  readonly limitedKey: number;
+  /** All callers without a valid key together. */
+  readonly addresses: number;
+  /** One address of theirs. */
+  readonly address: number;
+};
+
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
 /** Values, lists and objects in a body: parsing many of them takes 100 times as long as parsing one long text. */
@@ -71,10 +88,17 @@ export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const FILE_NAME_MAX_CHARS = 255;
 /** Every answer with a task has the ids of its files. */
 export const FILES_OF_TASK_MAX = 100;
-/** Concurrent uploads: each has a connection and a file open, and a system may allow only 1,024 descriptors. */
-export const UPLOADS_MAX = 256;
-/** Of them, with one key that is bound to a node. */
-export const UPLOADS_PER_NODE_KEY_MAX = 16;
+/**
+ * Concurrent uploads: each has a connection and a file open, and a system may allow only 1,024 descriptors. An upload
+ * needs a key.
+ */
+export const UPLOAD_SHARES: ShareSizes = {
+  keys: 256,
+  fullKey: 192,
+  limitedKey: 16,
+  addresses: 0,
+  address: 0,
+};
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
@@ -143,15 +167,29 @@ export const NODES_PART = 100;
 export const NODES_SEARCH_STEP = 1_000;
 /** Response backpressure counts a larger answer until its caller has read it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
-/** The bytes of all counted answers together; beyond it the next answer waits. */
-export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
-/** The same for callers without a valid secret, counted separately; and for each address of theirs, less than a tenth. */
-export const ANONYMOUS_ANSWERS_HELD_MAX_BYTES = 32 * MIB;
-export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = 3 * MIB;
+/** The bytes of counted answers; beyond it the next answer waits. */
+export const ANSWER_BYTES_SHARES: ShareSizes = {
+  keys: 64 * MIB,
+  fullKey: 48 * MIB,
+  limitedKey: 6 * MIB,
+  addresses: 32 * MIB,
+  address: 3 * MIB,
+};
+/** Reads of lists and of the event log that run, or that wait for room for their answer; beyond it the next one waits. */
+export const READ_SHARES: ShareSizes = {
+  keys: 256,
+  fullKey: 192,
+  limitedKey: 16,
+  addresses: 64,
+  address: 8,
+};
 /** A counted answer is cut off unless its caller reads ANSWER_SLICE_BYTES in each ANSWER_STALL_MS. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
-/** How long a large answer waits for room: long enough for those before it to be read or cut off. */
+/** Such reads that begin in one tick of the event loop at most; only one after a tick that took READS_TICK_MS. */
+export const READS_TOGETHER = 4;
+export const READS_TICK_MS = 2;
+/** How long a read waits for its share, and a large answer for room: long enough for those before it to be read or cut off. */
 export const ANSWER_WAIT_MS = 30 * SECOND_MS;
 /** The descriptions of one task/pull together; beyond it the answer has fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
@@ -160,22 +198,31 @@ export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
 export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
 export const WAIT_MAX_SECONDS = 300;
-/** Calls that wait, of callers who showed a valid secret. */
-export const WAITERS_MAX = 20_000;
-/** Of them, with one key that is bound to a node. */
-export const WAITERS_PER_NODE_KEY_MAX = 500;
-/** Polls that wait, of callers without a valid secret: a bound of their own. */
-export const ANONYMOUS_WAITERS_MAX = 2_000;
-/** Of them, from one address. */
-export const WAITERS_PER_ADDRESS_MAX = 500;
-export const STREAMS_MAX = 20_000;
+/** Calls that wait. Without a key these are polls, and waits for the end of a task. */
+export const WAIT_SHARES: ShareSizes = {
+  keys: 20_000,
+  fullKey: 15_000,
+  limitedKey: 500,
+  addresses: 2_000,
+  address: 500,
+};
+/** Open event streams: of the log, of nodes, and of A2A. */
+export const STREAM_SHARES: ShareSizes = {
+  keys: 20_000,
+  fullKey: 15_000,
+  limitedKey: 500,
+  addresses: 1_000,
+  address: 100,
+};
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
-/** The unread bytes of all streams together; beyond it, a stream loads its next event only when there is room. */
-export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
-/** Streams of callers without a valid secret, of them from one address, and their unread bytes: bounds of their own. */
-export const ANONYMOUS_STREAMS_MAX = 1_000;
-export const STREAMS_PER_ADDRESS_MAX = 100;
-export const ANONYMOUS_STREAMS_HELD_MAX_BYTES = 16 * MIB;
+/** The unread bytes of streams; beyond it, a stream loads its next event only when there is room. */
+export const STREAM_BYTES_SHARES: ShareSizes = {
+  keys: 64 * MIB,
+  fullKey: 48 * MIB,
+  limitedKey: 6 * MIB,
+  addresses: 16 * MIB,
+  address: 2 * MIB,
+};
 /** A stream of the whole log reads once in this time: a busy hub logs thousands of events a second. */
 export const LOG_STREAM_GATHER_MS = 100;
 export const STREAM_BATCH = 32;

@@ -1,4 +1,6 @@
 /** A weighted semaphore: callers share a bounded amount; an acquire of more than is free waits in FIFO order. */
+import type { Clock } from "./clock.ts";
+
 export class Semaphore {
   readonly #limit: number;
   #held = 0;
@@ -88,56 +90,21 @@ export class Semaphore {
 }
 
 /** What can be acquired and released: a semaphore, or a share of one. */
-export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release">;
+export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release" | "contended">;
 
-/** Shares of one semaphore, by name: the holders under one name together acquire at most `limitEach`. */
+/** Shares of one semaphore, by name: the holders under one name together acquire at most the size of their share. */
 export class SemaphoreShares {
   readonly #whole: Semaphore;
-  readonly #limitEach: number;
   /** The shares that are held or waited for; idle ones are deleted. */
   readonly #byName = new Map<string, Semaphore>();
 
-  constructor(limit: number, limitEach: number) {
+  constructor(limit: number) {
     this.#whole = new Semaphore(limit);
-    this.#limitEach = limitEach;
   }
 
-  of(name: string): Acquirable {
-    const whole = this.#whole;
-    const own = (): Semaphore => {
-      const known = this.#byName.get(name) ?? new Semaphore(this.#limitEach);
-      this.#byName.set(name, known);
-      return known;
-    };
-    const release = (amount: number): void => {
-      whole.release(amount);
-      this.#release(name, amount);
-    };
-    return {
-      acquire: async (amount, withinMs) => {
-        await own()
-          .acquire(amount, withinMs)
-          .catch((error: unknown) => {
-            this.#release(name, 0);
-            throw error;
-          });
-        await whole.acquire(amount, withinMs).catch((error: unknown) => {
-          this.#release(name, amount);
-          throw error;
-        });
-      },
-      tryAcquire: (amount) => {
-        if (!own().tryAcquire(amount)) return false;
-        if (whole.tryAcquire(amount)) return true;
-        this.#release(name, amount);
-        return false;
-      },
-      overdraw: (amount) => {
-        own().overdraw(amount);
-        whole.overdraw(amount);
-      },
-      release,
-    };
+  /** @param size the same whenever a share of this name is asked for */
+  of(name: string, size: number): Acquirable {
+    return new SemaphoreShare(this.#whole, this.#byName, name, size);
   }
 
   /** Refuses all waiting and later waits. */
@@ -149,11 +116,69 @@ export class SemaphoreShares {
   get size(): number {
     return this.#byName.size;
   }
+}
 
-  #release(name: string, amount: number): void {
-    const share = this.#byName.get(name);
-    share?.release(amount);
-    if (share?.held === 0 && !share.contended) this.#byName.delete(name);
+/** A class, and not an object of functions, because each of many streams has one. */
+class SemaphoreShare implements Acquirable {
+  readonly #whole: Semaphore;
+  readonly #byName: Map<string, Semaphore>;
+  readonly #name: string;
+  readonly #size: number;
+
+  constructor(whole: Semaphore, byName: Map<string, Semaphore>, name: string, size: number) {
+    this.#whole = whole;
+    this.#byName = byName;
+    this.#name = name;
+    this.#size = size;
+  }
+
+  /** Waits for its own share first, and only then for the whole: it never stands in the way of others. */
+  async acquire(amount: number, withinMs?: number, signal?: AbortSignal): Promise<void> {
+    await this.#own()
+      .acquire(amount, withinMs, signal)
+      .catch((error: unknown) => {
+        this.#releaseOwn(0);
+        throw error;
+      });
+    await this.#whole.acquire(amount, withinMs, signal).catch((error: unknown) => {
+      this.#releaseOwn(amount);
+      throw error;
+    });
+  }
+
+  tryAcquire(amount: number): boolean {
+    if (!this.#own().tryAcquire(amount)) return false;
+    if (this.#whole.tryAcquire(amount)) return true;
+    this.#releaseOwn(amount);
+    return false;
+  }
+
+  overdraw(amount: number): void {
+    this.#own().overdraw(amount);
+    this.#whole.overdraw(amount);
+  }
+
+  release(amount: number): void {
+    this.#whole.release(amount);
+    this.#releaseOwn(amount);
+  }
+
+  get contended(): boolean {
+    return this.#whole.contended || (this.#byName.get(this.#name)?.contended ?? false);
+  }
+
+  #own(): Semaphore {
+    const known = this.#byName.get(this.#name);
+    if (known) return known;
+    const made = new Semaphore(this.#size);
+    this.#byName.set(this.#name, made);
+    return made;
+  }
+
+  #releaseOwn(amount: number): void {
+    const own = this.#byName.get(this.#name);
+    own?.release(amount);
+    if (own?.held === 0 && !own.contended) this.#byName.delete(this.#name);
   }
 }
 
@@ -182,5 +207,64 @@ export class TickQueue {
 
   get waiting(): number {
     return this.#mutex.waiting;
+  }
+}
+
+/**
+ * A queue that lets a few callers continue per tick of the event loop, in turn for each name: however many wait under one
+ * name, a caller of another waits for one of them at a time. Each short tick lets one more through in the next, up to
+ * `most`; after one that took `shortMs`, a tick lets one through again.
+ */
+export class FairTickQueue {
+  readonly #most: number;
+  readonly #shortMs: number;
+  readonly #timers: Clock["timers"];
+  /** Those who wait, by name; the name whose turn is next comes first. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #perTick = 1;
+  /** How many more may continue in this tick. */
+  #left = 1;
+  #isTicking = false;
+  #startedMs = 0;
+
+  constructor(most: number, shortMs: number, timers: Clock["timers"]) {
+    this.#most = most;
+    this.#shortMs = shortMs;
+    this.#timers = timers;
+  }
+
+  next(name: string): Promise<void> {
+    if (this.#left > 0 && this.#waiting.size === 0) {
+      this.#use();
+      return Promise.resolve();
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const ofName = this.#waiting.get(name);
+    if (ofName) ofName.push(resolve);
+    else this.#waiting.set(name, [resolve]);
+    return promise;
+  }
+
+  /** Lets one through, and more in the next tick. */
+  #use(): void {
+    this.#left--;
+    if (this.#isTicking) return;
+    this.#isTicking = true;
+    this.#startedMs = this.#timers();
+    setImmediate(() => this.#nextTick());
+  }
+
+  #nextTick(): void {
+    this.#isTicking = false;
+    const isShort = this.#timers() - this.#startedMs < this.#shortMs;
+    this.#perTick = isShort && this.#left === 0 ? Math.min(this.#perTick + 1, this.#most) : 1;
+    this.#left = this.#perTick;
+    for (const [name, [first, ...others]] of this.#waiting) {
+      if (this.#left === 0) return;
+      this.#waiting.delete(name);
+      if (others.length > 0) this.#waiting.set(name, others); // last: the loop comes to it again
+      this.#use();
+      first?.();
+    }
   }
 }

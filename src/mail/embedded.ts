@@ -35,24 +35,19 @@ import {
 import { type NodePart, nodePart } from "../store/sql/nodes.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
-import { type Mail, MailBusy, type Sent, type Taken, type Transport } from "./mail.ts";
+import { type Mail, MailBusy, type Receiver, type Sent, type Taken, type Transport } from "./mail.ts";
 
 const TOO_SLOW = "The broadcast took too long and reached no node.";
 
 export class EmbeddedMail implements Mail {
   readonly #store: Store;
-  readonly #answers: Semaphore;
   /**
    * Lets one large broadcast at a time write its steps: however many are requested, other requests wait for one step.
    */
   readonly #broadcasting = new Semaphore(1);
 
-  /**
-   * @param answers bounds the bytes of large answers: messages that may make one are loaded once it has room for them
-   */
-  constructor(store: Store, answers: Semaphore = new Semaphore(limit.ANSWERS_HELD_MAX_BYTES)) {
+  constructor(store: Store) {
     this.#store = store;
-    this.#answers = answers;
   }
 
   get transport(): Transport {
@@ -145,22 +140,22 @@ export class EmbeddedMail implements Mail {
     nodeId: string,
     count: number,
     steady: () => number,
-    signal?: AbortSignal,
+    receiver?: Receiver,
   ): Promise<Taken | undefined> {
     const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
     if (small !== "large") return small;
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
-    await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS, signal);
+    await receiver?.room?.acquire(mostBytes, limit.ANSWER_WAIT_MS, receiver.signal);
     try {
-      if (signal?.aborted) return undefined; // newer messages could overtake those that are taken and put back
+      if (receiver?.signal.aborted) return undefined; // newer messages could overtake those that are taken and put back
       const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
       return taken === "large" ? undefined : taken;
     } finally {
-      this.#answers.release(mostBytes); // from here on response backpressure counts the answer
+      receiver?.room?.release(mostBytes); // from here on response backpressure counts the answer
     }
   }
 
-  /** Takes the messages that a query finds; "large" when they may only be loaded once #answers has room. */
+  /** Takes the messages that a query finds; "large" when they may only be loaded once there is room. */
   async #take(
     transact: Transact,
     nodeId: string,

@@ -19,6 +19,16 @@ export type Sent = {
 };
 export type Taken = { readonly deliveries: readonly Delivery[]; readonly transport: Transport };
 
+/** Bounds the bytes of large answers. A large one is loaded once its bytes are acquired. */
+export type Room = {
+  /** Rejects after `withinMs`, and when `signal` aborts; then nothing is acquired. */
+  acquire(bytes: number, withinMs: number, signal: AbortSignal): Promise<void>;
+  release(bytes: number): void;
+};
+
+/** Who takes messages: `signal` aborts when it hangs up. */
+export type Receiver = { readonly signal: AbortSignal; readonly room?: Room };
+
 /**
  * `transact` comes from the caller, who may store an answer in the same commit. For `now` and `steady` see
  * lib/clock.ts.
@@ -36,8 +46,8 @@ export interface Mail {
    */
   broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
   /**
-   * Takes up to `count` messages; undefined when none waits, or when `signal` was aborted before there was room to load
-   * them.
+   * Takes up to `count` messages; undefined when none waits, or when the receiver hung up before there was room to load
+   * them. Without `room` nothing bounds the memory.
    * @throws {Rejection} node_not_found
    */
   take(
@@ -45,7 +55,7 @@ export interface Mail {
     nodeId: string,
     count: number,
     steady: () => number,
-    signal?: AbortSignal,
+    receiver?: Receiver,
   ): Promise<Taken | undefined>;
   /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
   takeAtOnce(transact: Transact, nodeId: string, count: number, steady: () => number): Promise<Taken>;

@@ -20,7 +20,6 @@
  */
 import type { Message } from "../domain/model.ts";
 import { changeTransport } from "../domain/transport.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { newestEvents } from "../store/sql/events.ts";
@@ -35,8 +34,6 @@ const REDIS: Transport = "redis";
 export type RedisMailParts = {
   readonly clock: Clock;
   readonly log: Log;
-  /** Bounds the bytes of large answers, see EmbeddedMail. */
-  readonly room?: Semaphore;
 };
 
 export type RedisMailOptions = RedisMailParts & {
@@ -58,8 +55,8 @@ export class RedisMail extends EmbeddedMail {
   #recording: Promise<void> = Promise.resolve();
 
   /** Call start() before use. */
-  constructor(store: Store, channel: WakeUpChannel, { clock, log, room }: RedisMailParts) {
-    super(store, room);
+  constructor(store: Store, channel: WakeUpChannel, { clock, log }: RedisMailParts) {
+    super(store);
     this.#store = store;
     this.#channel = channel;
     this.#clock = clock;

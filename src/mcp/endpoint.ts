@@ -59,7 +59,7 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   const headers = new Headers(response.headers);
   headers.set("Cache-Control", "no-store");
   for (const [name, value] of Object.entries(NO_SNIFF)) headers.set(name, value);
-  const body = text === "" ? null : call.backpressure.ofWrite(call.exchange, text);
+  const body = text === "" ? null : call.backpressure.ofWrite(call, text);
   return new Response(body, { status: response.status, headers });
 }
 

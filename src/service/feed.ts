@@ -139,7 +139,7 @@ export class Feed {
     const waiter = this.#polls.join(POLLS);
     try {
       for (;;) {
-        const batch = await this.#taskEvents(cursor);
+        const batch = await this.taskEvents(cursor);
         if (batch.events.length > 0) return batch;
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
         if (outcome === "aborted") throw new WaitAborted();
@@ -177,8 +177,8 @@ export class Feed {
     }
   }
 
-  /** Polls that wait on the same cursor share one query: a commit wakes them together. */
-  #taskEvents(cursor: number): Promise<EventBatch> {
+  /** The task events after a cursor. Polls on the same one share one query: a commit wakes them together. */
+  taskEvents(cursor: number): Promise<EventBatch> {
     const inFlight = this.#inFlight.get(cursor);
     if (inFlight) return inFlight;
     const read = this.#readTaskEvents(cursor).finally(() => {

@@ -13,7 +13,7 @@ import { type HandOut, messageNotFound } from "../domain/message.ts";
 import type { Delivery, Message, MessageFate } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
+import type { Mail, Receiver, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
 import {
   hasEmptyMailbox,
@@ -81,11 +81,16 @@ export class MessageService {
    * Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`.
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
-  async receive(transact: Transact, nodeId: string, count: number, patience: ReceiveWait): Promise<Taken> {
+  async receive(
+    transact: Transact,
+    nodeId: string,
+    count: number,
+    patience: ReceiveWait & Receiver,
+  ): Promise<Taken> {
     const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
-    const take = () => this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), signal);
+    const take = () => this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), patience);
     try {
       // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
       const isEmpty = patience.waitMs > 0 && (await this.#store.read(hasEmptyMailbox(nodeId)));

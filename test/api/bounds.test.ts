@@ -4,17 +4,15 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileEndpoints } from "../../src/api/files.ts";
+import { type Share, shareOfAddress, shareOfKey } from "../../src/api/caller-shares.ts";
 import type { Call } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
 import {
   KEYS_MAX,
-  ANONYMOUS_STREAMS_MAX,
-  STREAMS_MAX,
-  STREAMS_PER_ADDRESS_MAX,
-  UPLOADS_MAX,
-  UPLOADS_PER_NODE_KEY_MAX,
+  STREAM_SHARES,
+  UPLOAD_SHARES,
   ANSWERS_EVICT_EVERY_MS,
   ANSWERS_OF_KEY_MAX_BYTES,
   CONTENT_MAX_BYTES,
@@ -29,11 +27,13 @@ import { ADMIN_KEY, SECRET, newDataDir, startHub, type TestHub } from "../suppor
 import { addKey, as } from "./key-commands.ts";
 import { addNode, addTask, ok, refused, send } from "./scene.ts";
 
+const FLEET: Share = { kind: "fullKey", name: "primary" };
+
 test("the limits have their documented values", () => {
-  expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
+  expect([STREAM_SHARES.keys, UPLOAD_SHARES.keys, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
 });
 
-test("too many uploads at once are 503 with Retry-After, and each one that ends frees its place", async () => {
+test("too many uploads of a key at once are 429 with Retry-After, and each one that ends frees its place", async () => {
   await using hub = await startHub({ variants: ["A"] });
   const { head, before, after } = uploadOf(5);
   const begin = async (): Promise<RawConnection> => {
@@ -41,11 +41,11 @@ test("too many uploads at once are 503 with Retry-After, and each one that ends 
     connection.send(withSecret(head) + before);
     return connection;
   };
-  const open = await Promise.all(Array.from({ length: UPLOADS_MAX }, begin));
+  const open = await Promise.all(Array.from({ length: UPLOAD_SHARES.fullKey }, begin));
   const isFull = async (): Promise<boolean> => {
     const { status, headers, body } = await hub.post("/file/upload", form());
     if (status === 200) return false;
-    expect([status, headers.get("retry-after"), body["error"]]).toEqual([503, "1", "overloaded"]);
+    expect([status, headers.get("retry-after"), body["error"]]).toEqual([429, "1", "too_many_calls"]);
     return true;
   };
   await until(isFull);
@@ -62,7 +62,7 @@ test("too many uploads at once are 503 with Retry-After, and each one that ends 
   for (const connection of open) connection.cut();
   // All of them: as many again fit at once, when the hub has noticed that the others are gone.
   await until(async () => {
-    const again = await Promise.all(Array.from({ length: UPLOADS_MAX }, begin));
+    const again = await Promise.all(Array.from({ length: UPLOAD_SHARES.fullKey }, begin));
     for (const connection of again) connection.send(`hello${after}`);
     await until(() => again.every(({ received }) => received !== ""));
     for (const connection of again) connection.cut();
@@ -76,7 +76,7 @@ test("a key that is bound to a node has at most 16 uploads at once, and others h
   const robot = await addKey(hub, "robot", "--node", "n1");
   const { head, before, after } = uploadOf(5);
   const open = await Promise.all(
-    Array.from({ length: UPLOADS_PER_NODE_KEY_MAX }, async () => {
+    Array.from({ length: UPLOAD_SHARES.limitedKey }, async () => {
       const connection = await RawConnection.open(hub.port());
       connection.send(head.replace(/X-Matrix-Secret: .*/, `X-Matrix-Secret: ${robot}`) + before);
       return connection;
@@ -87,7 +87,7 @@ test("a key that is bound to a node has at most 16 uploads at once, and others h
   const { status, headers, body } = await another();
   expect([status, headers.get("retry-after"), body["error"]]).toEqual([429, "1", "too_many_calls"]);
   expect(body["detail"]).toStartWith(
-    `${UPLOADS_PER_NODE_KEY_MAX} of your uploads run at once, which is the limit.`,
+    `${UPLOAD_SHARES.limitedKey} of your uploads run at once, which is the limit.`,
   );
   const withFile = { messageId: "m1", role: "ROLE_USER", parts: [{ text: "t" }, { raw: btoa("x") }] };
   const throughA2a = await sendMessage(hub, robot, withFile);
@@ -132,71 +132,85 @@ test("an upload that fails in any way frees its place", async () => {
   const upload = fileEndpoints(1_000).find(({ path }) => path === "/api/v1/file/upload");
   if (upload?.kind !== "raw") throw new Error("no upload");
   const request = new Request("http://hub/", { method: "POST", body: "no form" });
-  for (let i = 0; i < 2 * UPLOADS_MAX; i++) {
+  for (let i = 0; i < 2 * UPLOAD_SHARES.keys; i++) {
     const failed: unknown = await Promise.resolve(
-      upload.handle({ exchange: { request }, key: null, watchKey: () => () => {} } as never),
+      upload.handle({
+        exchange: { request },
+        key: null,
+        watchKey: () => () => {},
+        share: () => FLEET,
+      } as never),
     ).catch((error: unknown) => error);
     expect(problemOf(failed)?.status).toBe(415);
   }
 });
 
-test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
+/** A hub's streams. `open` opens one for a caller with this share. */
+function openStreams() {
   const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
   const never = new Promise<never>(() => {});
-  const ofNode = () => ({ subscribe: () => () => {}, catchUp: () => never });
-  const feed = { lastId: async () => 0, ofNode };
-  const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for
-  const open = async (): Promise<AbortController> => {
+  const ofLog = () => ({ subscribe: () => () => {}, catchUp: () => never });
+  const room = new EventStreams({ lastId: async () => 0, ofLog } as never, log); // all that opening one asks for
+  const endpoint = room.endpoints.find(({ path }) => path.endsWith("events/stream"));
+  const open = async (share: Share): Promise<AbortController> => {
     const caller = new AbortController();
-    const request = new Request("http://hub/?node_id=n1", { signal: caller.signal });
+    const request = new Request("http://hub/", { signal: caller.signal });
     const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
-    const call = {
-      exchange,
-      services: { nodes: { get: async () => null } },
-      key: null,
-      watchKey: () => () => {},
-      anonymousAddress: () => null,
-    };
-    const [endpoint] = room.endpoints;
+    const call = { exchange, key: null, watchKey: () => () => {}, share: () => share };
     if (endpoint?.kind !== "raw") throw new Error("no stream");
     await endpoint.handle(call as unknown as Call);
     return caller;
   };
-  const callers = await Promise.all(Array.from({ length: STREAMS_MAX }, open));
-  expect(room.size).toBe(STREAMS_MAX);
-  const refused = { status: 503, code: "overloaded", extras: { headers: { "Retry-After": "1" } } };
-  await expect(open()).rejects.toMatchObject(refused);
-  callers[7]?.abort();
-  await open();
-  await expect(open()).rejects.toMatchObject(refused);
+  const openMany = (count: number, share: Share) =>
+    Promise.all(Array.from({ length: count }, () => open(share)));
+  return { room, open, openMany };
+}
+
+const RETRY_SOON = { extras: { headers: { "Retry-After": "1" } } };
+const TOO_MANY = { status: 429, code: "too_many_calls", ...RETRY_SOON };
+const OVERLOADED = { status: 503, code: "overloaded", ...RETRY_SOON };
+
+test("too many streams of a key are 429, of all keys 503, and each one that ends frees its place", async () => {
+  const { room, open, openMany } = openStreams();
+  const fleet = await openMany(STREAM_SHARES.fullKey, FLEET);
+  await expect(open(FLEET)).rejects.toMatchObject(TOO_MANY);
+  const other: Share = { kind: "fullKey", name: "other" };
+  await openMany(STREAM_SHARES.keys - STREAM_SHARES.fullKey, other);
+  await expect(open(other)).rejects.toMatchObject(OVERLOADED);
+  expect(room.size).toBe(STREAM_SHARES.keys);
+  fleet[7]?.abort();
+  await open(other);
+  await expect(open(other)).rejects.toMatchObject(OVERLOADED);
   room.close();
   expect(room.size).toBe(0);
 });
 
-test("streams without a secret have bounds of their own, in all and for each address", async () => {
-  const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
-  const never = new Promise<never>(() => {});
-  const ofLog = () => ({ subscribe: () => () => {}, catchUp: () => never });
-  const room = new EventStreams({ lastId: async () => 0, ofLog } as never, log);
-  const endpoint = room.endpoints.find(({ path }) => path.endsWith("events/stream"));
-  const open = async (address: string | null): Promise<AbortController> => {
-    const caller = new AbortController();
-    const request = new Request("http://hub/", { signal: caller.signal });
-    const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
-    const call = { exchange, key: null, watchKey: () => () => {}, anonymousAddress: () => address };
-    if (endpoint?.kind !== "raw") throw new Error("no stream");
-    await endpoint.handle(call as unknown as Call);
-    return caller;
-  };
-  const [first] = await Promise.all(Array.from({ length: STREAMS_PER_ADDRESS_MAX }, () => open("a")));
-  await expect(open("a")).rejects.toMatchObject({ status: 429 });
-  first?.abort();
-  await open("a");
-  for (let n = STREAMS_PER_ADDRESS_MAX; n < ANONYMOUS_STREAMS_MAX; n++) await open(`b${n % 90}`);
-  await expect(open("c")).rejects.toMatchObject({ status: 503 });
-  await open(null);
+test("one key that is bound to a node, or a viewer, has 500 streams, and others have theirs meanwhile", async () => {
+  const { room, open, openMany } = openStreams();
+  for (const key of [
+    { keyId: "robot", nodeId: "n1", role: "full" },
+    { keyId: "eye", nodeId: null, role: "viewer" },
+  ] as const) {
+    const [first] = await openMany(500, shareOfKey(key));
+    await expect(open(shareOfKey(key))).rejects.toMatchObject(TOO_MANY);
+    first?.abort();
+    await open(shareOfKey(key));
+  }
+  await open(FLEET);
+  await open(shareOfAddress("eye"));
   room.close();
-  expect(room.size).toBe(0);
+});
+
+test("streams without a secret have bounds of their own, in all and for each address", async () => {
+  const { open, openMany } = openStreams();
+  const at = (address: string) => open(shareOfAddress(address));
+  const [first] = await openMany(STREAM_SHARES.address, shareOfAddress("a"));
+  await expect(at("a")).rejects.toMatchObject(TOO_MANY);
+  first?.abort();
+  await at("a");
+  for (let n = STREAM_SHARES.address; n < STREAM_SHARES.addresses; n++) await at(`b${n % 90}`);
+  await expect(at("c")).rejects.toMatchObject(OVERLOADED);
+  await open(FLEET);
 });
 
 describe("keys", () => {

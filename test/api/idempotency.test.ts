@@ -5,9 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
+import { shareOfAddress } from "../../src/api/caller-shares.ts";
 import { ResponseBackpressure } from "../../src/api/response-backpressure.ts";
-import { ANSWERS_EVICT_EVERY_MS, WAITERS_MAX } from "../../src/domain/limits.ts";
-import { Semaphore } from "../../src/lib/semaphore.ts";
+import { ANSWERS_EVICT_EVERY_MS, WAIT_SHARES } from "../../src/domain/limits.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -592,12 +592,7 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(
-    store,
-    new TestClock(),
-    new ResponseBackpressure(() => new Semaphore(1)),
-    NO_ID,
-  );
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(), NO_ID);
   let held = 0;
   const attempt = {
     scope: "s",
@@ -605,13 +600,14 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
     isPrimary: false,
     exchange: {} as Attempt["exchange"],
     transact: () => Promise.reject(new Error("written")),
+    share: () => shareOfAddress("a"),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => (held++, wait(new AbortController().signal)),
   };
   const first = Promise.withResolvers<string>();
   let runs = 0;
   const run = () => idempotency.run(attempt, String, () => (runs++, first.promise));
   const running = run();
-  const waiting = Array.from({ length: WAITERS_MAX }, run);
+  const waiting = Array.from({ length: WAIT_SHARES.keys }, run);
   stored = { asked: "h", status: 200, body: "{}" };
   first.resolve("{}");
   await running;
@@ -620,7 +616,7 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
     answer instanceof Response && answer.headers.get("idempotent-replayed") === "true";
   expect(answers.every(isReplayed)).toBe(true);
   expect(runs).toBe(1);
-  expect(held).toBe(WAITERS_MAX);
+  expect(held).toBe(WAIT_SHARES.keys);
 });
 
 test("a caller that hung up gets, when it repeats, the messages taken for it", async () => {
@@ -666,18 +662,14 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(
-    store,
-    new TestClock(),
-    new ResponseBackpressure(() => new Semaphore(1)),
-    NO_ID,
-  );
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(), NO_ID);
   const attempt = (asked: string) => ({
     scope: "s",
     asked,
     isPrimary: false,
     exchange: {} as Attempt["exchange"],
     transact: () => Promise.reject(new Error("written")),
+    share: () => shareOfAddress("a"),
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => wait(new AbortController().signal),
   });
   const never = () => Promise.reject(new Error("done twice"));

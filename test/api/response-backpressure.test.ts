@@ -5,7 +5,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { encodeInPieces } from "../../src/api/answer.ts";
 import { type Body, type Encoded, ResponseBackpressure } from "../../src/api/response-backpressure.ts";
-import { ANSWER_UNCOUNTED_MAX_BYTES } from "../../src/domain/limits.ts";
+import type { Share } from "../../src/api/caller-shares.ts";
+import {
+  ANSWER_BYTES_SHARES,
+  ANSWER_UNCOUNTED_MAX_BYTES,
+  LIST_PART_MAX_BYTES,
+  READ_SHARES,
+  READS_TOGETHER,
+} from "../../src/domain/limits.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { AcquireTimeout, Semaphore } from "../../src/lib/semaphore.ts";
 import { Rows } from "../../src/service/list-pages.ts";
@@ -16,7 +23,15 @@ const HUGE = 16 * MIB;
 /** For those who do not read. */
 const BRISK = { stallMs: 500, waitMs: 200 };
 
-type Asked = (backpressure: ResponseBackpressure, exchange: Exchange) => Promise<Body>;
+type Call = Parameters<ResponseBackpressure["ofRead"]>[0];
+type Asked = (backpressure: ResponseBackpressure, call: Call) => Promise<Body>;
+
+const SHARE: Share = { kind: "fullKey", name: "primary" };
+
+/** Counts the unread bytes of all callers by `held`. */
+function boundedBy(held: Semaphore, times: Partial<typeof BRISK> = {}): ResponseBackpressure {
+  return new ResponseBackpressure({ bytes: { of: () => held, close: () => held.close() }, ...times });
+}
 
 const servers: { stop(force: boolean): Promise<void> }[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))));
@@ -29,9 +44,14 @@ function serve(backpressure: ResponseBackpressure, asked: Asked): { port: number
     development: false,
     error: () => new Response(null, { status: 500 }),
     routes: {
-      "/": async (request, served) => {
+      "/*": async (request, served) => {
         try {
-          return new Response(await asked(backpressure, { request, server: served, requestId: "r" }));
+          return new Response(
+            await asked(backpressure, {
+              exchange: { request, server: served, requestId: "r" },
+              share: () => SHARE,
+            }),
+          );
         } catch (error) {
           return new Response(null, { status: error instanceof AcquireTimeout ? 503 : 500 });
         }
@@ -43,7 +63,7 @@ function serve(backpressure: ResponseBackpressure, asked: Asked): { port: number
 }
 
 /** Asks and reads nothing. */
-async function stall(port: number): Promise<{ readonly gone: Promise<void>; hangUp(): void }> {
+async function stall(port: number, path = "/"): Promise<{ readonly gone: Promise<void>; hangUp(): void }> {
   const gone = Promise.withResolvers<void>();
   const socket = await Bun.connect({
     hostname: "127.0.0.1",
@@ -51,7 +71,7 @@ async function stall(port: number): Promise<{ readonly gone: Promise<void>; hang
     socket: { data: () => {}, close: () => gone.resolve(), error: () => gone.resolve() },
   });
   socket.pause();
-  socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
   return { gone: gone.promise, hangUp: () => void socket.terminate() };
 }
 
@@ -65,7 +85,9 @@ test("a small answer is sent without being counted", async () => {
   const held = new Semaphore(1);
   await held.acquire(1);
   const text = "x".repeat(ANSWER_UNCOUNTED_MAX_BYTES);
-  const body = await new ResponseBackpressure(() => held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
+  const body = await boundedBy(held).ofRead({ exchange: {} as Exchange, share: () => SHARE }, async () =>
+    whole(text),
+  ); // it is not looked at
   expect(body).toBe(text);
 });
 
@@ -76,16 +98,12 @@ describe.each([
   test.each([
     [
       "read",
-      (backpressure: ResponseBackpressure, exchange: Exchange) =>
-        backpressure.ofRead(exchange, async () => whole(text)),
+      (backpressure: ResponseBackpressure, call: Call) => backpressure.ofRead(call, async () => whole(text)),
     ],
-    [
-      "written",
-      async (backpressure: ResponseBackpressure, exchange: Exchange) => backpressure.ofWrite(exchange, text),
-    ],
+    ["written", async (backpressure: ResponseBackpressure, call: Call) => backpressure.ofWrite(call, text)],
   ])("%s, arrives complete and releases its bytes", async (_kind, asked) => {
     const held = new Semaphore(MIB);
-    const { port } = serve(new ResponseBackpressure(() => held), asked);
+    const { port } = serve(boundedBy(held), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe(text);
     await until(() => held.held === 0);
@@ -96,13 +114,13 @@ test("an answer in pieces holds one piece at a time", async () => {
   const held = new Semaphore(MIB);
   const piece = "x".repeat(100_000);
   let most = 0;
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
+  const { port } = serve(boundedBy(held), (backpressure, call) => {
     let left = 30;
     const next = async () => {
       most = Math.max(most, held.held);
       return left-- > 0 ? piece : null;
     };
-    return backpressure.ofRead(exchange, async () => ({ first: piece, next }));
+    return backpressure.ofRead(call, async () => ({ first: piece, next }));
   });
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(piece.repeat(31));
   await until(() => held.held === 0);
@@ -113,10 +131,9 @@ test("an answer without room waits and loads again, and is refused when no room 
   const held = new Semaphore(HUGE);
   let loads = 0;
   const text = "x".repeat(HUGE);
-  const load: Asked = (backpressure, exchange) =>
-    backpressure.ofRead(exchange, async () => (loads++, whole(text)));
-  const { port } = serve(new ResponseBackpressure(() => held), load);
-  const impatient = serve(new ResponseBackpressure(() => held, BRISK), load); // with the same semaphore
+  const load: Asked = (backpressure, call) => backpressure.ofRead(call, async () => (loads++, whole(text)));
+  const { port } = serve(boundedBy(held), load);
+  const impatient = serve(boundedBy(held, BRISK), load); // with the same semaphore
   const staller = await stall(port);
   await until(() => held.held === HUGE);
   expect((await fetch(`http://127.0.0.1:${impatient.port}/`)).status).toBe(503);
@@ -134,9 +151,9 @@ test("an unread answer is cut off, and its bytes are released before that", asyn
   await held.acquire(HUGE); // what was written does not wait for room
   let written = 0;
   const text = "x".repeat(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held, BRISK), async (backpressure, exchange) => {
+  const { port } = serve(boundedBy(held, BRISK), async (backpressure, call) => {
     const before = held.held;
-    const body = backpressure.ofWrite(exchange, text);
+    const body = backpressure.ofWrite(call, text);
     written += held.held - before;
     return body;
   });
@@ -150,8 +167,8 @@ test("an unread answer is cut off, and its bytes are released before that", asyn
 
 test("an answer whose caller hangs up releases its bytes at once", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held), async (backpressure, exchange) =>
-    backpressure.ofWrite(exchange, "x".repeat(HUGE)),
+  const { port } = serve(boundedBy(held), async (backpressure, call) =>
+    backpressure.ofWrite(call, "x".repeat(HUGE)),
   );
   const staller = await stall(port);
   await until(() => held.held === HUGE);
@@ -161,10 +178,10 @@ test("an answer whose caller hangs up releases its bytes at once", async () => {
 
 test("an answer that fails in the middle releases its bytes and does not look complete", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
+  const { port } = serve(boundedBy(held), (backpressure, call) => {
     const pieces = ["x"];
     const next = async () => pieces.pop() ?? Promise.reject(new Error("the store is away"));
-    return backpressure.ofRead(exchange, async () => ({ first: "x", next }));
+    return backpressure.ofRead(call, async () => ({ first: "x", next }));
   });
   const answer = await fetch(`http://127.0.0.1:${port}/`);
   expect(await answer.text().catch(() => "broken")).toBe("broken");
@@ -175,8 +192,8 @@ test("a second load that fails releases the bytes", async () => {
   const held = new Semaphore(MIB);
   await held.acquire(MIB);
   let loads = 0;
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
-    backpressure.ofRead(exchange, async () => {
+  const { port } = serve(boundedBy(held), (backpressure, call) =>
+    backpressure.ofRead(call, async () => {
       if (loads++ > 0) throw new Error("the store is away");
       return whole("x".repeat(MIB));
     }),
@@ -190,11 +207,83 @@ test("a second load that fails releases the bytes", async () => {
 
 test("HEAD counts no bytes", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
-    backpressure.ofRead(exchange, async () => whole("x".repeat(HUGE))),
+  const { port } = serve(boundedBy(held), (backpressure, call) =>
+    backpressure.ofRead(call, async () => whole("x".repeat(HUGE))),
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);
   expect(held.held).toBe(0);
+});
+
+describe("a caller that reads nothing", () => {
+  const GREEDY: Share = { kind: "limitedKey", name: "greedy" };
+  const part = "x".repeat(LIST_PART_MAX_BYTES);
+  const fitting = ANSWER_BYTES_SHARES.limitedKey / LIST_PART_MAX_BYTES;
+
+  /** A server whose callers are told apart by the path: /greedy reads a list of more than one part. */
+  function serveBoth() {
+    const backpressure = new ResponseBackpressure({ waitMs: 60_000 });
+    const loads: string[] = [];
+    /** How many were loaded in about one tick: what one release makes room for is spread over many. */
+    const inTick = { now: 0, most: 0 };
+    const { port } = serve(backpressure, (_, call) => {
+      const isGreedy = new URL(call.exchange.request.url).pathname === "/greedy";
+      const asked = { ...call, share: () => (isGreedy ? GREEDY : SHARE) };
+      return backpressure.ofLargeRead(asked, async () => {
+        loads.push(isGreedy ? "greedy" : "other");
+        if (inTick.now++ === 0) setImmediate(() => (inTick.now = 0));
+        inTick.most = Math.max(inTick.most, inTick.now);
+        return { first: part, next: isGreedy ? async () => part : null };
+      });
+    });
+    const greedyLoads = (): number => loads.filter((by) => by === "greedy").length;
+    return { port, greedyLoads, inTick };
+  }
+
+  test("has its share of unread bytes and of running reads, loads nothing in vain, and delays no other", async () => {
+    const { port, greedyLoads, inTick } = serveBoth();
+    const stallers = await Promise.all(Array.from({ length: 100 }, () => stall(port, "/greedy")));
+    await until(() => greedyLoads() >= fitting);
+    for (let i = 0; i < 20; i++) expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(part);
+    // As many more as begin in one tick are loaded to find that out.
+    const most = fitting + READS_TOGETHER;
+    expect(greedyLoads()).toBeLessThanOrEqual(most);
+    for (const { hangUp } of stallers.slice(0, 50)) hangUp();
+    await until(() => greedyLoads() > most);
+    expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(part);
+    expect(inTick.most).toBeLessThanOrEqual(2 * READS_TOGETHER); // what is counted together may be of two ticks
+
+    for (const { hangUp } of stallers) hangUp();
+  });
+
+  test("and that hangs up while it waits, is no longer waited for", async () => {
+    const { port, greedyLoads } = serveBoth();
+    const stallers = await Promise.all(
+      Array.from({ length: fitting + READ_SHARES.limitedKey + 20 }, () => stall(port, "/greedy")),
+    );
+    await until(() => greedyLoads() >= fitting);
+    for (const { hangUp } of stallers) hangUp();
+    const another = await fetch(`http://127.0.0.1:${port}/greedy`);
+    const reader = another.body?.getReader();
+    expect((await reader?.read())?.done).toBe(false);
+    expect(greedyLoads()).toBeLessThanOrEqual(fitting + READ_SHARES.limitedKey + READS_TOGETHER);
+    await reader?.cancel();
+  });
+});
+
+test("running reads beyond the share wait, and are refused when none ends in time", async () => {
+  const backpressure = new ResponseBackpressure({ waitMs: 200 });
+  const ending = Promise.withResolvers<void>();
+  const call = { exchange: { request: new Request("http://hub/") } as Exchange, share: () => SHARE };
+  const address = { ...call, share: (): Share => ({ kind: "address", name: "a" }) };
+  const reads = Array.from({ length: READ_SHARES.address }, () =>
+    backpressure.runRead(address, () => ending.promise),
+  );
+  await expect(backpressure.runRead(address, async () => {})).rejects.toBeInstanceOf(AcquireTimeout);
+  expect(await backpressure.runRead(call, async () => "another")).toBe("another");
+  const patient = backpressure.runRead(address, async () => "at last");
+  ending.resolve();
+  expect(await patient).toBe("at last");
+  await Promise.all(reads);
 });
 
 test.each([

@@ -1,14 +1,9 @@
 /** Long polls, blocking receives and streams: they have no idle timeout, and their number is limited. */
 import { describe, expect, spyOn, test } from "bun:test";
-import type { Caller } from "../../src/api/auth.ts";
+import { shareOfAddress, shareOfKey } from "../../src/api/caller-shares.ts";
 import { EventStreams } from "../../src/api/stream.ts";
 import { LongPolls } from "../../src/api/long-poll.ts";
-import {
-  ANONYMOUS_WAITERS_MAX,
-  WAITERS_MAX,
-  WAITERS_PER_ADDRESS_MAX,
-  WAITERS_PER_NODE_KEY_MAX,
-} from "../../src/domain/limits.ts";
+import { WAIT_SHARES } from "../../src/domain/limits.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { Problem } from "../../src/http/problem.ts";
@@ -64,21 +59,23 @@ test("blocked receives, polls and streams have no idle timeout; other calls do",
   }
 });
 
+type Key = Pick<KeyRecord, "keyId" | "nodeId" | "role">;
+
 /** Calls that wait, as the pipeline holds them; the keys and exchanges have only what is asked of them. */
 function openLongPolls() {
   const keys = { hold: () => () => {} } as unknown as KeyRing;
   const silence: unknown[] = [];
-  const polls = new LongPolls(keys, ({ requestId }) => requestId);
+  const polls = new LongPolls(keys);
   /** Its outcome while it waits is null. */
-  const call = (key: Partial<KeyRecord> | null, address = "a") => {
+  const call = (key: Key | null, address = "a") => {
     const ending = Promise.withResolvers<void>();
     const exchange = {
       request: { signal: new AbortController().signal },
       server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) },
-      requestId: address,
     } as unknown as Exchange;
-    const caller = { shownKey: key } as Caller;
-    const ended = polls.hold(exchange, caller, () => ending.promise);
+    const caller = { shownKey: key as KeyRecord | null }; // of it only its share is asked
+    const share = key === null ? shareOfAddress(address) : shareOfKey(key);
+    const ended = polls.hold(exchange, caller, share, () => ending.promise);
     return { ended, end: ending.resolve };
   };
   const refusal = async (one: { ended: Promise<void> }) => {
@@ -91,34 +88,43 @@ function openLongPolls() {
 }
 
 describe("the number of waiting calls", () => {
-  const FLEET = { keyId: "fleet", nodeId: null };
+  const FLEET: Key = { keyId: "fleet", nodeId: null, role: "full" };
+  const OTHER: Key = { ...FLEET, keyId: "other" };
+  const ROBOT: Key = { ...FLEET, keyId: "robot", nodeId: "n1" };
+  const EYE: Key = { ...FLEET, keyId: "eye", role: "viewer" };
+  type Held = { readonly ended: Promise<void>; end(): void };
+  const endAll = (held: readonly Held[]) => Promise.all(held.map(({ ended, end }) => (end(), ended)));
 
   test("is 20,000 for callers with a secret, and separately 2,000 for those without", async () => {
     const { call, refusal, silence } = openLongPolls();
-    const known = Array.from({ length: WAITERS_MAX }, () => call(FLEET));
-    const anonymous = Array.from({ length: ANONYMOUS_WAITERS_MAX }, (_, i) => call(null, `a${i % 4}`));
+    const known = Array.from({ length: WAIT_SHARES.keys }, (_, i) => call(i % 2 ? FLEET : OTHER));
+    const anonymous = Array.from({ length: WAIT_SHARES.addresses }, (_, i) => call(null, `a${i % 4}`));
     expect(await refusal(call(FLEET))).toEqual([503, "overloaded"]);
     expect(await refusal(call(null, "b"))).toEqual([503, "overloaded"]);
     expect(silence).toHaveLength(22_000);
     known[0]?.end();
     await known[0]?.ended;
     known.push(call(FLEET));
-    for (const { end } of [...known, ...anonymous]) end();
-    await Promise.all([...known, ...anonymous].map(({ ended }) => ended));
+    await endAll([...known, ...anonymous]);
   });
 
-  test("is 500 of one address without a secret, and of one key bound to a node", async () => {
+  test("is 15,000 of one key that is neither bound nor a viewer: a fleet may have one, and others have theirs", async () => {
     const { call, refusal } = openLongPolls();
-    const robot = { keyId: "robot", nodeId: "n1" };
-    const waiting = Array.from({ length: 500 }, () => [call(null), call(robot)]).flat();
-    expect(await refusal(call(null))).toEqual([429, "too_many_calls"]);
-    expect(await refusal(call(robot))).toEqual([429, "too_many_calls"]);
-    const others = [call(null, "b"), call({ ...robot, keyId: "robot-2" }), call(FLEET)];
+    const waiting = Array.from({ length: 15_000 }, () => call(FLEET));
+    expect(await refusal(call(FLEET))).toEqual([429, "too_many_calls"]);
+    waiting.push(call(OTHER), call(ROBOT), call(EYE));
+    await endAll(waiting);
+  });
+
+  test("is 500 of one address without a secret, of one key bound to a node, and of one viewer", async () => {
+    const { call, refusal } = openLongPolls();
+    const waiting = [null, ROBOT, EYE].flatMap((key) => Array.from({ length: 500 }, () => call(key)));
+    for (const key of [null, ROBOT, EYE]) expect(await refusal(call(key))).toEqual([429, "too_many_calls"]);
+    const others = [call(null, "b"), call({ ...ROBOT, keyId: "robot-2" }), call(FLEET)];
     waiting[0]?.end();
     await waiting[0]?.ended;
     others.push(call(null));
-    for (const { end } of [...waiting, ...others]) end();
-    await Promise.all([...waiting, ...others].map(({ ended }) => ended));
+    await endAll([...waiting, ...others]);
   });
 });
 
@@ -127,7 +133,7 @@ test("anonymous polls leave room for calls with a secret, and the other way roun
   await addNode(hub, "n1");
   const poll = "GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n";
   const waiting = await Promise.all(
-    Array.from({ length: WAITERS_PER_ADDRESS_MAX }, () => hold(hub.port(), poll)),
+    Array.from({ length: WAIT_SHARES.address }, () => hold(hub.port(), poll)),
   );
   await ok(hub.get("/status")); // came later, so they wait
   await refused(hub.get("/poll?timeout=60", { headers: { "X-Matrix-Secret": null } }), 429, "too_many_calls");
@@ -157,7 +163,7 @@ test("waits of one bound key leave room for others, and end with their caller, a
   };
   const waiting = await Promise.all(
     // Every other is a repeat, which waits for the first.
-    Array.from({ length: WAITERS_PER_NODE_KEY_MAX }, (_, i) => wait(`k${i >> 1}`)),
+    Array.from({ length: WAIT_SHARES.limitedKey }, (_, i) => wait(`k${i >> 1}`)),
   );
   await ok(hub.get("/status"));
   const asRobot = { headers: { "X-Matrix-Secret": robot } };
@@ -169,6 +175,39 @@ test("waits of one bound key leave room for others, and end with their caller, a
   const again = await wait("again");
   await send(hub, "op", "n1", { content: "for who waits" });
   expect((await again.answered).text).toContain("for who waits");
+});
+
+test("a viewer has 500 waits for tasks and 500 streams, and others wait beside it", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await addNode(hub, "n1");
+  const taskId = await addTask(hub);
+  const eye = await addKey(hub, "eye", "--role", "viewer");
+  const asEye = { headers: { "X-Matrix-Secret": eye } };
+  const head = HEAD.replace(SECRET, eye);
+  const waits = await Promise.all(
+    Array.from({ length: 500 }, () => hold(hub.port(), `GET /api/v1/task/${taskId}?wait=300 ${head}`)),
+  );
+  await ok(hub.get("/status")); // came later, so they wait
+  await refused(hub.get(`/task/${taskId}?wait=1`, asEye), 429, "too_many_calls");
+  await refused(hub.get("/poll?timeout=1", asEye), 429, "too_many_calls");
+  await ok(hub.get(`/task/${taskId}`, asEye));
+  const streams = await Promise.all(
+    Array.from({ length: 500 }, async () => {
+      const stream = await RawConnection.open(hub.port());
+      stream.send(`GET /api/v1/events/stream ${head}`);
+      await stream.got(/retry: 3000/);
+      return stream;
+    }),
+  );
+  await refused(hub.get("/events/stream", asEye), 429, "too_many_calls");
+  const other = hub.post("/message/receive", { ...RECEIVE, node_id: "n1" });
+  const ended = hub.get(`/task/${taskId}?wait=60`);
+  await send(hub, "op", "n1");
+  await ok(other);
+  await ok(hub.post("/task/cancel", { task_id: taskId }));
+  await ok(ended);
+  for (const { answered } of waits) expect((await answered).status).toBe(200);
+  for (const stream of streams) stream.cut();
 });
 
 test("a closed stream is no longer notified", async () => {

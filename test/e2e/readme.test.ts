@@ -406,8 +406,6 @@ describe("limits", () => {
     ["Parts of an upload", count("UPLOAD_PARTS_MAX"), bytes("UPLOAD_PART_HEADERS_MAX_BYTES")],
     ["Name of a file", count("FILE_NAME_MAX_CHARS")],
     ["Files of one task", count("FILES_OF_TASK_MAX")],
-    ["Uploads at once", count("UPLOADS_MAX")],
-    ["Those of one key that is bound to a node", count("UPLOADS_PER_NODE_KEY_MAX")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
@@ -419,35 +417,14 @@ describe("limits", () => {
     ["Part of a list in memory for one caller", bytes("LIST_PART_MAX_BYTES"), count("NODES_PART")],
     [`Requests that wait for rows beyond ${count("LIST_NEAR_ROWS")} of a list`, count("LIST_FAR_PAGES_MAX")],
     ["Searches for a creator, type or title that wait", count("LIST_FAR_PAGES_MAX")],
-    [
-      `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
-      bytes("ANSWERS_HELD_MAX_BYTES"),
-      seconds("ANSWER_WAIT_MS"),
-    ],
-    [
-      "The same of callers without a valid secret",
-      bytes("ANONYMOUS_ANSWERS_HELD_MAX_BYTES"),
-      bytes("ANONYMOUS_ADDRESS_HELD_MAX_BYTES"),
-    ],
+    ["An answer that is held until it is read", bytes("ANSWER_UNCOUNTED_MAX_BYTES")],
     [
       `Progress of reading an answer over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}`,
       bytes("ANSWER_SLICE_BYTES"),
       seconds("ANSWER_STALL_MS"),
     ],
-    ["Events held for streams that do not read", bytes("STREAMS_HELD_MAX_BYTES")],
-    ["Waiting calls, repeats that wait for the first too", count("WAITERS_MAX")],
-    ["Those of one key that is bound to a node", count("WAITERS_PER_NODE_KEY_MAX")],
-    ["Waiting polls without a valid secret (A)", count("ANONYMOUS_WAITERS_MAX")],
-    ["Those of one address", count("WAITERS_PER_ADDRESS_MAX")],
     ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
     ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
-    ["Event streams", count("STREAMS_MAX")],
-    [
-      "Those without a valid secret (A)",
-      count("ANONYMOUS_STREAMS_MAX"),
-      bytes("ANONYMOUS_STREAMS_HELD_MAX_BYTES"),
-    ],
-    ["Those of one address without a valid secret", count("STREAMS_PER_ADDRESS_MAX")],
     ["Writes that wait for their commit, in batches too", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
@@ -469,6 +446,16 @@ describe("limits", () => {
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
+  ];
+
+  /** The resources of which each caller has a share, in the order of the page. */
+  const SHARES: readonly (readonly [what: string, name: keyof typeof limits])[] = [
+    ["Waiting calls", "WAIT_SHARES"],
+    ["Open event streams", "STREAM_SHARES"],
+    ["Uploads at once", "UPLOAD_SHARES"],
+    ["Running reads of lists and events", "READ_SHARES"],
+    ["Unread answers over 64 KiB", "ANSWER_BYTES_SHARES"],
+    ["Unread events of streams", "STREAM_BYTES_SHARES"],
   ];
 
   /** What callers meet elsewhere in the pages, with its number. */
@@ -498,6 +485,7 @@ describe("limits", () => {
     ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
     ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
     ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
+    ["docs/errors-and-limits.md", `beyond the share wait for ${seconds("ANSWER_WAIT_MS")}`],
     ["docs/mcp.md", `A tool waits at most ${count("MCP_WAIT_MAX_SECONDS")} s`],
     [
       "docs/mcp.md",
@@ -535,6 +523,20 @@ describe("limits", () => {
         ?.map((number) => number.replace(/,$/, "")) ?? [];
     const rows = rowsOf(marked("docs/errors-and-limits.md", "limits"));
     expect(rows.map(([what, limit = ""]) => [what, ...numbers(limit)])).toEqual(ROWS.map((row) => [...row]));
+  });
+
+  test("the page has the shares of callers, of every kind", () => {
+    const sizesOf = (name: keyof typeof limits): readonly string[] => {
+      const { keys, fullKey, limitedKey, addresses, address } = limits[name] as limits.ShareSizes;
+      const isBytes = name.endsWith("_BYTES_SHARES");
+      return [keys, fullKey, limitedKey, addresses, address].map((size) =>
+        isBytes ? `${size / 2 ** 20} MiB` : size.toLocaleString("en-US"),
+      );
+    };
+    const rows = rowsOf(marked("docs/errors-and-limits.md", "shares"));
+    expect(rows).toEqual(SHARES.map(([what, name]) => [what, ...sizesOf(name)]));
+    const all = Object.keys(limits).filter((name) => name.endsWith("_SHARES"));
+    expect(SHARES.map(([, name]) => name).toSorted()).toEqual(all.toSorted() as (typeof SHARES)[number][1][]);
   });
 
   test("the prose has them too", () => {

@@ -1,7 +1,13 @@
 /** The weighted semaphore: FIFO, and never above its limit, except by a single holder. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { AcquireTimeout, Semaphore, SemaphoreShares, TickQueue } from "../../src/lib/semaphore.ts";
+import {
+  AcquireTimeout,
+  FairTickQueue,
+  Semaphore,
+  SemaphoreShares,
+  TickQueue,
+} from "../../src/lib/semaphore.ts";
 
 /** Who has acquired so far, by number. */
 function ask(semaphore: Semaphore, amounts: readonly number[]): readonly number[] {
@@ -124,12 +130,48 @@ test("a tick queue lets one caller through per tick, in order", async () => {
   expect(new Set(passed.map(([, at]) => at)).size).toBe(5);
 });
 
+test("a fair tick queue lets one caller through per tick, in turn for each name", async () => {
+  const queue = new FairTickQueue(1, 1, () => 0);
+  const passed: string[] = [];
+  const ticks = new Set<number>();
+  let tick = 0;
+  const ask = (name: string) =>
+    queue.next(name[0] ?? "").then(() => {
+      passed.push(name);
+      ticks.add(tick);
+    });
+  const count = (): unknown => passed.length < 8 && setImmediate(() => (tick++, count()));
+  count();
+  const callers = ["a1", "a2", "a3", "a4", "b1", "b2", "c1"].map(ask);
+  callers.push(callers[4]?.then(() => ask("d1")) ?? Promise.reject(new Error("none")));
+  await Promise.all(callers);
+  expect(passed).toEqual(["a1", "a2", "b1", "c1", "a3", "b2", "d1", "a4"]);
+  expect(ticks.size).toBe(8);
+});
+
+test("a fair tick queue lets more through after short ticks, and one after a long one", async () => {
+  const inTick: number[] = [];
+  const run = async (queue: FairTickQueue): Promise<void> => {
+    inTick.length = 0;
+    let tick = 0;
+    const count = (): unknown => tick < 12 && setImmediate(() => (tick++, count()));
+    count();
+    const passed = () => void (inTick[tick] = (inTick[tick] ?? 0) + 1);
+    await Promise.all(Array.from({ length: 10 }, () => queue.next("a").then(passed)));
+  };
+  let nowMs = 0;
+  await run(new FairTickQueue(3, 1, () => 0));
+  expect(inTick.filter((passed) => passed > 0)).toEqual([1, 2, 3, 3, 1]);
+  await run(new FairTickQueue(3, 1, () => nowMs++)); // every tick takes as long
+  expect(inTick.filter((passed) => passed > 0)).toEqual(new Array(10).fill(1));
+});
+
 test("a share is bounded by itself and by the whole, and is forgotten when it is idle", async () => {
-  const shares = new SemaphoreShares(10, 4);
+  const shares = new SemaphoreShares(10);
+  const share = (name: string) => shares.of(name, 4);
   const held: string[] = [];
   const ask = (name: string, amount: number): void =>
-    void shares
-      .of(name)
+    void share(name)
       .acquire(amount, 10_000)
       .then(() => held.push(`${name}${amount}`));
   ask("a", 4);
@@ -138,10 +180,10 @@ test("a share is bounded by itself and by the whole, and is forgotten when it is
   ask("c", 3); // waits for the whole
   await Bun.sleep(1);
   expect([held, shares.size]).toEqual([["a4", "b4"], 3]);
-  expect(shares.of("b").tryAcquire(1)).toBe(false);
-  expect(shares.of("d").tryAcquire(1)).toBe(false); // c waits before it
+  expect(share("b").tryAcquire(1)).toBe(false);
+  expect(share("d").tryAcquire(1)).toBe(false); // c waits before it
   expect(shares.size).toBe(3);
-  shares.of("a").release(4);
+  share("a").release(4);
   await Bun.sleep(1);
   expect(held).toEqual(["a4", "b4", "c3", "a1"]);
   for (const [name, amount] of [
@@ -149,19 +191,20 @@ test("a share is bounded by itself and by the whole, and is forgotten when it is
     ["b", 4],
     ["c", 3],
   ] as const)
-    shares.of(name).release(amount);
+    share(name).release(amount);
   expect(shares.size).toBe(0);
 });
 
 test("an acquire that the share or the whole refuses holds nothing", async () => {
-  const shares = new SemaphoreShares(4, 3);
-  shares.of("a").overdraw(3);
-  await expect(shares.of("a").acquire(1, 1)).rejects.toThrow(AcquireTimeout);
-  await expect(shares.of("b").acquire(2, 1)).rejects.toThrow(AcquireTimeout);
+  const shares = new SemaphoreShares(4);
+  const share = (name: string) => shares.of(name, 3);
+  share("a").overdraw(3);
+  await expect(share("a").acquire(1, 1)).rejects.toThrow(AcquireTimeout);
+  await expect(share("b").acquire(2, 1)).rejects.toThrow(AcquireTimeout);
   expect(shares.size).toBe(1);
-  const waits = Promise.allSettled([shares.of("a").acquire(1), shares.of("b").acquire(2)]);
+  const waits = Promise.allSettled([share("a").acquire(1), share("b").acquire(2)]);
   shares.close();
   expect((await waits).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  shares.of("a").release(3);
+  share("a").release(3);
   expect(shares.size).toBe(0);
 });

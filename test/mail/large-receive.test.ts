@@ -30,11 +30,12 @@ test("small messages are taken without a share of the memory, large ones with it
   try {
     await store.transact({}, () => accept(null, saved(node("n1"))));
     const room = new Room(CONTENT_MAX_BYTES);
-    const mail = new EmbeddedMail(store, room);
+    const receiver = { signal: new AbortController().signal, room };
+    const mail = new EmbeddedMail(store);
     const send = (messageId: string, bytes: number) =>
       mail.send(store.transact, message(messageId, { content: "x".repeat(bytes) }), "n1");
     const take = async (): Promise<readonly string[]> => {
-      const taken = await mail.take(store.transact, "n1", ASKED, () => STEADY);
+      const taken = await mail.take(store.transact, "n1", ASKED, () => STEADY, receiver);
       return taken?.deliveries.map((one) => `${one.message.messageId} ${one.message.content.length}`) ?? [];
     };
     await send("m1", 1);
@@ -48,7 +49,10 @@ test("small messages are taken without a share of the memory, large ones with it
     expect(await take()).toEqual(["m3 1", `m4 ${LIGHT}`]);
     expect(room.asked).toEqual([ASKED * CONTENT_MAX_BYTES, ASKED * CONTENT_MAX_BYTES]);
     await send("m5", LIGHT + 1);
-    const gone = await mail.take(store.transact, "n1", ASKED, () => STEADY, AbortSignal.abort());
+    const gone = await mail.take(store.transact, "n1", ASKED, () => STEADY, {
+      signal: AbortSignal.abort(),
+      room,
+    });
     expect([gone, room.held]).toEqual([undefined, 0]);
     expect(await take()).toEqual([`m5 ${LIGHT + 1}`]);
     expect([await take(), room.held]).toEqual([[], 0]);

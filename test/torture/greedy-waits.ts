@@ -3,11 +3,7 @@
  * Idempotency-Key, and hangs up; strangers ask for far more polls than they may have; a key is revoked while its streams
  * and receives are open. What others notice of it, and how soon what the revoked key had is gone.
  */
-import {
-  ANONYMOUS_WAITERS_MAX,
-  WAITERS_PER_ADDRESS_MAX,
-  WAITERS_PER_NODE_KEY_MAX,
-} from "../../src/domain/limits.ts";
+import { WAIT_SHARES } from "../../src/domain/limits.ts";
 import { type Hub, SECRET, run, until } from "../e2e/program.ts";
 import { RawConnection, headOf, postOf } from "../e2e/raw.ts";
 import { forEach } from "./crowd.ts";
@@ -39,12 +35,12 @@ export async function measureGreedyWaits(hub: Hub, data: string, calls: number):
   const keys = (...words: string[]) => run(["keys", ...words, "--data", data]);
   const secret = (await keys("add", "robot", "--node", "greedy")).stdout.trim();
 
-  const asked = await askAll(hub, calls, WAITERS_PER_NODE_KEY_MAX, (i) =>
+  const asked = await askAll(hub, calls, WAIT_SHARES.limitedKey, (i) =>
     withSecret(withHeader(postOf("/message/receive", WAIT), `Idempotency-Key: k${i}`), secret),
   );
   // From as many addresses as fill the strangers' places.
-  const addresses = 2 * (ANONYMOUS_WAITERS_MAX / WAITERS_PER_ADDRESS_MAX);
-  const polled = await askAll(hub, calls, ANONYMOUS_WAITERS_MAX, (i) =>
+  const addresses = 2 * (WAIT_SHARES.addresses / WAIT_SHARES.address);
+  const polled = await askAll(hub, calls, WAIT_SHARES.addresses, (i) =>
     withHeader(headOf({ path: "/poll?timeout=300" }), `X-Forwarded-For: 203.0.113.${i % addresses}`).replace(
       /X-Matrix-Secret: .*\r\n/,
       "",
@@ -54,7 +50,7 @@ export async function measureGreedyWaits(hub: Hub, data: string, calls: number):
   for (const connection of [...asked, ...polled]) connection.cut();
 
   const open: RawConnection[] = [];
-  await forEach(WAITERS_PER_NODE_KEY_MAX, async (i) => {
+  await forEach(WAIT_SHARES.limitedKey, async (i) => {
     const connection = await RawConnection.open(hub.port);
     const request = i % 2 ? headOf({ path: "/agent/sse?node_id=greedy" }) : postOf("/message/receive", WAIT);
     connection.send(withSecret(request, secret));

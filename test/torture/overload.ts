@@ -1,10 +1,11 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
-import { ANONYMOUS_WAITERS_MAX, WAITERS_PER_NODE_KEY_MAX } from "../../src/domain/limits.ts";
+import { WAIT_SHARES } from "../../src/domain/limits.ts";
 import { Hub, TempDir } from "../e2e/program.ts";
 import { measureBroadcasts } from "./broadcasts.ts";
 import { measureCrowd } from "./crowd.ts";
 import { measureIdle } from "./idle.ts";
 import { measureLargeBroadcast } from "./large-broadcast.ts";
+import { GREEDY_READS, type GreedyRead, type Times, measureGreedyReads } from "./greedy-reads.ts";
 import { BEHIND_PROXY, measureGreedyWaits } from "./greedy-waits.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
@@ -57,6 +58,8 @@ export const UNREAD_MIB_MAX = 900;
 /** Beside callers without the secret who do not read their downloads, or their lists. */
 export const UNREAD_DOWNLOADS_MIB_MAX = 48;
 const BESIDE_STRANGERS_MS_MAX = 5_000;
+const GREEDY_READERS = 1_000;
+const BESIDE_GREEDY_READS_MS_MAX = 500;
 const UNREAD_DOWNLOADS = 1_500;
 const UNREAD_LISTS = 500;
 const WOKEN_POLLS = 8_000;
@@ -246,8 +249,8 @@ async function waits(parts: readonly Part[], scale: number): Promise<readonly Fi
 async function greedyWaits(calls: number): Promise<readonly Figure[]> {
   const report = await withHub((hub, data) => measureGreedyWaits(hub, data, calls), BEHIND_PROXY);
   const { waited, refused, pollsWaited, pollsRefused, othersMs, revokedMs, statuses, kept } = report;
-  const most = Math.min(calls, WAITERS_PER_NODE_KEY_MAX);
-  const polls = Math.min(calls, ANONYMOUS_WAITERS_MAX);
+  const most = Math.min(calls, WAIT_SHARES.limitedKey);
+  const polls = Math.min(calls, WAIT_SHARES.addresses);
   return [
     {
       what: `Blocked receives of ${calls} from one bound key; refused`,
@@ -268,12 +271,33 @@ async function greedyWaits(calls: number): Promise<readonly Figure[]> {
       held: othersMs <= BESIDE_WAITS_MS_MAX,
     },
     {
-      what: `${WAITERS_PER_NODE_KEY_MAX} streams and receives gone after their key was revoked, ms; the next message`,
+      what: `${WAIT_SHARES.limitedKey} streams and receives gone after their key was revoked, ms; the next message`,
       value: `${revokedMs.toFixed(0)} (${statuses.join(", ")}); ${kept ? "still there" : "taken"}`,
       goal: "<= 1000; still there",
       held: revokedMs <= 1_000 && kept,
     },
   ];
+}
+
+async function greedyReads(callers: number): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const kind of Object.keys(GREEDY_READS) as GreedyRead[]) {
+    // The longest lists are those of B.
+    const args = GREEDY_READS[kind].reads ? [] : ["--variant", "B"];
+    const { before, meanwhile, grewMib } = await withHub(
+      (hub, data) => measureGreedyReads(hub, data, kind, callers, PROBE_MS),
+      args,
+    );
+    const shown = ({ p50, p99 }: Times): string => `${p50.toFixed(1)}/${p99.toFixed(0)}`;
+    const all = ["heartbeats", "lists", "receives"] as const;
+    figures.push({
+      what: `p50/p99 of others' ${all.join(", ")} beside ${callers} callers of ${kind}, ms; memory, MiB`,
+      value: `${all.map((what) => `${shown(before[what])} then ${shown(meanwhile[what])}`).join(", ")}; ${grewMib.toFixed(0)}`,
+      goal: `p50 <= ${BESIDE_GREEDY_READS_MS_MAX}`,
+      held: all.every((what) => meanwhile[what].p50 <= BESIDE_GREEDY_READS_MS_MAX),
+    });
+  }
+  return figures;
 }
 
 async function strangers(downloads: number, callers: number, polls: number): Promise<readonly Figure[]> {
@@ -348,6 +372,8 @@ export const OVERLOAD: Section = {
     figures.push(...(await waits([() => stalled(STALLED_MESSAGES), ...unreads], scale)));
     progress(`${counted(GREEDY_CALLS)} blocked receives of one key`);
     figures.push(...(await greedyWaits(counted(GREEDY_CALLS))));
+    progress(`${counted(GREEDY_READERS)} large reads of one caller`);
+    figures.push(...(await greedyReads(counted(GREEDY_READERS))));
     progress("callers without the secret who read nothing");
     figures.push(
       ...(await strangers(counted(UNREAD_DOWNLOADS), counted(UNREAD_LISTS), counted(WOKEN_POLLS))),
