@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { HANG_MS } from "../support/hang.ts";
+import { OWN_HOST } from "../support/keeper.ts";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -14,7 +15,7 @@ const data = dir.join("data");
 let hub: Hub;
 
 beforeAll(async () => {
-  hub = await Hub.start({ data });
+  hub = await Hub.start({ data, host: OWN_HOST });
 });
 afterAll(async () => {
   await hub[Symbol.asyncDispose]();
@@ -23,7 +24,7 @@ afterAll(async () => {
 
 function environment(): Record<string, string> {
   return {
-    LUXHUB_URL: `http://127.0.0.1:${hub.port}`,
+    LUXHUB_URL: `http://${OWN_HOST}:${hub.port}`,
     LUXHUB_SECRET: SECRET,
     XDG_STATE_HOME: dir.join("state"),
     DIR: dir.path,
@@ -440,7 +441,7 @@ describe("faults and ends", () => {
     await hub.stop();
     letGo(taskId);
     await logged(program, /the hub does not answer/);
-    hub = await Hub.start({ data, env: { LUXHUB_PORT: String(port) } });
+    hub = await Hub.start({ data, host: OWN_HOST, env: { LUXHUB_PORT: String(port) } });
     expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
     const next = await create("waits");
     letGo(next);
