@@ -234,6 +234,10 @@ export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** How long a chore works in one sweep; the rest of its work is done after the other chores have run. */
+export const CHORE_BUDGET_MS = SECOND_MS / 5;
+/** How much longer a sweep waits for the end of a chore's step, before it goes on without the chore. */
+export const CHORE_OVERRUN_MS = 1 * SECOND_MS;
 /** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
 export const KEYS_RELOAD_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
