@@ -113,7 +113,7 @@ export const LOADS: readonly {
     variant: "A",
     prepare: async (scene) => {
       const ids = await createTasks(scene, 16);
-      const number = `1e${"9".repeat(RESULT_EXTRA_MAX_BYTES - 100)}`;
+      const number = `1e${"9".repeat(RESULT_EXTRA_MAX_BYTES - 1_000)}`;
       const items = ids.map(
         (id) =>
           `{"path":"task/complete","body":{"task_id":"${id}","node_id":"greedy",` +
