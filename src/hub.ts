@@ -39,7 +39,7 @@ import { blockListOf, isIP } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
-import type { Semaphore } from "./lib/semaphore.ts";
+import { type Semaphore, TickQueue } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -224,6 +224,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
+    maxAnswersBytes: config.maxAnswersBytes,
     ...semaphores,
   });
   closing.push(() => services.messages.retryPutBacks());
@@ -467,6 +468,7 @@ function joinServices({ store, mail, feed, idle, blobs, clock, keys, minutes, pi
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
+    batches: new TickQueue(),
   };
 }
 

@@ -24,7 +24,7 @@
 import * as z from "zod/mini";
 import { rowsOf } from "../domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored } from "../domain/decision.ts";
-import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX } from "../domain/limits.ts";
+import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX, LIGHT_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
 import { JsonFields } from "../lib/json-text.ts";
@@ -64,7 +64,10 @@ export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
   notInBatch: "must not be a batch itself",
   answer: () =>
     z.strictObject({ answers: z.array(z.strictObject({ status: z.int(), body: z.looseObject({}) })) }),
-  handle: (call, { requests }) => new Batch(call, requests).run(),
+  handle: async (call, { requests }) => {
+    if (requests.length > LIGHT_MAX) await call.services.batches.next();
+    return new Batch(call, requests).run();
+  },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
   encode: (answers) => new JsonFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`),
 });
@@ -104,10 +107,7 @@ class Batch {
   async #commit(): Promise<boolean> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
-    const members = waiting.map((item): Member => ({
-      load: item.load,
-      decide: (rows) => (this.#isFullBefore(item) ? item.skip() : item.decide(rows)),
-    }));
+    const members = waiting.map((item) => this.#memberOf(item));
     try {
       await this.#call.transact({}, () => this.#decide(waiting), members);
     } catch (error) {
@@ -120,6 +120,19 @@ class Batch {
     }
     for (const item of waiting) item.finish();
     return true;
+  }
+
+  /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
+  #memberOf(item: Item): Member {
+    const isFull = (): boolean => this.#isFullBefore(item);
+    let isLoaded = true;
+    return {
+      get load() {
+        isLoaded = !isFull();
+        return isLoaded ? item.load : {};
+      },
+      decide: (rows) => (isLoaded && !isFull() ? item.decide(rows) : item.skip()),
+    };
   }
 
   /** The batch's own decision, after those of its requests. */

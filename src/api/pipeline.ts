@@ -38,6 +38,8 @@ export type PipelineParts = AccessPolicy & {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly log: Log;
+  /** Of the stored answers of all keys together. */
+  readonly maxAnswersBytes: number;
   /** Bounds the unread bytes of large answers. */
   readonly answers: Semaphore;
   /**
@@ -63,7 +65,17 @@ export class Pipeline {
   readonly #backpressure: ResponseBackpressure;
   readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, log, answers, anonymousAnswers, ...policy }: PipelineParts) {
+  constructor({
+    services,
+    store,
+    keys,
+    clock,
+    log,
+    maxAnswersBytes,
+    answers,
+    anonymousAnswers,
+    ...policy
+  }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
@@ -76,7 +88,7 @@ export class Pipeline {
     this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
       anonymousAnswers.of(authenticator.addressOf(exchange)),
     );
-    this.#idempotency = new Idempotency(store, clock, this.#backpressure);
+    this.#idempotency = new Idempotency(store, clock, this.#backpressure, maxAnswersBytes);
   }
 
   get waiting(): LongPolls["waiting"] {

@@ -167,7 +167,17 @@ export type Change =
     }
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number }
   /** Removes the oldest `count` stored answers, of one key or of all (null). */
-  | { readonly kind: "answers.evicted"; readonly keyId: string | null; readonly count: number };
+  /**
+   * Deletes the oldest stored answers, of one key or of all (null), beyond `maxBytes`: about twice `storedBytes`, what the
+   * commit stores. `scope`: of the answer that it stores last; "" if it stores none.
+   */
+  | {
+      readonly kind: "answers.trimmed";
+      readonly keyId: string | null;
+      readonly maxBytes: number;
+      readonly storedBytes: number;
+      readonly scope: string;
+    };
 
 /** How many rows a change writes, as far as it says so: the measure of what it costs. */
 export function rowsOf(change: Change): number {

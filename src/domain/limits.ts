@@ -233,9 +233,14 @@ export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
 /** Calls of MCP within this time that ask for the same are one call and its repeats. */
 export const MCP_REPEAT_WINDOW_MS = 10 * MINUTE_MS;
-/** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
+/** Stored answers of one key, and of all unless configured otherwise; the commit beyond it deletes the oldest. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
+/** No stored answer has fewer bytes with its key and path: a commit deletes at most so many as have twice its own bytes. */
+export const ANSWER_MIN_BYTES = 64;
+export const ANSWERS_TRIMMED_MIN = 16;
+/** Bytes of stored answers that one step deletes when a limit was lowered. */
+export const ANSWERS_EVICT_STEP_BYTES = 2 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 /** How long a chore works in one sweep; the rest of its work is done after the other chores have run. */
@@ -300,7 +305,7 @@ export const METRICS_PART = 1_000;
 export const METRICS_MESSAGES_MAX = 50_000;
 /** The weight of the transactions of a group commit (store/pending-transaction.ts): of light ones, and of heavy ones. */
 export const GROUP_MAX = 1_024;
-export const GROUP_HEAVY_MAX = 512;
+export const GROUP_HEAVY_MAX = 128;
 /** A heavier transaction (a large batch, a task that depends on a thousand) waits behind light ones. */
 export const LIGHT_MAX = 32;
 export const QUEUE_MAX = 20_000;

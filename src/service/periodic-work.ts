@@ -27,14 +27,7 @@ import * as limit from "../domain/limits.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
-import {
-  nextAnswers,
-  oldAnswers,
-  oldDeliveries,
-  oldEvents,
-  oldMessages,
-  oldestAnswers,
-} from "../store/sql/retention.ts";
+import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
@@ -324,38 +317,21 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   ]);
 }
 
-/** Deletes stored answers above the limits. Sums the answers of one key at a time, with other work in between. */
-async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
-  let total = 0;
-  let next = await store.read(nextAnswers(null));
-  while (next && !signal.aborted) {
-    const { keyId, bytes } = next;
-    await evict(store, keyId, bytes - limit.ANSWERS_OF_KEY_MAX_BYTES, signal);
-    total += Math.min(bytes, limit.ANSWERS_OF_KEY_MAX_BYTES);
-    await new Promise((resolve) => setImmediate(resolve));
-    next = await store.read(nextAnswers(keyId));
-  }
-  await evict(store, null, total - maxAnswersBytes, signal);
-}
-
-/** Deletes the oldest stored answers, of one key or of all keys (null), until `excessBytes` are gone. */
-async function evict(
-  store: Store,
-  keyId: string | null,
-  excessBytes: number,
-  signal: AbortSignal,
-): Promise<void> {
-  for (let left = excessBytes; left > 0 && !signal.aborted;) {
-    const load = { oldest: oldestAnswers(keyId, limit.SWEEP_BATCH) };
-    const gone = await store.transact(load, ({ oldest }) => {
-      let bytes = 0;
-      let count = 0;
-      for (; count < oldest.length && bytes < left; count++) bytes += oldest[count] ?? 0;
-      return accept(bytes, count === 0 ? [] : [{ kind: "answers.evicted", keyId, count }]);
-    });
-    if (gone === 0) return;
-    left -= gone;
-  }
+/** Deletes stored answers above the limits: after a limit was lowered, because each commit keeps to them. */
+function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<ChoreEnd> {
+  const maxOfKey = limit.ANSWERS_OF_KEY_MAX_BYTES;
+  const trim = (keyId: string | null, maxBytes: number): Promise<null> => {
+    const sizes = { maxBytes, storedBytes: limit.ANSWERS_EVICT_STEP_BYTES / 2, scope: "" };
+    return store.transact({}, () => accept(null, [{ kind: "answers.trimmed", keyId, ...sizes }]));
+  };
+  return inTurns(signal, [
+    async () => {
+      const { keyId, isTooMany } = await store.read(excessAnswers(maxOfKey, maxAnswersBytes));
+      if (keyId !== null) await trim(keyId, maxOfKey);
+      if (isTooMany) await trim(null, maxAnswersBytes);
+      return keyId !== null || isTooMany;
+    },
+  ]);
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {

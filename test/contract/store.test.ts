@@ -2578,8 +2578,7 @@ describe("store: sqlite: plans", () => {
     mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
     "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
-    nextAnswers: retention.nextAnswers("k"),
-    oldestAnswers: retention.oldestAnswers("k", 500),
+    excessAnswers: retention.excessAnswers(1, 2),
   };
   for (const [name, query] of Object.entries(hot))
     test(`${name} scans no table and sorts nothing`, async () => {
@@ -2713,7 +2712,13 @@ describe("store: sqlite: plans", () => {
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },
-    "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
+    "answers.trimmed of one key": {
+      kind: "answers.trimmed",
+      keyId: "k",
+      maxBytes: 1,
+      storedBytes: 1,
+      scope: "",
+    },
   };
   for (const [name, change] of Object.entries(writes))
     test(`${name} scans no table`, async () => {

@@ -6,6 +6,7 @@
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
 export type Table =
+  | "answer_totals"
   | "answers"
   | "beats"
   | "broadcasts"
@@ -65,5 +66,7 @@ export const keyOf = {
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
+  /** The number and the bytes of the stored answers of a key, or of all (null). */
+  answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
 } as const;

@@ -6,16 +6,16 @@ import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
 import {
-  EVICT_OLDEST_ANSWERS,
-  EVICT_OLDEST_ANSWERS_OF_KEY,
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
   PRUNE_BROADCAST_COUNTS,
   PRUNE_DELIVERIES,
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
+  TRIM_ANSWERS,
+  TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { encodeCapabilities, encodeDependsOn, encodeOriginIds } from "./rows.ts";
+import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -448,8 +448,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       status: whole(({ answer }) => answer.status),
       body: text(({ answer }) => answer.body),
       stored_at: whole(({ answer }) => answer.storedAt),
-      key_id: text(({ answer }) => answer.scope.slice(0, answer.scope.indexOf(" "))),
-      bytes: whole(({ answer }) => Buffer.byteLength(answer.scope) + Buffer.byteLength(answer.body)),
+      key_id: text(({ answer }) => keyIdOf(answer)),
+      bytes: whole(({ answer }) => bytesOf(answer)),
     }),
   },
   "key.saved": {
@@ -520,10 +520,13 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "messages.pruned": { isSweep: true, statement: PRUNE_MESSAGES },
   "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
   "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
-  "answers.evicted": {
-    isSweep: true,
-    statement: EVICT_OLDEST_ANSWERS,
-    instead: ({ keyId }) => (keyId === null ? null : EVICT_OLDEST_ANSWERS_OF_KEY),
+  // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
+  "answers.trimmed": {
+    row: ({ keyId }) => keyOf.answersOf(keyId),
+    after: ({ scope }) => keyOf.answer(scope),
+    statement: TRIM_ANSWERS,
+    instead: ({ keyId }) => (keyId === null ? null : TRIM_ANSWERS_OF_KEY),
+    sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
   },
 };
 
