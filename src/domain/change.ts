@@ -179,9 +179,9 @@ export type Change =
       readonly scope: string;
     };
 
-/** How many rows a change writes, as far as it says so: the measure of what it costs. */
+/** How many rows a change writes, as far as it says so: the measure of what it costs. A dependency is in two indexes. */
 export function rowsOf(change: Change): number {
-  if (change.kind === "dependencies.added") return change.dependsOn.length;
-  if (change.kind === "dependencies.dropped") return change.count;
+  if (change.kind === "dependencies.added") return 2 * change.dependsOn.length;
+  if (change.kind === "dependencies.dropped") return 2 * change.count;
   return change.kind === "deliveries.queued" ? change.toNodes.length : 1;
 }

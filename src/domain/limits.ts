@@ -103,6 +103,8 @@ export const MESSAGES_MAX = 1_000;
  * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
+/** The same of a receive with an Idempotency-Key: others wait while the answer is stored. */
+export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
 /**
  * The answers of one batch together, and the rows that its requests read and write; beyond either the rest of its requests
  * is not done. Others wait while a batch is decided and written: some 50 ms.

@@ -37,7 +37,7 @@ export interface Mail {
   broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
   /**
    * Takes up to `count` messages; undefined when none waits, or when `signal` was aborted before there was room to load
-   * them.
+   * them. `maxBytes`: of their contents as JSON together, but at least one message is taken.
    * @throws {Rejection} node_not_found
    */
   take(
@@ -46,6 +46,7 @@ export interface Mail {
     count: number,
     steady: number,
     signal?: AbortSignal,
+    maxBytes?: number,
   ): Promise<Taken | undefined>;
   /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
   takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken>;

@@ -26,13 +26,14 @@ export class JobFault extends Error {
 }
 
 /**
- * The transactions that wait, in order of arrival, but heavy ones behind light ones: a group takes light ones first, and
- * then few heavy ones, at least one. So whoever sends one request waits for one group, however many callers send large
- * batches, and no batch waits for ever.
+ * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. Where both wait, groups
+ * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one such group at
+ * most, however many callers send large batches, and no batch waits for ever.
  */
 export class JobQueue {
-  readonly #light = new Line();
-  readonly #heavy = new Line();
+  readonly #light = new Line(GROUP_MAX);
+  readonly #heavy = new Line(GROUP_HEAVY_MAX);
+  #isHeavysTurn = false;
 
   /** How many members wait. */
   get length(): number {
@@ -46,18 +47,25 @@ export class JobQueue {
     (weight > LIGHT_MAX ? this.#heavy : this.#light).add(job, weight);
   }
 
-  /** The transactions of the next group: bounded by their weight, but at least one of each line. */
+  /** The transactions of the next group: bounded by their weight, but at least one. */
   firstGroup(): readonly Job[] {
-    return [...this.#light.first(GROUP_MAX), ...this.#heavy.first(GROUP_HEAVY_MAX)];
+    return this.#next().first();
   }
 
   /** Removes and returns the transactions of firstGroup(). */
   takeGroup(): readonly Job[] {
-    return [...this.#light.take(GROUP_MAX), ...this.#heavy.take(GROUP_HEAVY_MAX)];
+    const line = this.#next();
+    this.#isHeavysTurn = line === this.#light;
+    return line.take();
   }
 
   takeAll(): readonly Job[] {
     return [...this.#light.take(Infinity), ...this.#heavy.take(Infinity)];
+  }
+
+  #next(): Line {
+    if (this.#heavy.members === 0) return this.#light;
+    return this.#isHeavysTurn || this.#light.members === 0 ? this.#heavy : this.#light;
   }
 }
 
@@ -66,9 +74,15 @@ const PARAMS_WEIGHT_SHIFT = 5;
 
 /** Transactions in order of arrival, with their weights. */
 class Line {
+  readonly #groupMax: number;
   #jobs: { readonly job: Job; readonly weight: number }[] = [];
   #weight = 0;
   members = 0;
+
+  /** @param groupMax the weight of a group */
+  constructor(groupMax: number) {
+    this.#groupMax = groupMax;
+  }
 
   add(job: Job, weight: number): void {
     this.#jobs.push({ job, weight });
@@ -76,12 +90,13 @@ class Line {
     this.members += job.members.length;
   }
 
-  /** The oldest with at most `most` weight together, but at least one. */
-  first(most: number): readonly Job[] {
-    return this.#jobs.slice(0, this.#count(most)).map(({ job }) => job);
+  /** The oldest, as many as are a group: at least one. */
+  first(): readonly Job[] {
+    return this.#jobs.slice(0, this.#count(this.#groupMax)).map(({ job }) => job);
   }
 
-  take(most: number): readonly Job[] {
+  /** Removes and returns the oldest, of at most this weight together, but at least one. */
+  take(most = this.#groupMax): readonly Job[] {
     const taken = this.#jobs.splice(0, this.#count(most));
     for (const { job, weight } of taken) {
       this.#weight -= weight;
