@@ -79,7 +79,7 @@ export function overloaded(what: string): Problem {
 /** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
-    "The requests before this one used what a batch may cost (2 MiB of answers, 10,000 rows), so it was not run. Send it in another batch.";
+    "The requests before this one used up what a batch may read, write and answer, so it was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 

@@ -15,7 +15,7 @@
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
- *   answers           deletes the oldest stored answers of a key, or of all keys, above their limit of bytes
+ *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
  *   orphans           deletes the bytes of files that have no record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";

@@ -520,7 +520,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|GROUP|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
