@@ -110,7 +110,7 @@ export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
  * is not done. Others wait while a batch is decided and written: some 50 ms.
  */
 export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
-export const BATCH_ROWS_MAX = 10_000;
+export const BATCH_ROWS_MAX = 6_000;
 /** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
 export const BATCH_RECEIVE_BYTES = 256 * KIB;
 

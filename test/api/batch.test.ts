@@ -321,7 +321,7 @@ describe("a batch", () => {
   });
 
   once.test(
-    "requests after 10,000 rows are 503 and not done, and the rest runs in another batch",
+    "requests after 6,000 rows are 503 and not done, and the rest runs in another batch",
     async () => {
       const before: string[] = [];
       for (let i = 0; i < 100; i++) before.push(await addTask(hub));
@@ -331,7 +331,7 @@ describe("a batch", () => {
       ]);
       const answers = await batch(hub, asked);
       const done = answers.findIndex(({ status }) => status === 503);
-      expect(done).toBeGreaterThan(20);
+      expect(done).toBeGreaterThan(10);
       expect(done).toBeLessThan(100);
       expect(new Set(shortly(answers.slice(0, done)))).toEqual(new Set(["ok"]));
       expect(new Set(shortly(answers.slice(done)))).toEqual(new Set(["batch_full"]));

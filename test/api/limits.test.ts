@@ -73,7 +73,7 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["watched addresses", limit.WATCHED_ADDRESSES_MAX, 10_000],
   ["requests of a batch", limit.BATCH_REQUESTS_MAX, 500],
   ["bytes of the answers of a batch", limit.BATCH_ANSWERS_MAX_BYTES, 2_097_152],
-  ["rows of a batch", limit.BATCH_ROWS_MAX, 10_000],
+  ["rows of a batch", limit.BATCH_ROWS_MAX, 6_000],
   ["transactions of a group", limit.GROUP_MAX, 1_024],
   ["transactions that wait", limit.QUEUE_MAX, 20_000],
   ["changes gathered on PostgreSQL", limit.PENDING_MAX_CHANGES, 10_000],
