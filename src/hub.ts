@@ -42,6 +42,7 @@ import { blockListOf, isIP } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
+import { TickQueue } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -237,6 +238,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
+    maxAnswersBytes: config.maxAnswersBytes,
     backpressure,
   });
   closing.push(() => services.messages.retryPutBacks());
@@ -501,6 +503,7 @@ function joinServices({
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
+    batches: new TickQueue(),
   };
 }
 

@@ -9,6 +9,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { JsonFields } from "../lib/json-text.ts";
 import type { Log } from "../lib/log.ts";
+import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
@@ -45,6 +46,8 @@ export type Services = {
   readonly quotas: QuotaService;
   readonly minutes: Minutes;
   readonly system: SystemService;
+  /** Large batches begin one in a tick of the event loop. */
+  readonly batches: TickQueue;
 };
 
 /** The context of one call of an endpoint. */

@@ -105,7 +105,7 @@ export const ERRORS = {
     status: 500,
     when: "the hub lost the database during the commit: the write may be stored",
   },
-  batch_full: { status: 503, when: "in a batch: the previous answers are too large, so it was not run" },
+  batch_full: { status: 503, when: "in a batch: the previous requests cost too much, so it was not run" },
   database_unavailable: {
     status: 503,
     when: "the hub cannot reach the database; nothing was written",

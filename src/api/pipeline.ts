@@ -37,6 +37,8 @@ export type PipelineParts = AccessPolicy & {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly log: Log;
+  /** Of the stored answers of all keys together. */
+  readonly maxAnswersBytes: number;
   readonly backpressure: ResponseBackpressure;
 };
 
@@ -55,7 +57,16 @@ export class Pipeline {
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, log, backpressure, ...policy }: PipelineParts) {
+  constructor({
+    services,
+    store,
+    keys,
+    clock,
+    log,
+    maxAnswersBytes,
+    backpressure,
+    ...policy
+  }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
@@ -64,7 +75,7 @@ export class Pipeline {
     this.#authenticator = new Authenticator(keys, clock, policy);
     this.#longPolls = new LongPolls(keys);
     this.#backpressure = backpressure;
-    this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash);
+    this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash, maxAnswersBytes);
   }
 
   get waiting(): LongPolls["waiting"] {

@@ -84,8 +84,12 @@ export async function withDraft(
   create: (draft: TaskDraft) => Promise<Task>,
 ): Promise<Task> {
   const dependsOn = input.depends_on ?? [];
-  const unknown = dependsOn.length === 0 ? [] : await services.tasks.unknown(dependsOn);
-  checkAgainstHub({ ...input, depends_on: dependsOn }, unknown, at);
+  const errors = schedulingErrors(input, at);
+  if (errors.length > 0) {
+    // A request with all its errors at once. Otherwise the transaction finds the unknown ones.
+    const unknown = dependsOn.length === 0 ? [] : await services.tasks.unknown(dependsOn);
+    throw invalidRequest([...errors, ...unknownDependencies(dependsOn, unknown)]);
+  }
   const draft = {
     title: input.title,
     description: input.description,
@@ -105,7 +109,7 @@ export async function withDraft(
     return await create(draft);
   } catch (error) {
     if (!(error instanceof UnknownTasks)) throw error;
-    throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+    throw invalidRequest(unknownDependencies(dependsOn, error.taskIds));
   }
 }
 
@@ -113,15 +117,10 @@ type Scheduling = {
   readonly delay_s?: number | undefined;
   readonly not_before?: number | undefined;
   readonly expires_at?: number | undefined;
-  readonly depends_on: readonly string[];
 };
 
-/**
- * Makes the checks of a new task that need the clock, several fields or the stored tasks.
- * @param unknown those of its dependencies that name no task
- * @throws {Problem} 400
- */
-function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }: Moment): void {
+/** The errors of a new task that only the clock or several fields together show. */
+function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
@@ -131,8 +130,7 @@ function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }:
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  errors.push(...unknownDependencies(asked.depends_on, unknown));
-  if (errors.length > 0) throw invalidRequest(errors);
+  return errors;
 }
 
 function unknownDependencies(dependsOn: readonly string[], unknown: readonly string[]): FieldError[] {

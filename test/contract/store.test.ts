@@ -946,6 +946,7 @@ function queriesOf(engine: Engine): void {
         expect({ taskType, revokedFrom, found }).toEqual({ taskType, revokedFrom, found: expected });
       }
   });
+  manyTakers(engine);
   budgetQueries(engine);
   unreadQueries(engine);
   pruneQueries(engine);
@@ -953,6 +954,54 @@ function queriesOf(engine: Engine): void {
 }
 
 type Read = <R>(query: Query<R>) => Promise<R>;
+
+/** So many takers of a type, and so many nodes before them, that SQLite ranks them (store/sqlite/capability-index.ts). */
+function manyTakers(engine: Engine): void {
+  test("candidatesFor finds the node among many takers, while their load, their state and their types change", async () => {
+    const { store } = await openFresh(engine);
+    const random = dice(7);
+    const nodes = new Map<string, Node>();
+    const save = async (one: Node): Promise<void> => {
+      nodes.set(one.nodeId, one);
+      await write(store, ...saved(one));
+    };
+    const types = ["rare", "common", "other"];
+    const capabilitiesOf = (i: number): readonly string[] =>
+      i % 5 === 0 ? [] : i % 2 === 0 ? ["rare", "x"] : ["common", "other"].slice(random(2));
+    for (let i = 0; i < 120; i++) await save(node(`n${i}`, { capabilities: capabilitiesOf(i) }));
+    for (const [nodeId, one] of nodes) {
+      if (one.capabilities.includes("common")) continue; // the busy ones are behind many others
+      await change(nodeId, 5);
+    }
+    async function change(nodeId: string, assigned: number): Promise<void> {
+      const one = nodes.get(nodeId);
+      if (!one) throw new Error("no such node");
+      const idleSince = random(1_000);
+      nodes.set(nodeId, { ...one, tasksAssigned: one.tasksAssigned + assigned, idleSince });
+      await write(store, tally({ nodeId, assigned, idleSince }));
+    }
+    for (let round = 0; round < 300; round++) {
+      for (const taskType of types) {
+        const revokedFrom = random(3) === 0 ? `n${random(120)}` : null;
+        const best = pick(task("t", { taskType, revokedFrom }), [...nodes.values()])?.nodeId;
+        const [found] = await store.read(balancer.candidatesFor(taskType, revokedFrom));
+        expect([round, taskType, found?.nodeId]).toEqual([round, taskType, best]);
+        if (best !== undefined) await change(best, 1); // as if it got the task
+      }
+      const nodeId = `n${random(120)}`;
+      const one = nodes.get(nodeId);
+      if (!one) throw new Error("no such node");
+      if (random(4) === 0) {
+        nodes.set(nodeId, { ...one, online: !one.online });
+        await write(store, { kind: one.online ? "node.offline" : "node.returned", nodeId });
+      } else if (random(3) === 0) {
+        const draining = !one.draining;
+        nodes.set(nodeId, { ...one, draining });
+        await write(store, { kind: "node.drained", nodeId, draining });
+      } else if (one.tasksAssigned > 0) await change(nodeId, -1);
+    }
+  });
+}
 
 function nodeQueries({ nodes }: Rows, read: Read): void {
   test("nodeById, nodesAfter, nodesById, nodesCount, nodePart, hasNodes", async () => {
@@ -2580,8 +2629,7 @@ describe("store: sqlite: plans", () => {
     mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
     "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
-    nextAnswers: retention.nextAnswers("k"),
-    oldestAnswers: retention.oldestAnswers("k", 500),
+    excessAnswers: retention.excessAnswers(1, 2),
   };
   for (const [name, query] of Object.entries(hot))
     test(`${name} scans no table and sorts nothing`, async () => {
@@ -2715,7 +2763,13 @@ describe("store: sqlite: plans", () => {
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },
-    "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
+    "answers.trimmed of one key": {
+      kind: "answers.trimmed",
+      keyId: "k",
+      maxBytes: 1,
+      storedBytes: 1,
+      scope: "",
+    },
   };
   for (const [name, change] of Object.entries(writes))
     test(`${name} scans no table`, async () => {

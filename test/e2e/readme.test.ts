@@ -409,7 +409,9 @@ describe("limits", () => {
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
+    ["Contents in one receive with an Idempotency-Key", bytes("STORED_RECEIVE_MAX_BYTES")],
     ["Answers in one batch", bytes("BATCH_ANSWERS_MAX_BYTES")],
+    ["Rows that one batch reads and writes", count("BATCH_ROWS_MAX")],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
     ["Part of a file in memory, when streamed", bytes("FILE_PIECE_MAX_BYTES")],
@@ -513,7 +515,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|GROUP|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

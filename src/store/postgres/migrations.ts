@@ -376,6 +376,43 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     bytes BIGINT NOT NULL
   );
   `,
+  `
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
+    WHERE online = 1 AND auto_assign = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
+  CREATE TABLE answer_totals (
+    key_id TEXT COLLATE "C" PRIMARY KEY,
+    bytes BIGINT NOT NULL
+  );
+  INSERT INTO answer_totals SELECT key_id, sum(bytes) FROM answers GROUP BY key_id;
+  CREATE FUNCTION answers_entered() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO answer_totals SELECT key_id, sum(bytes) FROM entered GROUP BY key_id
+      ON CONFLICT (key_id) DO UPDATE SET bytes = answer_totals.bytes + excluded.bytes;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION answers_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE answer_totals t SET bytes = t.bytes + changed.bytes FROM (
+      SELECT key_id, sum(bytes) AS bytes FROM (
+        SELECT key_id, bytes FROM entered UNION ALL SELECT key_id, -bytes FROM gone) AS each
+      GROUP BY key_id) AS changed
+    WHERE t.key_id = changed.key_id;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION answers_left() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE answer_totals t SET bytes = t.bytes - changed.bytes
+      FROM (SELECT key_id, sum(bytes) AS bytes FROM gone GROUP BY key_id) AS changed
+    WHERE t.key_id = changed.key_id;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER answers_entered AFTER INSERT ON answers REFERENCING NEW TABLE AS entered
+    FOR EACH STATEMENT EXECUTE FUNCTION answers_entered();
+  CREATE TRIGGER answers_changed AFTER UPDATE ON answers REFERENCING NEW TABLE AS entered OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION answers_changed();
+  CREATE TRIGGER answers_left AFTER DELETE ON answers REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION answers_left();
+  DROP INDEX answers_age;
+  CREATE INDEX answers_age ON answers (stored_at, scope, bytes);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

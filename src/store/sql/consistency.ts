@@ -175,6 +175,18 @@ export const FACTS: readonly Fact[] = [
       GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
   },
   {
+    name: "answers",
+    holds: "the totals of the stored answers are their bytes",
+    sql: `
+      SELECT 'the answers of a key have ' || counted.bytes || ' bytes, and not ' || coalesce(said.bytes, 0)
+      FROM (SELECT key_id, sum(bytes) AS bytes FROM answers GROUP BY key_id) counted
+      LEFT JOIN answer_totals said USING (key_id) WHERE counted.bytes <> coalesce(said.bytes, 0)
+      UNION ALL
+      SELECT 'a key has no answers, and not ' || bytes || ' bytes' FROM answer_totals
+      WHERE bytes <> 0 AND key_id NOT IN (SELECT key_id FROM answers)
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "events",
     holds: "the event log has no gap",
     sql: `

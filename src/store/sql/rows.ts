@@ -13,6 +13,7 @@ import type {
   Pulse,
   Task,
   TaskOrigin,
+  StoredAnswer,
   Usage,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
@@ -268,4 +269,14 @@ export function toKey(row: Row): KeyRecord {
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),
   };
+}
+
+/** How many bytes a stored answer counts. */
+export function bytesOf({ scope, body }: Pick<StoredAnswer, "scope" | "body">): number {
+  return Buffer.byteLength(scope) + Buffer.byteLength(body);
+}
+
+/** The key whose answer it is; "" is the main secret. The scope begins with it. */
+export function keyIdOf({ scope }: Pick<StoredAnswer, "scope">): string {
+  return scope.slice(0, scope.indexOf(" "));
 }

@@ -6,8 +6,6 @@ import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
 import {
-  EVICT_OLDEST_ANSWERS,
-  EVICT_OLDEST_ANSWERS_OF_KEY,
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
   PRUNE_BROADCAST_COUNTS,
@@ -16,8 +14,10 @@ import {
   PRUNE_MESSAGES,
   REFUND_EVENTS,
   REFUND_MESSAGES,
+  TRIM_ANSWERS,
+  TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { encodeCapabilities, encodeDependsOn, encodeOriginIds } from "./rows.ts";
+import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -112,12 +112,17 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
-const DEPENDENCY: Columns<Of<"dependency.added" | "dependency.met">> = {
-  task_id: text(({ taskId }) => taskId),
-  depends_on: text(({ dependsOn }) => dependsOn),
+const ofDependent = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.dependencies(taskId);
+const addDependencies = (taskId: string, dependsOn: string, from: string): string =>
+  `INSERT INTO dependencies (task_id, depends_on) SELECT ${taskId}, ${dependsOn} FROM ${from}`;
+/** One statement for all that a task waits for, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
+  ...customStatement("dependencies", addDependencies("$1", "value", "json_each($2)"), [
+    text(({ taskId }) => taskId),
+    text(({ dependsOn }) => JSON.stringify(dependsOn)),
+  ]),
+  bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
 };
-const ofDependency = ({ taskId, dependsOn }: Of<"dependency.added" | "dependency.met">): ConflictKey =>
-  keyOf.dependency(taskId, dependsOn);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
@@ -258,13 +263,17 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
-  "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },
-  "dependency.met": { row: ofDependency, statement: remove("dependencies", DEPENDENCY) },
+  "dependencies.added": { row: ofDependent, statement: ADD_DEPENDENCIES },
+  "dependency.met": {
+    row: ofDependent,
+    statement: remove("dependencies", {
+      task_id: text(({ taskId }) => taskId),
+      depends_on: text(({ dependsOn }) => dependsOn),
+    }),
+  },
   "dependencies.dropped": {
-    isSweep: true,
-    statement: customStatement("dependencies", `DELETE FROM dependencies WHERE task_id = $1`, [
-      text(({ taskId }) => taskId),
-    ]),
+    row: ofDependent,
+    statement: remove("dependencies", { task_id: text(({ taskId }) => taskId) }),
   },
   "dependency.settled": {
     row: ({ taskId }) => keyOf.settlement(taskId),
@@ -471,8 +480,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       status: whole(({ answer }) => answer.status),
       body: text(({ answer }) => answer.body),
       stored_at: whole(({ answer }) => answer.storedAt),
-      key_id: text(({ answer }) => answer.scope.slice(0, answer.scope.indexOf(" "))),
-      bytes: whole(({ answer }) => Buffer.byteLength(answer.scope) + Buffer.byteLength(answer.body)),
+      key_id: text(({ answer }) => keyIdOf(answer)),
+      bytes: whole(({ answer }) => bytesOf(answer)),
     }),
   },
   "key.saved": {
@@ -545,10 +554,13 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
   "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
   "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
-  "answers.evicted": {
-    isSweep: true,
-    statement: EVICT_OLDEST_ANSWERS,
-    instead: ({ keyId }) => (keyId === null ? null : EVICT_OLDEST_ANSWERS_OF_KEY),
+  // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
+  "answers.trimmed": {
+    row: ({ keyId }) => keyOf.answersOf(keyId),
+    after: ({ scope }) => keyOf.answer(scope),
+    statement: TRIM_ANSWERS,
+    instead: ({ keyId }) => (keyId === null ? null : TRIM_ANSWERS_OF_KEY),
+    sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
   },
 };
 

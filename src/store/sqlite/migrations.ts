@@ -451,4 +451,29 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     bytes INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- the node for a new task: the available ones (AVAILABLE of store/sql/balancer.ts) in the balancer's order
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
+    WHERE online = 1 AND auto_assign = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
+  -- the bytes of each key's stored answers, kept by triggers: the commit that stores one may delete the oldest
+  CREATE TABLE answer_totals (
+    key_id TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO answer_totals SELECT key_id, sum(bytes) FROM answers GROUP BY key_id;
+  CREATE TRIGGER answers_entered AFTER INSERT ON answers BEGIN
+    INSERT INTO answer_totals VALUES (NEW.key_id, NEW.bytes)
+      ON CONFLICT (key_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+  END;
+  CREATE TRIGGER answers_changed AFTER UPDATE OF bytes ON answers BEGIN
+    UPDATE answer_totals SET bytes = bytes + NEW.bytes - OLD.bytes WHERE key_id = NEW.key_id;
+  END;
+  CREATE TRIGGER answers_left AFTER DELETE ON answers BEGIN
+    UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
+  END;
+  -- the oldest of all
+  DROP INDEX answers_age;
+  CREATE INDEX answers_age ON answers (stored_at, scope, bytes);
+  `,
 ];
