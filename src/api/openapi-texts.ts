@@ -8,10 +8,10 @@
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
-- The secret goes in the header \`X-Matrix-Secret\`; some operations also need the administrator key in \`X-Admin-Key\`.
+- The secret goes in the header \`X-Matrix-Secret\`, or in \`Authorization: Bearer\`; some operations also need the administrator key in \`X-Admin-Key\`.
 - A POST with an \`Idempotency-Key\` can be repeated and takes effect once.
 - In requests, \`null\` in an optional field is the same as leaving it out, the words of an enumeration are read in upper
-  and lower case, and unknown fields are ignored. Later versions may add fields to answers.
+  and lower case, and unknown fields are ignored: the answer names them in \`ignored\`. Later versions may add fields to answers.
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other answers its own.`;
 
@@ -35,7 +35,7 @@ export const ERRORS = {
   invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
   unauthorized: {
     status: 401,
-    when: "`X-Matrix-Secret` is missing or wrong, or its key was revoked or expired",
+    when: "the secret is missing or wrong, or its key was revoked or expired",
   },
   admin_key_required: { status: 403, when: "`X-Admin-Key` is missing or wrong" },
   host_not_allowed: { status: 403, when: "the request names a `Host` that `--allowed-host` does not allow" },
@@ -227,6 +227,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Failure.message": "The `error` of the node, or the `reason` of the cancellation.",
   at: "When it happened.",
   files: "The files.",
+  ignored:
+    "Only if there are any: the first fields of the request that nothing has read, with dots. Such a field may be misspelt.",
   "Task.files": "The ids of the files that are attached to the task.",
   created_at: "When the task was created.",
   updated_at: "When the task last changed.",

@@ -128,6 +128,7 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
       responses: Object.fromEntries(SHARED_ANSWERS.map(({ name, codes }) => [name, problemAnswer(codes)])),
       securitySchemes: {
         secret: { type: "apiKey", in: "header", name: "X-Matrix-Secret", description: "The hub's secret." },
+        bearer: { type: "http", scheme: "bearer", description: "The hub's secret, as a bearer token." },
         admin_key: {
           type: "apiKey",
           in: "header",
@@ -230,8 +231,13 @@ function resourceOf(id: string): string {
 }
 
 function securityOf({ auth }: Declared, variant: Variant): Operation["security"] {
-  if (auth === "admin") return [{ secret: [], admin_key: [] }];
-  return auth === "public" && variant.publicEndpoints ? [{}, { secret: [] }] : [{ secret: [] }];
+  if (auth === "admin")
+    return [
+      { secret: [], admin_key: [] },
+      { bearer: [], admin_key: [] },
+    ];
+  const either = [{ secret: [] }, { bearer: [] }];
+  return auth === "public" && variant.publicEndpoints ? [{}, ...either] : either;
 }
 
 // ---- Schemas
@@ -330,8 +336,8 @@ class Records {
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
-    this.#add("TaskAnswer", successOf(toSchema(taskAnswer(variant), "output")));
-    this.#add("EventBatch", successOf(toSchema(eventBatchSchema(), "output")));
+    this.#add("TaskAnswer", jsonSuccessOf(toSchema(taskAnswer(variant), "output")));
+    this.#add("EventBatch", jsonSuccessOf(toSchema(eventBatchSchema(), "output")));
   }
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
@@ -363,6 +369,13 @@ function mapParts(schema: Schema, change: (part: Schema) => Schema): Schema {
 function successOf({ properties = {}, required = [], ...rest }: Schema): Schema {
   const success: Schema = { const: true };
   return { ...rest, properties: { success, ...properties }, required: ["success", ...required] };
+}
+
+/** The success of an operation whose request is validated by its schema: it names the fields that nothing has read. */
+function jsonSuccessOf(schema: Schema): Schema {
+  const { properties, ...rest } = successOf(schema);
+  const ignored: Schema = { type: "array", items: { type: "string" }, maxItems: limit.IGNORED_FIELDS_MAX };
+  return { ...rest, properties: { ...properties, ignored } };
 }
 
 /** Adds a description to each field. `owner` is the name of the record or the operation that has the fields. */
@@ -440,7 +453,7 @@ function jsonAnswer(
   records: Records,
 ): Operation["responses"] {
   if (!("answer" in endpoint)) throw new Error(`${id} answers no JSON and is not described in RAW`);
-  const schema = records.refer(successOf(toSchema(endpoint.answer(variant), "output")));
+  const schema = records.refer(jsonSuccessOf(toSchema(endpoint.answer(variant), "output")));
   return { 200: success(described(id, schema)) };
 }
 

@@ -46,6 +46,7 @@ const create = jsonEndpoint({
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
   rejections: [],
   input: newTask,
+  unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
   handle: (call, input) =>

@@ -1904,6 +1904,9 @@ class TaskAnswer(TypedDict):
     lease: Lease
     #: The task as it is now.
     task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class EventBatch(TypedDict):
@@ -1912,6 +1915,9 @@ class EventBatch(TypedDict):
     events: list[Event]
     #: The id of the last event that the hub examined: the next `since`.
     cursor: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class ProblemError(TypedDict):
@@ -1953,6 +1959,9 @@ class NodeRegisterAnswer(TypedDict):
     offline_after: float
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeHeartbeatAnswer(TypedDict):
@@ -1971,6 +1980,9 @@ class NodeHeartbeatAnswer(TypedDict):
     messages_waiting: int
     #: Whether the node drains: it finishes its tasks and gets no new ones.
     drain: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeLeaveAnswer(TypedDict):
@@ -1981,6 +1993,9 @@ class NodeLeaveAnswer(TypedDict):
     status: Literal["offline"]
     #: How many tasks the node gave back.
     tasks_released: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeDrainAnswer(TypedDict):
@@ -1991,12 +2006,18 @@ class NodeDrainAnswer(TypedDict):
     drain: bool
     #: How many unfinished tasks the node has.
     tasks_assigned: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the node.
     node_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeListAnswer(TypedDict):
@@ -2013,6 +2034,9 @@ class NodeListAnswer(TypedDict):
     pages: NotRequired[int | None]
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: NotRequired[str | None]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatsNodesAnswerByStatus(TypedDict):
@@ -2034,12 +2058,18 @@ class StatsNodesAnswer(TypedDict):
     draining: int
     #: The sum of their balances.
     lux_balance: float
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeGetAnswer(TypedDict):
     success: Literal[True]
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskNextAnswer(TypedDict):
@@ -2050,6 +2080,9 @@ class TaskNextAnswer(TypedDict):
     lease: Lease | None
     #: Whether the node drains: it gets no new tasks.
     drain: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskCompleteAnswer(TypedDict):
@@ -2060,6 +2093,9 @@ class TaskCompleteAnswer(TypedDict):
     lux_paid: float
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskBatchAssignAssignment(TypedDict):
@@ -2094,6 +2130,9 @@ class TaskBatchAssignAnswer(TypedDict):
     pending: NotRequired[int]
     #: The tasks and the nodes that get them.
     assignments: NotRequired[list[TaskBatchAssignAnswerAssignment]]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
     #: The result of each assignment, in the same order.
     results: NotRequired[list[TaskBatchAssignAnswerResult]]
 
@@ -2102,6 +2141,9 @@ class TaskDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskListAnswer(TypedDict):
@@ -2118,12 +2160,18 @@ class TaskListAnswer(TypedDict):
     pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskPullAnswer(TypedDict):
     success: Literal[True]
     #: The tasks.
     tasks: list[Task]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskStatsAnswerByStatus(TypedDict):
@@ -2158,12 +2206,18 @@ class TaskStatsAnswer(TypedDict):
     by_status: TaskStatsAnswerByStatus
     #: The nodes that completed most, at most 10.
     top_nodes: list[TaskStatsAnswerTopNode]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
     task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageSendAnswer(TypedDict):
@@ -2172,6 +2226,9 @@ class MessageSendAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageBroadcastAnswer(TypedDict):
@@ -2182,6 +2239,9 @@ class MessageBroadcastAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageReceiveAnswer(TypedDict):
@@ -2192,10 +2252,16 @@ class MessageReceiveAnswer(TypedDict):
     messages: list[ReceivedMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageAckAnswer(TypedDict):
     success: Literal[True]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageHistoryAnswer(TypedDict):
@@ -2206,6 +2272,9 @@ class MessageHistoryAnswer(TypedDict):
     messages: list[HistoryMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageParkedAnswer(TypedDict):
@@ -2220,10 +2289,16 @@ class MessageParkedAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageRedriveAnswer(TypedDict):
     success: Literal[True]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class AgentMessagesAnswer(TypedDict):
@@ -2232,6 +2307,9 @@ class AgentMessagesAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[HistoryMessage]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class SigninAnswer(TypedDict):
@@ -2244,6 +2322,9 @@ class SigninAnswer(TypedDict):
     lux_balance: float
     #: The next midnight in UTC.
     next_signin_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class LuxLedgerAnswer(TypedDict):
@@ -2258,6 +2339,9 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class FileListAnswer(TypedDict):
@@ -2272,18 +2356,27 @@ class FileListAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class FileDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the file.
     file_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
     keys: list[Key]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyAddAnswer(TypedDict):
@@ -2294,6 +2387,9 @@ class KeyAddAnswer(TypedDict):
     secret: str
     #: The key.
     key: Key
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyRevokeAnswer(TypedDict):
@@ -2302,6 +2398,9 @@ class KeyRevokeAnswer(TypedDict):
     name: str
     #: The key.
     key: Key
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatusAnswer(TypedDict):
@@ -2322,6 +2421,9 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
@@ -2428,6 +2530,9 @@ class StatsMinutesAnswer(TypedDict):
     minutes: list[StatsMinutesAnswerMinute]
     #: The sum of these minutes.
     total: StatsMinutesAnswerTotal
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class PgDiagnosticAnswer(TypedDict):
@@ -2448,6 +2553,9 @@ class PgDiagnosticAnswer(TypedDict):
     queued: int | None
     #: What else the engine reports.
     details: dict[str, str | float | bool]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class BatchedAnswer(TypedDict):
@@ -2461,6 +2569,9 @@ class BatchAnswer(TypedDict):
     success: Literal[True]
     #: The answers, in the order of the requests.
     answers: list[BatchedAnswer]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class BatchRequest(TypedDict):

@@ -333,6 +333,11 @@ export interface TaskAnswer<V extends Variant = "A"> {
   lease: Lease;
   /** The task as it is now. */
   task: Task<V>;
+  /**
+   * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+   * field may be misspelt.
+   */
+  ignored?: string[] | undefined;
 }
 
 export interface EventBatch {
@@ -341,6 +346,11 @@ export interface EventBatch {
   events: Event[];
   /** The id of the last event that the hub examined: the next `since`. */
   cursor: number;
+  /**
+   * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+   * field may be misspelt.
+   */
+  ignored?: string[] | undefined;
 }
 
 /** An error (RFC 9457, problem details). */
@@ -447,6 +457,11 @@ export interface Operations<V extends Variant = "A"> {
       offline_after: number;
       /** The node as it is now. */
       node: Node<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -472,6 +487,11 @@ export interface Operations<V extends Variant = "A"> {
       messages_waiting: number;
       /** Whether the node drains: it finishes its tasks and gets no new ones. */
       drain: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -489,6 +509,11 @@ export interface Operations<V extends Variant = "A"> {
       status: "offline";
       /** How many tasks the node gave back. */
       tasks_released: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -508,6 +533,11 @@ export interface Operations<V extends Variant = "A"> {
       drain: boolean;
       /** How many unfinished tasks the node has. */
       tasks_assigned: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -521,6 +551,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the node. */
       node_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -557,6 +592,11 @@ export interface Operations<V extends Variant = "A"> {
       pages?: number | null | undefined;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor?: string | null | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -570,6 +610,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The node as it is now. */
       node: Node<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -638,6 +683,11 @@ export interface Operations<V extends Variant = "A"> {
       lease: Lease | null;
       /** Whether the node drains: it gets no new tasks. */
       drain: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -694,6 +744,11 @@ export interface Operations<V extends Variant = "A"> {
       lux_paid: number;
       /** The id of the task. */
       task_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -808,6 +863,11 @@ export interface Operations<V extends Variant = "A"> {
           /** The code of the refusal; null if it succeeded. */
           error: string | null;
         }[];
+        /**
+         * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+         * field may be misspelt.
+         */
+        ignored?: string[] | undefined;
       },
       {
         success: true;
@@ -822,6 +882,11 @@ export interface Operations<V extends Variant = "A"> {
           /** The id of the node. */
           node_id: string;
         }[];
+        /**
+         * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+         * field may be misspelt.
+         */
+        ignored?: string[] | undefined;
       }
     >;
   };
@@ -836,6 +901,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the task. */
       task_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -876,6 +946,11 @@ export interface Operations<V extends Variant = "A"> {
       pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -891,6 +966,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The tasks. */
       tasks: Task<V>[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -932,6 +1012,11 @@ export interface Operations<V extends Variant = "A"> {
         /** LUX that the node earned with completed tasks. */
         lux_earned: number;
       }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -947,6 +1032,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The task as it is now. */
       task: Task<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -973,6 +1063,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -996,6 +1091,11 @@ export interface Operations<V extends Variant = "A"> {
       messages: ReceivedMessage[];
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1017,6 +1117,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1030,6 +1135,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1051,6 +1161,11 @@ export interface Operations<V extends Variant = "A"> {
       messages: HistoryMessage[];
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1076,6 +1191,11 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1089,6 +1209,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1115,6 +1240,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1136,6 +1266,11 @@ export interface Operations<V extends Variant = "A"> {
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1157,6 +1292,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1170,6 +1310,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1189,6 +1334,11 @@ export interface Operations<V extends Variant = "A"> {
       lux_balance: number;
       /** The next midnight in UTC. */
       next_signin_at: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1214,6 +1364,11 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1224,6 +1379,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All keys, including the two of the first start. */
       keys: Key[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1254,6 +1414,11 @@ export interface Operations<V extends Variant = "A"> {
       secret: string;
       /** The key. */
       key: Key;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1269,6 +1434,11 @@ export interface Operations<V extends Variant = "A"> {
       name: string;
       /** The key. */
       key: Key;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1293,6 +1463,11 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1412,6 +1587,11 @@ export interface Operations<V extends Variant = "A"> {
           p95_s: number | null;
         };
       };
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1433,6 +1613,11 @@ export interface Operations<V extends Variant = "A"> {
       draining: number;
       /** The sum of their balances. */
       lux_balance: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1457,6 +1642,11 @@ export interface Operations<V extends Variant = "A"> {
       queued: number | null;
       /** What else the engine reports. */
       details: Record<string, string | number | boolean>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1483,6 +1673,11 @@ export interface Operations<V extends Variant = "A"> {
         /** The body of the request. */
         body: Record<string, unknown>;
       }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1511,6 +1706,11 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1524,6 +1724,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the file. */
       file_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1537,6 +1742,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the file. */
       file_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 }

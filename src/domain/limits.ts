@@ -14,6 +14,9 @@ export const JSON_BODY_MAX_BYTES = 1 * MIB;
 export const JSON_VALUES_MAX = 50_000;
 /** Invalid fields that one answer names. */
 export const ERRORS_MAX = 100;
+/** Fields that nothing has read and that one response names, and the length of each name. */
+export const IGNORED_FIELDS_MAX = 20;
+export const IGNORED_FIELD_MAX_CHARS = 100;
 /** Requests to an endpoint after which its input schema is compiled. */
 export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */

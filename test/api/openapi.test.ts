@@ -414,7 +414,10 @@ describe("the document", () => {
       ["high", "medium", "low", "p5"],
     ]);
     const access = [a, b].map((one) => one?.paths["/api/v1/task/list"]?.get?.security);
-    expect(access).toEqual([[{}, { secret: [] }], [{ secret: [] }]]);
+    expect(access).toEqual([
+      [{}, { secret: [] }, { bearer: [] }],
+      [{ secret: [] }, { bearer: [] }],
+    ]);
   });
 
   test("is answered in the variant of the caller, as other public reads are", async () => {

@@ -379,6 +379,20 @@ describe("which hub", () => {
   });
 });
 
+test("fields that the hub ignored are a warning on standard error", async () => {
+  await using older = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => Response.json({ success: true, task_id: "t1", ignored: ["depends_on", "delay_s"] }),
+  });
+  const args = ["task", "add", "t", "-d", "d", "--url", `http://127.0.0.1:${older.port}`];
+  expect(await run(args, { cwd: dir.path, env: SECRETS })).toMatchObject({
+    code: 0,
+    stdout: "t1\n",
+    stderr: "luxhub: the hub ignored depends_on, delay_s: it may be older than this luxhub\n",
+  });
+});
+
 describe("refusals", () => {
   const rows: readonly (readonly [args: string, code: number, says: RegExp])[] = [
     ["tsk list", 2, /unknown command "tsk" \(did you mean task\?\); see luxhub help/],
