@@ -113,8 +113,8 @@ async function create(
   const answer = await call.idempotency.run(attempt, encode, async (transact) => {
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
-        withDraft(call, draft, (own) =>
-          call.services.tasks.createSent(transact, own, { origin, nodeId, files }),
+        withDraft(call, draft, (own, asked) =>
+          call.services.tasks.createSent(transact, own, asked, { origin, nodeId, files }),
         ),
       ),
     );

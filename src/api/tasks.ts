@@ -7,7 +7,13 @@ import type { HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type BalanceReport, type BatchItem, UnknownTasks } from "../service/tasks.ts";
+import {
+  type BalanceReport,
+  type BatchItem,
+  type Creation,
+  type References,
+  UnusableReferences,
+} from "../service/tasks.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -15,7 +21,14 @@ import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint 
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import { encodeLease, encodeTask, leaseSchema, statusWord, taskSchema } from "./response-schemas.ts";
+import {
+  encodeLease,
+  encodeTask,
+  leaseSchema,
+  statusWord,
+  taskSchema,
+  waitingTaskSchema,
+} from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
 
@@ -44,13 +57,13 @@ const create = jsonEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
-  rejections: [],
+  rejections: ["key_bound_to_other_node"],
   input: newTask,
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
   handle: (call, input) =>
-    withDraft(call, input, (draft) => call.services.tasks.create(call.transact, draft)),
+    withDraft(call, input, (draft, asked) => call.services.tasks.create(call.transact, draft, asked)),
   encode: encodeTaskAnswer,
 });
 
@@ -70,6 +83,7 @@ function newTask() {
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
     depends_on: z.optional(field.dependsOn()),
+    files: z.optional(field.taskFiles()),
   });
 }
 
@@ -82,11 +96,12 @@ export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 export async function withDraft(
   { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
   input: NewTask,
-  create: (draft: TaskDraft) => Promise<Task>,
+  create: (draft: TaskDraft, asked: Creation) => Promise<Task>,
 ): Promise<Task> {
-  const dependsOn = input.depends_on ?? [];
-  const unknown = dependsOn.length === 0 ? [] : await services.tasks.unknown(dependsOn);
-  checkAgainstHub({ ...input, depends_on: dependsOn }, unknown, at);
+  const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
+  const isAny = named.dependsOn.length > 0 || named.fileIds.length > 0;
+  const unusable = isAny ? await services.tasks.unusable(named) : named;
+  checkAgainstHub(input, unusableErrors(named, unusable), at);
   const draft = {
     title: input.title,
     description: input.description,
@@ -100,13 +115,13 @@ export async function withDraft(
     timeoutMs: input.timeout_s ?? null,
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
-    dependsOn: [...new Set(dependsOn)],
+    dependsOn: [...new Set(named.dependsOn)],
   };
   try {
-    return await create(draft);
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
   } catch (error) {
-    if (!(error instanceof UnknownTasks)) throw error;
-    throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+    if (!(error instanceof UnusableReferences)) throw error;
+    throw invalidRequest(unusableErrors(named, error.references)); // deleted or attached since they were checked
   }
 }
 
@@ -114,15 +129,14 @@ type Scheduling = {
   readonly delay_s?: number | undefined;
   readonly not_before?: number | undefined;
   readonly expires_at?: number | undefined;
-  readonly depends_on: readonly string[];
 };
 
 /**
  * Makes the checks of a new task that need the clock, several fields or the stored tasks.
- * @param unknown those of its dependencies that name no task
+ * @param unusable the errors of the tasks and files that it cannot name
  * @throws {Problem} 400
  */
-function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }: Moment): void {
+function checkAgainstHub(asked: Scheduling, unusable: readonly FieldError[], { now }: Moment): void {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
@@ -132,14 +146,20 @@ function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }:
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  errors.push(...unknownDependencies(asked.depends_on, unknown));
+  errors.push(...unusable);
   if (errors.length > 0) throw invalidRequest(errors);
 }
 
-function unknownDependencies(dependsOn: readonly string[], unknown: readonly string[]): FieldError[] {
-  return dependsOn.flatMap((taskId, i) =>
-    unknown.includes(taskId) ? [{ path: `depends_on.${i}`, message: "must be the id of a task" }] : [],
-  );
+/** An error for each task and file of a request that it cannot name, ERRORS_MAX of them. */
+function unusableErrors(named: References, unusable: References): readonly FieldError[] {
+  const errorsOf = (field: string, ids: readonly string[], wrong: readonly string[], message: string) => {
+    const isWrong = new Set(wrong);
+    return ids.flatMap((id, i) => (isWrong.has(id) ? [{ path: `${field}.${i}`, message }] : []));
+  };
+  return [
+    ...errorsOf("depends_on", named.dependsOn, unusable.dependsOn, "must be the id of a task"),
+    ...errorsOf("files", named.fileIds, unusable.fileIds, "must be the id of a file that belongs to no task"),
+  ].slice(0, limit.ERRORS_MAX);
 }
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
@@ -273,13 +293,23 @@ const retry = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/retry",
   auth: "secret",
-  summary: "Opens a failed task again",
+  summary: "Opens a failed task again, and what failed only because of it",
   rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed"],
-  input: () => z.object({ task_id: field.id() }),
-  answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id }) =>
-    services.tasks.retry(transact, { taskId: task_id, boundTo: key?.nodeId ?? null }),
-  encode: encodeTaskAnswer,
+  input: () => z.object({ task_id: field.id(), with_dependents: z.optional(z.boolean()) }),
+  answer: (variant) =>
+    z.extend(taskAnswer(variant), {
+      dependents: z.optional(z.strictObject({ opened: z.int(), left: z.int() })),
+    }),
+  handle: ({ services, transact, key }, { task_id, with_dependents = false }) => {
+    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null };
+    return with_dependents
+      ? services.tasks.retryWithDependents(transact, asked)
+      : services.tasks.retry(transact, asked);
+  },
+  encode: ({ task, dependents }, variant, at) => ({
+    ...encodeTaskAnswer(task, variant, at),
+    ...(dependents && { dependents }),
+  }),
 });
 
 const cancel = jsonEndpoint({
@@ -530,10 +560,17 @@ const get = jsonEndpoint({
   once: true,
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
-  answer: (variant) => z.strictObject({ task: taskSchema(variant) }),
-  handle: ({ services, hold }, { task_id, wait = 0 }) =>
-    wait === 0 ? services.feed.task(task_id) : hold((signal) => services.feed.taskEnd(task_id, wait, signal)),
-  encode: (task, variant, at) => ({ task: encodeTask(task, variant, at) }),
+  answer: (variant) => z.strictObject({ task: waitingTaskSchema(variant) }),
+  handle: async ({ services, hold }, { task_id, wait = 0 }) => {
+    const task =
+      wait === 0
+        ? await services.feed.task(task_id)
+        : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
+    return services.tasks.withUnmet(task);
+  },
+  encode: ({ task, waitsFor }, variant, at) => ({
+    task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },
+  }),
 });
 
 const pull = jsonEndpoint({

@@ -60,7 +60,14 @@ export const BACKOFF_MAX_SECONDS = 3_600;
 export const TASK_TIMEOUT_MAX_SECONDS = 604_800;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
-export const DEPENDENCIES_MAX = 100;
+export const DEPENDENCIES_MAX = 1_000;
+/** Unfinished dependencies that one task shows by their ids. */
+export const UNMET_SHOWN_MAX = 20;
+/** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
+export const RETRIED_DEPENDENTS_MAX = 1_000;
+export const RETRIED_DEPENDENCIES_MAX = 10_000;
+/** Failed dependents that are counted; beyond it the answer says this many. */
+export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 export const ID_MAX_CHARS = 128;

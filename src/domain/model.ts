@@ -138,8 +138,10 @@ export type Task = {
   readonly failure: Failure | null;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The files that are attached to it. */
+  /** The files that are attached to it, oldest first. */
   readonly files: readonly string[];
+  /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
+  readonly outputs: readonly string[];
 };
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
@@ -225,6 +227,9 @@ export type MessageFate = {
 
 // ---- Files
 
+export const ATTACHMENTS = ["input", "output"] as const;
+export type Attachment = (typeof ATTACHMENTS)[number];
+
 export type FileRecord = {
   /** Also the id of its blob. */
   readonly fileId: string;
@@ -238,6 +243,8 @@ export type FileRecord = {
   readonly metadata: string;
   readonly nodeId: string | null;
   readonly taskId: string | null;
+  /** What it is for its task (domain/file.ts); null: it belongs to no task. */
+  readonly attached: Attachment | null;
   readonly uploadedAt: number;
 };
 

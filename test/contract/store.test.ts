@@ -869,12 +869,15 @@ function makeRows(): Rows {
     metadata: `{"i":${i}}`,
     nodeId: i % 2 ? null : "n01",
     taskId: i % 3 ? null : (bare[i % 6]?.taskId ?? null),
+    attached: i % 3 || !bare[i % 6] ? null : i % 2 ? "output" : "input",
     uploadedAt: 9_000 + i,
   }));
-  const tasks = bare.map((one) => ({
-    ...one,
-    files: files.filter((file) => file.taskId === one.taskId).map((file) => file.fileId),
-  }));
+  const tasks = bare.map((one) => {
+    const own = files.filter((file) => file.taskId === one.taskId);
+    const outputs = own.filter((file) => file.attached === "output");
+    const idsOf = (some: readonly FileRecord[]) => some.map((file) => file.fileId);
+    return { ...one, files: idsOf(own), outputs: idsOf(outputs) };
+  });
   const events = Array.from({ length: 400 }, (_, i): LoggedEvent => ({
     id: i + 1,
     kind: EVENT_KINDS[roll(EVENT_KINDS.length)] ?? "hub.started",
@@ -2284,6 +2287,7 @@ describe("store: sqlite: the row cache", () => {
     metadata: "{}",
     nodeId: null,
     taskId: "t1",
+    attached: "input",
     uploadedAt: NOW,
   };
   const failure = { kind: "failed", message: "m", nodeId: "n1", at: NOW } as const;
@@ -2296,7 +2300,9 @@ describe("store: sqlite: the row cache", () => {
     heartbeatChange("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
     { kind: "task.depended", taskId: "t1" },
     { kind: "file.saved", file },
+    { kind: "file.attached", fileId: "f1", taskId: "t1" },
     { kind: "file.deleted", fileId: "f1" },
+    { kind: "task.broken", taskId: "t1", brokenBy: "t0" },
     { kind: "node.drained", nodeId: "n1", draining: true },
     { kind: "node.offline", nodeId: "n1" },
     { kind: "node.returned", nodeId: "n1" },
@@ -2540,6 +2546,11 @@ describe("store: sqlite: plans", () => {
     expiredTasks: taskReads.expiredTasks(1, 500),
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
+    unmetOf: taskReads.unmetOf("t1", 20),
+    brokenTasks: taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
+    "brokenTasks of a creator": taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: "c" }, 500),
+    brokenCount: taskReads.brokenCount({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
+    filesById: fileReads.filesById(["f1", "f2"]),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),

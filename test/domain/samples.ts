@@ -127,6 +127,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],
+    outputs: [],
     ...patch,
   };
 }
@@ -201,6 +202,10 @@ export function sketchChange(change: Change): string {
     case "dependencies.dropped":
     case "settlement.removed":
       return `${change.kind} ${change.taskId}`;
+    case "task.broken":
+      return `${change.kind} ${change.taskId} by ${change.brokenBy}`;
+    case "file.attached":
+      return `${change.kind} ${change.fileId} to ${change.taskId}`;
     case "dependency.added":
     case "dependency.met":
       return `${change.kind} ${change.taskId} ${change.dependsOn}`;

@@ -254,6 +254,14 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
+  "task.broken": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { broken_by: text(({ brokenBy }) => brokenBy) },
+    ),
+  },
   "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },
   "dependency.met": { row: ofDependency, statement: remove("dependencies", DEPENDENCY) },
   "dependencies.dropped": {
@@ -398,8 +406,18 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       metadata: text(({ file }) => file.metadata),
       node_id: text(({ file }) => file.nodeId),
       task_id: text(({ file }) => file.taskId),
+      output: flag(({ file }) => file.attached === "output"),
       uploaded_at: whole(({ file }) => file.uploadedAt),
     }),
+  },
+  "file.attached": {
+    row: ({ fileId }) => keyOf.file(fileId),
+    keys: ({ taskId }) => [keyOf.filesOfTask(taskId)],
+    statement: update(
+      "files",
+      { file_id: text(({ fileId }) => fileId) },
+      { task_id: text(({ taskId }) => taskId), output: "0" },
+    ),
   },
   "file.deleted": {
     row: ({ fileId }) => keyOf.file(fileId),
