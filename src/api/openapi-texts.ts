@@ -229,7 +229,21 @@ export const FIELDS: Readonly<Record<string, string>> = {
   files: "The files.",
   ignored:
     "Only if there are any: the first fields of the request that nothing has read, with dots. Such a field may be misspelt.",
-  "Task.files": "The ids of the files that are attached to the task.",
+  "Task.files": "The ids of the files that are attached to the task, oldest first.",
+  "task_create.files":
+    "The ids of uploaded files that belong to no task: they become inputs of the task in the same commit.",
+  inputs: "Those of `files` that came with the task or were attached by others than the node that holds it.",
+  outputs: "Those of `files` that were attached by the node that holds the task, or held it.",
+  attached:
+    "What the file is for its task: `output` if its node was the `assigned_node` of the task when it was attached, else `input`; null for a file of no task.",
+  unmet: "The tasks in `depends_on` that are not completed yet.",
+  "TaskDetails.count": "How many they are.",
+  "TaskDetails.task_ids": "The ids of the first 20, oldest first.",
+  with_dependents:
+    "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",
+  dependents: "Only with `with_dependents`.",
+  opened: "How many dependents were opened again.",
+  left: "How many are left, at most 100,000: repeat the call for the next ones.",
   created_at: "When the task was created.",
   updated_at: "When the task last changed.",
   lease: "The node's hold on the task.",

@@ -328,6 +328,7 @@ class Records {
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Task", schemas.taskSchema(variant));
+    this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
     this.#add("Node", schemas.nodeSchema(variant));
     this.#add("Message", schemas.messageSchema());
     this.#add("ReceivedMessage", schemas.deliverySchema());
@@ -393,8 +394,11 @@ function described(owner: string, schema: Schema): Schema {
 }
 
 function textOf(owner: string, field: string): string | undefined {
-  return FIELDS[`${owner}.${field}`] ?? FIELDS[field];
+  return FIELDS[`${owner}.${field}`] ?? FIELDS[`${EXTENDED[owner]}.${field}`] ?? FIELDS[field];
 }
+
+/** Records that have all fields of another one. */
+const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task" };
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
   const { properties } = schema;

@@ -1700,12 +1700,82 @@ class Task(TypedDict):
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
-    #: The ids of the files that are attached to the task.
+    #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
+    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    inputs: list[str]
+    #: Those of `files` that were attached by the node that holds the task, or held it.
+    outputs: list[str]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
     updated_at: str
+
+
+class TaskDetailsUnmet(TypedDict):
+    """The tasks in `depends_on` that are not completed yet."""
+
+    #: How many they are.
+    count: int
+    #: The ids of the first 20, oldest first.
+    task_ids: list[str]
+
+
+class TaskDetails(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: As the node sent it; null until the task is completed.
+    result: TaskResult | None
+    #: Whether the result came with a key that is bound to the node that completed the task.
+    result_verified: bool
+    #: Whether the task is open and may be handed out now.
+    ready: bool
+    #: Attempts without a result: failures, timeouts, and nodes that went offline.
+    attempts: int
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: The task is not handed out before this time.
+    not_before: str | None
+    #: If the task is not completed by this time, it fails.
+    expires_at: str | None
+    #: The ids of the tasks that must be completed first.
+    depends_on: list[str]
+    #: When the node started the task.
+    started_at: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: The ids of the files that are attached to the task, oldest first.
+    files: list[str]
+    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    inputs: list[str]
+    #: Those of `files` that were attached by the node that holds the task, or held it.
+    outputs: list[str]
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+    #: The tasks in `depends_on` that are not completed yet.
+    unmet: TaskDetailsUnmet
 
 
 class Node(TypedDict):
@@ -1849,6 +1919,9 @@ class FileRecord(TypedDict):
     node_id: str | None
     #: The task that the file is attached to.
     task_id: str | None
+    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+    #: attached, else `input`; null for a file of no task.
+    attached: Literal["input", "output"] | None
     #: When the file was uploaded.
     uploaded_at: str
     #: The path for its download.
@@ -2098,6 +2171,34 @@ class TaskCompleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskRetryAnswerDependents(TypedDict):
+    """Only with `with_dependents`."""
+
+    #: How many dependents were opened again.
+    opened: int
+    #: How many are left, at most 100,000: repeat the call for the next ones.
+    left: int
+
+
+class TaskRetryAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: Only with `with_dependents`.
+    dependents: NotRequired[TaskRetryAnswerDependents]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class TaskBatchAssignAssignment(TypedDict):
     #: The id of the task.
     task_id: str
@@ -2214,7 +2315,7 @@ class TaskStatsAnswer(TypedDict):
 class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
-    task: Task
+    task: TaskDetails
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2710,6 +2811,7 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Creates a task; on B the hub assigns it at once when a node is available.
@@ -2729,6 +2831,8 @@ class Tasks(_Resource):
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
         depends_on: The ids of the tasks that must be completed first.
+        files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
+            commit.
         """
         fields = {
             "title": title,
@@ -2744,6 +2848,7 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "depends_on": depends_on,
+            "files": files,
         }
         return cast("TaskAnswer", self._call("task/create", fields, options))
 
@@ -2867,13 +2972,21 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
-    def retry(self, task_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
-        """Opens a failed task again.
+    def retry(
+        self,
+        task_id: str,
+        *,
+        with_dependents: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskRetryAnswer:
+        """Opens a failed task again, and what failed only because of it.
 
         task_id: The id of the task.
+        with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
+            1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
         """
-        fields = {"task_id": task_id}
-        return cast("TaskAnswer", self._call("task/retry", fields, options))
+        fields = {"task_id": task_id, "with_dependents": with_dependents}
+        return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
         self,

@@ -120,12 +120,78 @@ export interface Task<V extends Variant = "A"> {
   progress: string | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
-  /** The ids of the files that are attached to the task. */
+  /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
+  /** Those of `files` that came with the task or were attached by others than the node that holds it. */
+  inputs: string[];
+  /** Those of `files` that were attached by the node that holds the task, or held it. */
+  outputs: string[];
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
   updated_at: string;
+}
+
+export interface TaskDetails<V extends Variant = "A"> {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** What to do; at most 64 KiB of UTF-8. */
+  description: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The urgency. */
+  priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The status of the task. task/retry opens a `failed` task again. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** As the node sent it; null until the task is completed. */
+  result: TaskResult | null;
+  /** Whether the result came with a key that is bound to the node that completed the task. */
+  result_verified: boolean;
+  /** Whether the task is open and may be handed out now. */
+  ready: boolean;
+  /** Attempts without a result: failures, timeouts, and nodes that went offline. */
+  attempts: number;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** The task is not handed out before this time. */
+  not_before: string | null;
+  /** If the task is not completed by this time, it fails. */
+  expires_at: string | null;
+  /** The ids of the tasks that must be completed first. */
+  depends_on: string[];
+  /** When the node started the task. */
+  started_at: string | null;
+  /** The last note of the node that holds it. */
+  progress: string | null;
+  /** Why the last attempt, or the task, failed. */
+  failure: Failure | null;
+  /** The ids of the files that are attached to the task, oldest first. */
+  files: string[];
+  /** Those of `files` that came with the task or were attached by others than the node that holds it. */
+  inputs: string[];
+  /** Those of `files` that were attached by the node that holds the task, or held it. */
+  outputs: string[];
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+  /** The tasks in `depends_on` that are not completed yet. */
+  unmet: {
+    /** How many they are. */
+    count: number;
+    /** The ids of the first 20, oldest first. */
+    task_ids: string[];
+  };
 }
 
 export interface Node<V extends Variant = "A"> {
@@ -276,6 +342,11 @@ export interface FileRecord {
   node_id: string | null;
   /** The task that the file is attached to. */
   task_id: string | null;
+  /**
+   * What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+   * attached, else `input`; null for a file of no task.
+   */
+  attached: "input" | "output" | null;
   /** When the file was uploaded. */
   uploaded_at: string;
   /** The path for its download. */
@@ -653,6 +724,11 @@ export interface Operations<V extends Variant = "A"> {
       expires_at?: string | undefined;
       /** The ids of the tasks that must be completed first. */
       depends_on?: readonly string[] | undefined;
+      /**
+       * The ids of uploaded files that belong to no task: they become inputs of the task in the same
+       * commit.
+       */
+      files?: readonly string[] | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -799,13 +875,44 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Opens a failed task again */
+  /** Opens a failed task again, and what failed only because of it */
   "task/retry": {
     request: {
       /** The id of the task. */
       task_id: string;
+      /**
+       * Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the
+       * oldest first. A task that is not failed any more stays as it is.
+       */
+      with_dependents?: boolean | undefined;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** Only with `with_dependents`. */
+      dependents?:
+        | {
+            /** How many dependents were opened again. */
+            opened: number;
+            /** How many are left, at most 100,000: repeat the call for the next ones. */
+            left: number;
+          }
+        | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Ends an unfinished task: it fails */
@@ -1031,7 +1138,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /** The task as it is now. */
-      task: Task<V>;
+      task: TaskDetails<V>;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.

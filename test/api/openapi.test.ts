@@ -187,7 +187,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     error: "report.txt is empty",
     retry: false,
   });
-  await post("task_retry", { task_id: second });
+  await post("task_retry", { task_id: second, with_dependents: true });
   await post("task_cancel", { task_id: second, reason: "no longer needed" });
   const third = await create("Translate the report", { task_type: "research" });
   await post("task_next", { ...worker, wait: 30, task_types: ["research", "coding"] });
