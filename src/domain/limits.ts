@@ -198,6 +198,8 @@ export const MCP_INLINE_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
+/** Dependencies of a task that an answer names. */
+export const MCP_DEPENDENCIES_MAX = 20;
 export const MCP_LIST_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
 

@@ -153,6 +153,17 @@ export function toTask(row: Row): Task {
   };
 }
 
+/** The long texts of a task together: roughly what it takes in memory. */
+export function charsOf({ description, progress, failure, dependsOn }: Task): number {
+  const idChars = dependsOn[0]?.length ?? 0;
+  return (
+    description.length +
+    (progress?.length ?? 0) +
+    (failure?.message?.length ?? 0) +
+    dependsOn.length * idChars
+  );
+}
+
 /** A task that was created through A2A. */
 export function toSentTask(row: Row): { readonly task: Task; readonly origin: TaskOrigin } {
   return {

@@ -30,7 +30,7 @@ import {
   sizes,
   union,
 } from "./query.ts";
-import { OUTPUT_MARK, toDependency, toSettlement, toTask } from "./rows.ts";
+import { OUTPUT_MARK, charsOf, toDependency, toSettlement, toTask } from "./rows.ts";
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
@@ -146,17 +146,6 @@ function patchReady(
   const { status, scheduled, taskType } = task;
   const isReady = status === "open" && !scheduled && (types === null || types.includes(taskType));
   return others && isReady ? withTask(others, task) : others;
-}
-
-/** The long texts of a task together: roughly what it takes in memory. */
-export function charsOf({ description, progress, failure, dependsOn }: Task): number {
-  const idChars = dependsOn[0]?.length ?? 0;
-  return (
-    description.length +
-    (progress?.length ?? 0) +
-    (failure?.message?.length ?? 0) +
-    dependsOn.length * idChars
-  );
 }
 
 /** Undefined: all that are known are gone, and there may be others. */
@@ -375,8 +364,8 @@ export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly T
 /** How many they are, counted up to `most`. */
 export function brokenCount(which: BrokenTasks, most: number): Query<number> {
   const params: Param[] = [most];
-  const some = `SELECT 1 FROM tasks WHERE ${isBroken(which, params)} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${some}) AS some`, params, ["tasks"]);
+  const some = `SELECT 1 AS one FROM tasks WHERE ${isBroken(which, params)} LIMIT $1`;
+  return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
 }
 
 function isBroken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {

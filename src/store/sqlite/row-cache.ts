@@ -14,8 +14,8 @@ import type { Registered } from "../../domain/message.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { patchNode } from "../sql/nodes.ts";
+import { charsOf } from "../sql/rows.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
-import { charsOf } from "../sql/tasks.ts";
 import type { Query } from "../store.ts";
 
 /** The tables that the answers are read from. */
