@@ -1,6 +1,13 @@
 /** The view of one task: its fields, its events as a time line, and its actions; also the form for a new task. */
 import type { ComponentChildren, JSX } from "preact";
-import type { Event, FileRecord, RequestOf, TaskDetails, Variant } from "../../client/luxhub.ts";
+import {
+  type Event,
+  type FileRecord,
+  LuxHubError,
+  type RequestOf,
+  type TaskDetails,
+  type Variant,
+} from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
@@ -244,17 +251,16 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   };
   const retry = (): void => void runAction("Open again.", () => hub.value.tasks.retry({ task_id }));
   const retryAll = async (): Promise<void> => {
-    for (let opened = 0; ;) {
-      let left = 0;
-      const isDone = await runAction("Open again.", async () => {
+    let opened = 0;
+    const isDone = await runAction("Open again.", async () => {
+      for (;;) {
         const { dependents } = await hub.value.tasks.retry({ task_id, with_dependents: true });
-        if (dependents === undefined) return;
-        opened += dependents.opened;
-        left = dependents.opened === 0 ? 0 : dependents.left;
-      });
-      if (!isDone) return;
-      if (left === 0) return showNotice(`Open again, with ${countOf(opened)} that depend on it.`);
-    }
+        opened += dependents?.opened ?? 0;
+        // None was opened: what is left fails for another reason, too.
+        if (!dependents || dependents.left === 0 || dependents.opened === 0) return;
+      }
+    });
+    if (isDone) showNotice(`Open again, with ${countOf(opened)} that depend on it.`);
   };
   return (
     <p class="buttons">
@@ -316,8 +322,9 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
       go(to("tasks", task_id));
     } catch (error) {
       showNotice(describe(error), true);
-      // What was uploaded for it belongs to no task: the next try uploads it again.
-      await Promise.allSettled(files.map((file_id) => hub.value.files.delete({ file_id })));
+      // A refused task has no files: the next try uploads them again.
+      if (error instanceof LuxHubError && error.status < 500)
+        await Promise.allSettled(files.map((file_id) => hub.value.files.delete({ file_id })));
     }
   };
   return (
