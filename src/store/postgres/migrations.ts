@@ -375,7 +375,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN broken_by TEXT COLLATE "C";
   WITH RECURSIVE
     broken(task_id, cause) AS (
-      SELECT task_id, substr((failure::json ->> 'message'), 6, position(',' in (failure::json ->> 'message')) - 6) FROM tasks WHERE status = 'failed' AND (failure::json ->> 'kind') = 'dependency'),
+      SELECT task_id,
+        substr((failure::json ->> 'message'), 6, position(',' in (failure::json ->> 'message')) - 6)
+      FROM tasks WHERE status = 'failed' AND (failure::json ->> 'kind') = 'dependency'),
     roots(task_id, root) AS (
       SELECT task_id, cause FROM broken WHERE cause NOT IN (SELECT task_id FROM broken)
       UNION ALL

@@ -448,7 +448,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN broken_by TEXT;
   WITH RECURSIVE
     broken(task_id, cause) AS (
-      SELECT task_id, substr(json_extract(failure, '$.message'), 6, instr(json_extract(failure, '$.message'), ',') - 6) FROM tasks WHERE status = 'failed' AND json_extract(failure, '$.kind') = 'dependency'),
+      SELECT task_id,
+        substr(json_extract(failure, '$.message'), 6, instr(json_extract(failure, '$.message'), ',') - 6)
+      FROM tasks WHERE status = 'failed' AND json_extract(failure, '$.kind') = 'dependency'),
     roots(task_id, root) AS (
       SELECT task_id, cause FROM broken WHERE cause NOT IN (SELECT task_id FROM broken)
       UNION ALL
