@@ -26,7 +26,7 @@ import type { Transact } from "../store/store.ts";
 import type { Access, Strict } from "./auth.ts";
 import type { Share } from "./caller-shares.ts";
 import type { Idempotency } from "./idempotency.ts";
-import { inputParser } from "./input.ts";
+import { ignoredFieldsFinder, inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -140,7 +140,11 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly input: () => z.ZodMiniType<In>;
   /** Validates by `input`. @throws {Problem} 400 */
   readonly parse: (raw: unknown) => In;
-  /** The schema of a success, without `success: true`. For tests and documentation: requests never make it. */
+  /** Names the fields of a request that nothing reads: see ignoredFieldsFinder(). */
+  readonly ignoredIn: (raw: JsonObject, variant: Variant) => readonly string[];
+  /** Fields that the specification names and the hub does not read: the response does not name them. */
+  readonly unread?: readonly string[];
+  /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
   readonly answer: AnswerSchema;
   /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
   readonly inputOf?: (variant: Variant) => z.ZodMiniType;
@@ -187,9 +191,30 @@ export type Endpoint =
     });
 
 /** Declares a JSON endpoint, and infers its input and output types. */
-export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse">): Endpoint {
-  const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json", parse: inputParser(endpoint.input) };
+export function jsonEndpoint<In, Out>(
+  endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse" | "ignoredIn">,
+): Endpoint {
+  const declared: JsonEndpoint<In, Out> = {
+    ...endpoint,
+    kind: "json",
+    parse: inputParser(endpoint.input),
+    ignoredIn: ignoredIn(endpoint),
+  };
   return { ...declared, use: (run) => run(declared) };
+}
+
+function ignoredIn<In, Out>({
+  input,
+  inputOf,
+  unread,
+}: Pick<JsonEndpoint<In, Out>, "input" | "inputOf" | "unread">): JsonEndpoint<In, Out>["ignoredIn"] {
+  if (!inputOf) return ignoredFieldsFinder(input, unread);
+  const finders = new Map<Variant, (raw: JsonObject) => readonly string[]>();
+  return (raw, variant) => {
+    let find = finders.get(variant);
+    if (!find) finders.set(variant, (find = ignoredFieldsFinder(() => inputOf(variant), unread)));
+    return find(raw);
+  };
 }
 
 export function rawEndpoint(endpoint: Omit<RawEndpoint, "kind">): Endpoint {

@@ -105,13 +105,13 @@ function clientClosedRequest(): Problem {
 
 /** 401: a missing or wrong secret. */
 export function unauthorized(detail: string): Problem {
-  const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
+  const headers = { "WWW-Authenticate": 'Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"' };
   return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
 }
 
 /** 401: the key was valid when the call began. */
 export function keyLost(): Problem {
-  return unauthorized("The secret in the header X-Matrix-Secret was revoked or has expired.");
+  return unauthorized("The secret was revoked or has expired.");
 }
 
 function unavailable(): Problem {

@@ -8,10 +8,10 @@
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
-- The secret goes in the header \`X-Matrix-Secret\`; some operations also need the administrator key in \`X-Admin-Key\`.
+- The secret goes in the header \`X-Matrix-Secret\`, or in \`Authorization: Bearer\`; some operations also need the administrator key in \`X-Admin-Key\`.
 - A POST with an \`Idempotency-Key\` can be repeated and takes effect once.
 - In requests, \`null\` in an optional field is the same as leaving it out, the words of an enumeration are read in upper
-  and lower case, and unknown fields are ignored. Later versions may add fields to answers.
+  and lower case, and unknown fields are ignored: the answer names them in \`ignored\`. Later versions may add fields to answers.
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other answers its own.`;
 
@@ -35,7 +35,7 @@ export const ERRORS = {
   invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
   unauthorized: {
     status: 401,
-    when: "`X-Matrix-Secret` is missing or wrong, or its key was revoked or expired",
+    when: "the secret is missing or wrong, or its key was revoked or expired",
   },
   admin_key_required: { status: 403, when: "`X-Admin-Key` is missing or wrong" },
   host_not_allowed: { status: 403, when: "the request names a `Host` that `--allowed-host` does not allow" },
@@ -231,7 +231,23 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Failure.message": "The `error` of the node, or the `reason` of the cancellation.",
   at: "When it happened.",
   files: "The files.",
-  "Task.files": "The ids of the files that are attached to the task.",
+  ignored:
+    "Only if there are any: the first fields of the request that nothing has read, with dots. Such a field may be misspelt.",
+  "Task.files": "The ids of the files that are attached to the task, oldest first.",
+  "task_create.files":
+    "The ids of uploaded files that belong to no task: they become inputs of the task in the same commit.",
+  inputs: "Those of `files` that came with the task or were attached by others than the node that holds it.",
+  outputs: "Those of `files` that were attached by the node that holds the task, or held it.",
+  attached:
+    "What the file is for its task: `output` if its node was the `assigned_node` of the task when it was attached, else `input`; null for a file of no task.",
+  unmet: "The tasks in `depends_on` that are not completed yet.",
+  "TaskDetails.count": "How many they are.",
+  "TaskDetails.task_ids": "The ids of the first 20, oldest first.",
+  with_dependents:
+    "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",
+  dependents: "Only with `with_dependents`.",
+  opened: "How many dependents were opened again.",
+  left: "How many are left, at most 100,000: repeat the call for the next ones.",
   created_at: "When the task was created.",
   updated_at: "When the task last changed.",
   lease: "The node's hold on the task.",

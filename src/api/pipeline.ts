@@ -122,27 +122,32 @@ export class Pipeline {
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
-    const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
+    const present = withoutAbsent(raw, endpoint.method === "GET" ? "" : null);
+    const input = endpoint.parse(present);
+    const ignored = endpoint.ignoredIn(present, caller.variant);
     const call = this.#call(exchange, caller, served);
     await checkNodes(endpoint, call, input);
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) {
       // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
       const encode = (answer: unknown): string =>
-        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
+        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()), ignored);
       return this.#idempotency.run(attempt, encode, async (transact) =>
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
       );
     }
     if (endpoint.method === "GET" && endpoint.once !== true) {
       const load = async (): Promise<Encoded> =>
-        encodeInPieces(endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at()));
+        encodeInPieces(
+          endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at()),
+          ignored,
+        );
       return endpoint.readsMany
         ? call.backpressure.ofLargeRead(call, load)
         : call.backpressure.ofRead(call, load);
     }
     const answer = endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
-    return call.backpressure.ofWrite(call, encodeSuccess(answer));
+    return call.backpressure.ofWrite(call, encodeSuccess(answer, ignored));
   }
 
   #at(): Moment {
@@ -242,7 +247,9 @@ export class Pipeline {
   #prepare<In, Out>(json: JsonEndpoint<In, Out>, call: Call, body: JsonObject): BatchCall {
     const { notInBatch: refusal } = json;
     if (typeof refusal === "string") throw notInBatch(refusal);
-    const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
+    const present = withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null);
+    const input = json.parse(present);
+    const ignored = json.ignoredIn(present, call.variant);
     const reason = refusal?.(input) ?? null;
     if (reason !== null) throw notInBatch(reason);
     return {
@@ -251,7 +258,7 @@ export class Pipeline {
         return checked ? checked.then(() => json.handle(own, input)) : json.handle(own, input);
       },
       // `answer` is what transact returned: as in #runJson.
-      encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at())),
+      encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at()), ignored),
     };
   }
 }

@@ -45,7 +45,11 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   );
   const colour = isatty(STANDARD_ERROR) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const log = openLog({ format, level: "info", colour }, systemClock().now, output.write);
-  const hub = new LuxHub({ url, secret, ...connectionLog(log) });
+  const onIgnored = (fields: readonly string[]): void =>
+    log.warn("the hub ignored fields of a request: it may be older than this luxhub", {
+      fields: fields.join(", "),
+    });
+  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log) });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));

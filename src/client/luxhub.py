@@ -1701,12 +1701,82 @@ class Task(TypedDict):
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
-    #: The ids of the files that are attached to the task.
+    #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
+    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    inputs: list[str]
+    #: Those of `files` that were attached by the node that holds the task, or held it.
+    outputs: list[str]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
     updated_at: str
+
+
+class TaskDetailsUnmet(TypedDict):
+    """The tasks in `depends_on` that are not completed yet."""
+
+    #: How many they are.
+    count: int
+    #: The ids of the first 20, oldest first.
+    task_ids: list[str]
+
+
+class TaskDetails(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: As the node sent it; null until the task is completed.
+    result: TaskResult | None
+    #: Whether the result came with a key that is bound to the node that completed the task.
+    result_verified: bool
+    #: Whether the task is open and may be handed out now.
+    ready: bool
+    #: Attempts without a result: failures, timeouts, and nodes that went offline.
+    attempts: int
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: The task is not handed out before this time.
+    not_before: str | None
+    #: If the task is not completed by this time, it fails.
+    expires_at: str | None
+    #: The ids of the tasks that must be completed first.
+    depends_on: list[str]
+    #: When the node started the task.
+    started_at: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: The ids of the files that are attached to the task, oldest first.
+    files: list[str]
+    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    inputs: list[str]
+    #: Those of `files` that were attached by the node that holds the task, or held it.
+    outputs: list[str]
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+    #: The tasks in `depends_on` that are not completed yet.
+    unmet: TaskDetailsUnmet
 
 
 class Node(TypedDict):
@@ -1850,6 +1920,9 @@ class FileRecord(TypedDict):
     node_id: str | None
     #: The task that the file is attached to.
     task_id: str | None
+    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+    #: attached, else `input`; null for a file of no task.
+    attached: Literal["input", "output"] | None
     #: When the file was uploaded.
     uploaded_at: str
     #: The path for its download.
@@ -1917,6 +1990,9 @@ class TaskAnswer(TypedDict):
     lease: Lease
     #: The task as it is now.
     task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class EventBatch(TypedDict):
@@ -1925,6 +2001,9 @@ class EventBatch(TypedDict):
     events: list[Event]
     #: The id of the last event that the hub examined: the next `since`.
     cursor: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class ProblemError(TypedDict):
@@ -1970,6 +2049,9 @@ class NodeRegisterAnswer(TypedDict):
     offline_after: float
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeHeartbeatAnswer(TypedDict):
@@ -1988,6 +2070,9 @@ class NodeHeartbeatAnswer(TypedDict):
     messages_waiting: int
     #: Whether the node drains: it finishes its tasks and gets no new ones.
     drain: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeLeaveAnswer(TypedDict):
@@ -1998,6 +2083,9 @@ class NodeLeaveAnswer(TypedDict):
     status: Literal["offline"]
     #: How many tasks the node gave back.
     tasks_released: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeDrainAnswer(TypedDict):
@@ -2008,12 +2096,18 @@ class NodeDrainAnswer(TypedDict):
     drain: bool
     #: How many unfinished tasks the node has.
     tasks_assigned: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the node.
     node_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeListAnswer(TypedDict):
@@ -2030,6 +2124,9 @@ class NodeListAnswer(TypedDict):
     pages: NotRequired[int | None]
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: NotRequired[str | None]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatsNodesAnswerByStatus(TypedDict):
@@ -2051,12 +2148,18 @@ class StatsNodesAnswer(TypedDict):
     draining: int
     #: The sum of their balances.
     lux_balance: float
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeGetAnswer(TypedDict):
     success: Literal[True]
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskNextAnswer(TypedDict):
@@ -2067,6 +2170,9 @@ class TaskNextAnswer(TypedDict):
     lease: Lease | None
     #: Whether the node drains: it gets no new tasks.
     drain: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskCompleteAnswer(TypedDict):
@@ -2077,6 +2183,37 @@ class TaskCompleteAnswer(TypedDict):
     lux_paid: float
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskRetryAnswerDependents(TypedDict):
+    """Only with `with_dependents`."""
+
+    #: How many dependents were opened again.
+    opened: int
+    #: How many are left, at most 100,000: repeat the call for the next ones.
+    left: int
+
+
+class TaskRetryAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: Only with `with_dependents`.
+    dependents: NotRequired[TaskRetryAnswerDependents]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskBatchAssignAssignment(TypedDict):
@@ -2111,6 +2248,9 @@ class TaskBatchAssignAnswer(TypedDict):
     pending: NotRequired[int]
     #: The tasks and the nodes that get them.
     assignments: NotRequired[list[TaskBatchAssignAnswerAssignment]]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
     #: The result of each assignment, in the same order.
     results: NotRequired[list[TaskBatchAssignAnswerResult]]
 
@@ -2119,6 +2259,9 @@ class TaskDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskListAnswer(TypedDict):
@@ -2135,12 +2278,18 @@ class TaskListAnswer(TypedDict):
     pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskPullAnswer(TypedDict):
     success: Literal[True]
     #: The tasks.
     tasks: list[Task]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskStatsAnswerByStatus(TypedDict):
@@ -2175,12 +2324,18 @@ class TaskStatsAnswer(TypedDict):
     by_status: TaskStatsAnswerByStatus
     #: The nodes that completed most, at most 10.
     top_nodes: list[TaskStatsAnswerTopNode]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
-    task: Task
+    task: TaskDetails
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageSendAnswer(TypedDict):
@@ -2189,6 +2344,9 @@ class MessageSendAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageBroadcastAnswer(TypedDict):
@@ -2199,6 +2357,9 @@ class MessageBroadcastAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageReceiveAnswer(TypedDict):
@@ -2209,10 +2370,16 @@ class MessageReceiveAnswer(TypedDict):
     messages: list[ReceivedMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageAckAnswer(TypedDict):
     success: Literal[True]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageHistoryAnswer(TypedDict):
@@ -2223,6 +2390,9 @@ class MessageHistoryAnswer(TypedDict):
     messages: list[HistoryMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageParkedAnswer(TypedDict):
@@ -2237,10 +2407,16 @@ class MessageParkedAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageRedriveAnswer(TypedDict):
     success: Literal[True]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class AgentMessagesAnswer(TypedDict):
@@ -2249,6 +2425,9 @@ class AgentMessagesAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[HistoryMessage]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class SigninAnswer(TypedDict):
@@ -2261,6 +2440,9 @@ class SigninAnswer(TypedDict):
     lux_balance: float
     #: The next midnight in UTC.
     next_signin_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class LuxLedgerAnswer(TypedDict):
@@ -2275,6 +2457,9 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class FileListAnswer(TypedDict):
@@ -2289,18 +2474,27 @@ class FileListAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class FileDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the file.
     file_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
     keys: list[Key]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyAddAnswer(TypedDict):
@@ -2311,6 +2505,9 @@ class KeyAddAnswer(TypedDict):
     secret: str
     #: The key.
     key: Key
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyRevokeAnswer(TypedDict):
@@ -2319,6 +2516,9 @@ class KeyRevokeAnswer(TypedDict):
     name: str
     #: The key.
     key: Key
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatusAnswer(TypedDict):
@@ -2339,6 +2539,9 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
@@ -2445,6 +2648,9 @@ class StatsMinutesAnswer(TypedDict):
     minutes: list[StatsMinutesAnswerMinute]
     #: The sum of these minutes.
     total: StatsMinutesAnswerTotal
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class PgDiagnosticAnswer(TypedDict):
@@ -2465,6 +2671,9 @@ class PgDiagnosticAnswer(TypedDict):
     queued: int | None
     #: What else the engine reports.
     details: dict[str, str | float | bool]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class BatchedAnswer(TypedDict):
@@ -2478,6 +2687,9 @@ class BatchAnswer(TypedDict):
     success: Literal[True]
     #: The answers, in the order of the requests.
     answers: list[BatchedAnswer]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class BatchRequest(TypedDict):
@@ -2616,6 +2828,7 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Creates a task; on B the hub assigns it at once when a node is available.
@@ -2635,6 +2848,8 @@ class Tasks(_Resource):
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
         depends_on: The ids of the tasks that must be completed first.
+        files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
+            commit.
         """
         fields = {
             "title": title,
@@ -2650,6 +2865,7 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "depends_on": depends_on,
+            "files": files,
         }
         return cast("TaskAnswer", self._call("task/create", fields, options))
 
@@ -2773,13 +2989,21 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
-    def retry(self, task_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
-        """Opens a failed task again.
+    def retry(
+        self,
+        task_id: str,
+        *,
+        with_dependents: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskRetryAnswer:
+        """Opens a failed task again, and what failed only because of it.
 
         task_id: The id of the task.
+        with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
+            1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
         """
-        fields = {"task_id": task_id}
-        return cast("TaskAnswer", self._call("task/retry", fields, options))
+        fields = {"task_id": task_id, "with_dependents": with_dependents}
+        return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
         self,

@@ -69,6 +69,11 @@ export type Change =
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
+  /**
+   * The task that must be retried so that this one, which failed through its dependencies, can be opened again; null: it
+   * has not failed through them.
+   */
+  | { readonly kind: "task.broken"; readonly taskId: string; readonly brokenBy: string | null }
   /** A task waits for others from now on. */
   | {
       readonly kind: "dependencies.added";
@@ -134,6 +139,8 @@ export type Change =
   | { readonly kind: "message.removed"; readonly messageId: string }
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
+  /** An uploaded file becomes an input of a new task, which names it in its `files`. */
+  | { readonly kind: "file.attached"; readonly fileId: string; readonly taskId: string }
   /** What a step adds to the running totals of all files: their number, and their bytes together. */
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
   /** What a step adds to the usage of a node: see quota.ts. */

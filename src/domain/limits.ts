@@ -32,6 +32,9 @@ export const JSON_BODY_MAX_BYTES = 1 * MIB;
 export const JSON_VALUES_MAX = 50_000;
 /** Invalid fields that one answer names. */
 export const ERRORS_MAX = 100;
+/** Fields that nothing has read and that one response names, and the length of each name. */
+export const IGNORED_FIELDS_MAX = 20;
+export const IGNORED_FIELD_MAX_CHARS = 100;
 /** Requests to an endpoint after which its input schema is compiled. */
 export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
@@ -75,7 +78,14 @@ export const BACKOFF_MAX_SECONDS = 3_600;
 export const TASK_TIMEOUT_MAX_SECONDS = 604_800;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
-export const DEPENDENCIES_MAX = 100;
+export const DEPENDENCIES_MAX = 1_000;
+/** Unfinished dependencies that one task shows by their ids. */
+export const UNMET_SHOWN_MAX = 20;
+/** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
+export const RETRIED_DEPENDENTS_MAX = 1_000;
+export const RETRIED_DEPENDENCIES_MAX = 10_000;
+/** Failed dependents that are counted; beyond it the answer says this many. */
+export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 export const ID_MAX_CHARS = 128;
@@ -247,6 +257,8 @@ export const MCP_INLINE_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
+/** Dependencies of a task that an answer names. */
+export const MCP_DEPENDENCIES_MAX = 20;
 export const MCP_LIST_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
 

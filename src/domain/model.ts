@@ -138,10 +138,12 @@ export type Task = {
   readonly failure: Failure | null;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The files that are attached to it. */
+  /** The files that are attached to it, oldest first. */
   readonly files: readonly string[];
   /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
   readonly keptBytes: number;
+  /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
+  readonly outputs: readonly string[];
 };
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
@@ -227,6 +229,9 @@ export type MessageFate = {
 
 // ---- Files
 
+export const ATTACHMENTS = ["input", "output"] as const;
+export type Attachment = (typeof ATTACHMENTS)[number];
+
 export type FileRecord = {
   /** Also the id of its blob. */
   readonly fileId: string;
@@ -240,6 +245,8 @@ export type FileRecord = {
   readonly metadata: string;
   readonly nodeId: string | null;
   readonly taskId: string | null;
+  /** What it is for its task (domain/file.ts); null: it belongs to no task. */
+  readonly attached: Attachment | null;
   readonly uploadedAt: number;
   /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
   readonly keptBytes: number;

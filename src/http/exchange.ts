@@ -25,7 +25,11 @@ export type Route = {
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
 /** On every JSON answer: no cache may store it, because the secret decides the content and the variant. */
-export const UNCACHED = { ...NO_SNIFF, "Cache-Control": "no-store", Vary: "X-Matrix-Secret" } as const;
+export const UNCACHED = {
+  ...NO_SNIFF,
+  "Cache-Control": "no-store",
+  Vary: "X-Matrix-Secret, Authorization",
+} as const;
 
 /** Turns off the idle timeout of the connection, for a request that waits (long poll) or streams. */
 export function disableIdleTimeout({ server, request }: Exchange): void {

@@ -31,7 +31,7 @@ export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: 
   return rawEndpoint({
     method: "POST",
     path: "/mcp",
-    auth: "bearer",
+    auth: "secret",
     summary: "The Model Context Protocol, for AI agents",
     rejections: [],
     handle: async (call) => {

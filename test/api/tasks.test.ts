@@ -58,6 +58,8 @@ describe("create", () => {
       progress: null,
       failure: null,
       files: [],
+      inputs: [],
+      outputs: [],
     });
     expect(created_at).toMatch(ISO);
     expect(updated_at).toBe(created_at);

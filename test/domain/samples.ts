@@ -128,6 +128,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     updatedAt: EARLIER,
     files: [],
     keptBytes: 0,
+    outputs: [],
     ...patch,
   };
 }
@@ -202,6 +203,10 @@ export function sketchChange(change: Change): string {
     case "dependencies.dropped":
     case "settlement.removed":
       return `${change.kind} ${change.taskId}`;
+    case "task.broken":
+      return `${change.kind} ${change.taskId} by ${change.brokenBy}`;
+    case "file.attached":
+      return `${change.kind} ${change.fileId} to ${change.taskId}`;
     case "dependencies.added":
     case "dependency.met":
       return `${change.kind} ${change.taskId} ${change.dependsOn}`;

@@ -144,7 +144,9 @@ describe("a session", () => {
     expect(await out("task", "list", "--status", "open", "--creator", "w2", "--type", "x")).toMatch(
       new RegExp(`^TASK .*\\n${taskId}  open +0 +x +- +\\d+s +Say hello$`),
     );
-    expect(await jsonList("task", "list", "--type", "x")).toEqual([shown]);
+    const { unmet, ...listed } = shown;
+    expect(unmet).toEqual({ count: 0, task_ids: [] });
+    expect(await jsonList("task", "list", "--type", "x")).toEqual([listed]);
     for (const [given, priority] of [
       ["High", 0],
       ["2", 2],
@@ -209,6 +211,47 @@ describe("a session", () => {
       expect(text.replaceAll("\n", "")).not.toMatch(/\p{C}/u);
       expect(JSON.stringify(JSON.parse(text)).includes(JSON.stringify(title))).toBe(args[0] === "task");
     }
+  });
+
+  test("a task with input files, which are uploaded first; a refused one leaves none", async () => {
+    writeFileSync(dir.join("one.txt"), "1");
+    writeFileSync(dir.join("two.md"), "2");
+    const taskId = await add("Read", "--file", "one.txt", "--creator", "w1", "--file", "two.md");
+    const { inputs } = await json("task", "show", taskId);
+    const files = await jsonList("file", "list");
+    expect(files.map(({ name, node_id, attached }) => [name, node_id, attached])).toEqual([
+      ["two.md", "w1", "input"],
+      ["one.txt", "w1", "input"],
+    ]);
+    expect(inputs).toEqual(files.map(({ file_id }) => file_id).toReversed());
+    const refused = ["task", "add", "Read", "-d", "d", "--file", "one.txt", "--after", "nothing"];
+    expect(await luxhub(...refused)).toMatchObject({ code: 2, stdout: "" });
+    expect(
+      await luxhub("task", "add", "Read", "-d", "d", "--file", "one.txt", "--file", "no.txt"),
+    ).toMatchObject({
+      stderr: expect.stringContaining("cannot read no.txt"),
+    });
+    expect((await jsonList("file", "list")).length).toBe(2);
+    await out("task", "cancel", taskId);
+    for (const { file_id } of files) await out("file", "rm", String(file_id));
+  });
+
+  test("a failed task with those that depend on it: retry --with-dependents", async () => {
+    const leaf = await add("Leaf");
+    const part = await add("Part", "--after", leaf);
+    const all = await add("All", "--after", part);
+    await out("task", "cancel", leaf);
+    expect(await json("task", "show", all)).toMatchObject({ status: "failed" });
+    expect(await luxhub("task", "retry", leaf, "--with-dependents")).toMatchObject({
+      code: 0,
+      stdout: `${leaf}  open\n`,
+      stderr: "2 tasks that depend on it opened again\n",
+    });
+    expect(await json("task", "show", all)).toMatchObject({
+      status: "open",
+      unmet: { count: 1, task_ids: [part] },
+    });
+    await out("task", "cancel", leaf);
   });
 
   test("more tasks than a page: a table of 50, JSON of all, and a reader that leaves early", async () => {
@@ -391,6 +434,20 @@ describe("which hub", () => {
     expect(after.port).toBe(Number(port));
     expect(await following.ended).toBe(0);
     expect(following.stdout.trimEnd().split("\n")).toHaveLength(2);
+  });
+});
+
+test("fields that the hub ignored are a warning on standard error", async () => {
+  await using older = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => Response.json({ success: true, task_id: "t1", ignored: ["depends_on", "delay_s"] }),
+  });
+  const args = ["task", "add", "t", "-d", "d", "--url", `http://127.0.0.1:${older.port}`];
+  expect(await run(args, { cwd: dir.path, env: SECRETS })).toMatchObject({
+    code: 0,
+    stdout: "t1\n",
+    stderr: "luxhub: the hub ignored depends_on, delay_s: it may be older than this luxhub\n",
   });
 });
 

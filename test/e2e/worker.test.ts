@@ -315,6 +315,28 @@ describe("the input of the command", () => {
     }
   });
 
+  test("gets the inputs of the task, and not what an earlier attempt has uploaded", async () => {
+    const upload = async (name: string, metadata: Fields): Promise<string> => {
+      const form = new FormData();
+      form.append("metadata", JSON.stringify(metadata));
+      form.append("file", new Blob([name]), name);
+      return String((await hub.call("POST", "/file/upload", { body: form })).body["file_id"]);
+    };
+    const given = await upload("given.txt", {});
+    const taskId = await create("retried", { files: [given] });
+    await hub.register("first-try");
+    await hub.post("/task/claim", { task_id: taskId, node_id: "first-try" });
+    const old = await upload("old.txt", { task_id: taskId, node: "first-try" });
+    await hub.post("/task/fail", { task_id: taskId, node_id: "first-try", error: "e" });
+    await using program = worker("retried", "ls; echo new >out/new.txt", ["--workdir", "work", "--once"]);
+    const { result, inputs, outputs } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    expect(objectOf(JSON.stringify(result))["output"]).toBe("given.txt\nout");
+    expect(inputs).toEqual([given]);
+    expect(stringsOf(outputs)[0]).toBe(old);
+    expect(await text(stringsOf(outputs)[1])).toBe("new\n");
+  });
+
   test("an output that is too large for a result becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in

@@ -71,6 +71,8 @@ export type Task = Draft & {
   readonly unmet: Set<string>;
   /** The kind of the last one. */
   failure: FailureKind | null;
+  /** Of a task that failed through its dependencies: the one at the root of it, which failed in another way. */
+  root: string | null;
   result: string | null;
 };
 
@@ -91,7 +93,7 @@ export type Message = {
   readonly to: ReadonlyMap<string, Delivery>;
 };
 
-export type File = { readonly id: string; readonly taskId: string | null };
+export type File = { readonly id: string; taskId: string | null; readonly isOutput: boolean };
 
 /** An event that must be logged. Those of one `batch` are logged together, in an order that nobody promises. */
 export type Event = {
@@ -226,9 +228,9 @@ export class Model {
 
   // ---- Tasks
 
-  create(variant: VariantName, draft: Draft, id: string): Task {
+  create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
-    const none = { node: null, revokedFrom: null, result: null, failure: null } as const;
+    const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
     const unheld = { leaseUntil: null, startedAt: null } as const;
     const counts = { attempts: 0, failures: 0, epoch: 0 };
     const times = {
@@ -247,6 +249,7 @@ export class Model {
       unmet: new Set(),
     };
     this.tasks.push(task);
+    for (const file of this.files) if (fileIds.includes(file.id)) file.taskId = id;
     this.#log("task.created", null, task);
     if (!this.#waitForOthers(task)) this.#end(task, "dependency");
     else if (balanced) this.#balance([task]);
@@ -376,14 +379,39 @@ export class Model {
     return task;
   }
 
-  /** As if it had not been tried; it waits again for what it depends on. */
-  retry(taskId: string): Task {
+  /** As retry(), and all that failed only because of it. */
+  retryAll(taskId: string): { task: Task; opened: number; left: number } {
     const task = this.task(taskId);
-    if (task.status !== "failed") refuse("task_not_failed");
+    const root = task.root ?? task.id;
+    const after = this.tasks.slice(this.tasks.indexOf(task) + 1);
+    const dependents = after.filter((one) => one.root === root);
+    if (task.status !== "failed" && dependents.length === 0) refuse("task_not_failed");
+    const answer = task.status === "failed" ? this.retry(taskId) : { ...task };
+    if (answer.status === "failed") return { task: answer, opened: 0, left: dependents.length };
+    let opened = 0;
+    for (const one of dependents) {
+      one.root = this.#rootOfFailure(one);
+      if (one.root !== null) continue;
+      this.#reopen(one);
+      this.#waitForOthers(one);
+      opened++;
+    }
+    if (opened > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
+    return { task: answer, opened, left: 0 };
+  }
+
+  #reopen(task: Task): void {
     const fresh = { status: "open", attempts: 0, failures: 0, startedAt: null } as const;
     Object.assign(task, fresh, { epoch: task.epoch + 1 });
     if (task.expiresAt !== null && task.expiresAt <= this.now) task.expiresAt = null;
     this.#log("task.retried", null, task);
+  }
+
+  /** As if it had not been tried; it waits again for what it depends on. */
+  retry(taskId: string): Task {
+    const task = this.task(taskId);
+    if (task.status !== "failed") refuse("task_not_failed");
+    this.#reopen(task);
     const canWait = this.#waitForOthers(task);
     if (!canWait) this.#end(task, "dependency");
     else if (task.balanced) this.#balance([task]);
@@ -457,12 +485,21 @@ export class Model {
 
   /** What it depends on and is not completed; false if some of that has failed or is gone. */
   #waitForOthers(task: Task): boolean {
+    task.root = this.#rootOfFailure(task);
+    if (task.root !== null) return false;
+    for (const id of task.dependsOn)
+      if (this.tasks.find((one) => one.id === id)?.status !== "completed") task.unmet.add(id);
+    return true;
+  }
+
+  /** Of the first of its dependencies that has failed or is gone; null: there is none. */
+  #rootOfFailure(task: Task): string | null {
     for (const id of task.dependsOn) {
       const other = this.tasks.find((one) => one.id === id);
-      if (!other || other.status === "failed") return false;
-      if (other.status !== "completed") task.unmet.add(id);
+      if (!other) return id;
+      if (other.status === "failed") return other.root ?? id;
     }
-    return true;
+    return null;
   }
 
   /** Assigned -> open after a backoff, or failed. */
@@ -498,13 +535,19 @@ export class Model {
   #settle(ended: (readonly [Task, "completed" | "failed" | "deleted"])[]): void {
     const together = this.#batch();
     let updated = 0;
-    for (const [{ id }, outcome] of ended) {
+    const left = [...ended];
+    for (;;) {
+      left.sort(([a], [b]) => (a.id < b.id ? -1 : 1)); // the hub handles the oldest first
+      const next = left.shift();
+      if (!next) break;
+      const [{ id, root }, outcome] = next;
       for (const task of this.tasks.filter(({ unmet }) => unmet.has(id))) {
         updated++;
         if (outcome === "completed") task.unmet.delete(id);
         else {
           this.#end(task, "dependency", together);
-          ended.push([task, "failed"]);
+          task.root = outcome === "deleted" ? id : (root ?? id);
+          left.push([task, "failed"]);
         }
       }
     }
@@ -622,13 +665,14 @@ export class Model {
 
   // ---- Files
 
-  /** Answers the task that it is attached to: the one that is named, if there is one. */
-  upload(named: string | null, id: string): string | null {
-    const task = this.tasks.find((one) => one.id === named) ?? null;
-    const taskId = task?.id ?? null;
-    this.files.push({ id, taskId });
-    this.#log("file.uploaded", null, task);
-    return taskId;
+  /** Attaches it to the task and the node that are named, if there are such. */
+  upload(named: { readonly task: string | null; readonly node: string | null }, id: string): File {
+    const task = this.tasks.find((one) => one.id === named.task) ?? null;
+    const node = this.nodes.get(named.node ?? "") ?? null;
+    const file = { id, taskId: task?.id ?? null, isOutput: node !== null && task?.node === node.id };
+    this.files.push(file);
+    this.#log("file.uploaded", node?.id ?? null, task);
+    return file;
   }
 
   /** A file outlives its task. */

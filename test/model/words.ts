@@ -16,6 +16,7 @@ export function statusWord(status: Task["status"], variant: VariantName): string
 }
 
 export function taskWords(model: Model, task: Task, variant: VariantName): Words {
+  const own = model.files.filter(({ taskId }) => taskId === task.id);
   return {
     task_id: task.id,
     task_type: task.type === "" ? null : task.type,
@@ -31,7 +32,9 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     depends_on: task.dependsOn,
     failure: task.failure === null ? null : { kind: task.failure },
     result: task.result === null ? null : resultOf(task.result),
-    files: model.files.filter(({ taskId }) => taskId === task.id).map(({ id }) => id),
+    files: own.map(({ id }) => id),
+    inputs: own.filter(({ isOutput }) => !isOutput).map(({ id }) => id),
+    outputs: own.filter(({ isOutput }) => isOutput).map(({ id }) => id),
   };
 }
 

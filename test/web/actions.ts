@@ -142,6 +142,42 @@ async function copies(stage: Stage): Promise<void> {
   expect(command).toBe(`luxhub task show ${taskId} --url ${hub.base(variant)}/`);
 }
 
+async function taskFiles(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  using page = await admin(stage);
+  await page.go("new");
+  await page.shows("Input files");
+  await page.fill("title", "Read the notes");
+  await page.fill("description", "Both of them");
+  await page.eval(`void (() => {
+    const files = new DataTransfer();
+    for (const name of ["one.txt", "two.txt"]) files.items.add(new File([name], name, { type: "text/plain" }));
+    document.querySelector('[name="files"]').files = files.files;
+  })()`);
+  await page.press("create");
+  await page.shows(/Input files[\s\S]*two\.txt[\s\S]*one\.txt/);
+  expect(await page.text()).not.toContain("Output files");
+  const taskId = String(await page.eval("location.hash.split('/').pop()"));
+  await addNode(hub, "reader");
+  await ok(hub.post("/task/assign", { task_id: taskId, node_id: "reader" }));
+  const form = new FormData();
+  form.set("metadata", JSON.stringify({ task_id: taskId, node: "reader" }));
+  form.set("file", new File(["done"], "done.txt"));
+  await ok(hub.post("/file/upload", form));
+  await page.shows(/Output files[\s\S]*done\.txt/);
+  const dependent = await addTask(hub, { title: "Print", depends_on: [taskId] });
+  await ok(hub.post("/task/cancel", { task_id: taskId }));
+  await page.shows("Why it failed");
+  await page.press("retry-all");
+  await page.shows("Open again, with 1 that depend on it.");
+  await page.go(`tasks/${dependent}`);
+  await page.shows(/Waits for\s+/);
+  for (const id of [dependent, taskId]) await ok(hub.admin("/task/delete", { task_id: id }));
+  const { body } = await hub.get("/file/list");
+  for (const { file_id } of body["files"] as { file_id: string }[])
+    await ok(hub.post("/file/delete", { file_id }));
+}
+
 /** Fails a task for good. */
 async function failed(hub: TestHub, title: string): Promise<void> {
   const taskId = await addTask(hub, { title });
@@ -439,6 +475,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
+  { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },

@@ -106,7 +106,8 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "dependencies",
-    holds: "every task waits for as many others as it counts, all of them unfinished or just ended",
+    holds:
+      "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",
     sql: `
       SELECT 'task ' || task_id || ' waits for ' || unmet || ' others, ' || n || ' are listed' FROM (
         SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM tasks t
@@ -117,6 +118,9 @@ export const FACTS: readonly Fact[] = [
       WHERE d.task_id NOT IN (SELECT task_id FROM tasks) OR NOT EXISTS (
         SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND status IN ('open', 'assigned') AND has_dependents = 1
         UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
+      UNION ALL
+      SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM tasks
+      WHERE (broken_by IS NOT NULL) <> (status = 'failed' AND json_extract(failure, '$.kind') = 'dependency')
       LIMIT ${SHOWN}`,
   },
   {

@@ -89,6 +89,22 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
+const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
+/** Follows the id of an output in the list of a task's files. */
+export const OUTPUT_MARK = "+";
+
+function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
+  const files: string[] = [];
+  const outputs: string[] = [];
+  for (const marked of stored.split(",")) {
+    const isOutput = marked.endsWith(OUTPUT_MARK);
+    const fileId = isOutput ? marked.slice(0, -OUTPUT_MARK.length) : marked;
+    files.push(fileId);
+    if (isOutput) outputs.push(fileId);
+  }
+  return { files, outputs };
+}
+
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const problem = maybeText(row["problem"]);
@@ -135,9 +151,20 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-    files: files === null ? [] : files.split(","),
+    ...(files === null ? NO_FILES : decodeFiles(files)),
     keptBytes: whole(row["kept_bytes"]),
   };
+}
+
+/** The long texts of a task together: roughly what it takes in memory. */
+export function charsOf({ description, progress, failure, dependsOn }: Task): number {
+  const idChars = dependsOn[0]?.length ?? 0;
+  return (
+    description.length +
+    (progress?.length ?? 0) +
+    (failure?.message?.length ?? 0) +
+    dependsOn.length * idChars
+  );
 }
 
 /** A task that was created through A2A. */
@@ -158,11 +185,18 @@ export function toDependency(row: Row): Dependency {
     taskId: text(row["task_id"]),
     status: row["status"] as Task["status"],
     hasDependents: row["has_dependents"] === 1,
+    brokenBy: maybeText(row["broken_by"]),
   };
 }
 
-export function toSettlement(row: Row): { readonly taskId: string; readonly outcome: Outcome } {
-  return { taskId: text(row["task_id"]), outcome: row["outcome"] as Outcome };
+export function toSettlement(row: Row): {
+  readonly taskId: string;
+  readonly outcome: Outcome;
+  /** The task at the root of it: see Dependency. */
+  readonly root: string;
+} {
+  const taskId = text(row["task_id"]);
+  return { taskId, outcome: row["outcome"] as Outcome, root: maybeText(row["broken_by"]) ?? taskId };
 }
 
 export function toLedgerEntry(row: Row): LedgerEntry {
@@ -237,6 +271,7 @@ export function toFile(row: Row): FileRecord {
     metadata: text(row["metadata"]),
     nodeId: maybeText(row["node_id"]),
     taskId: maybeText(row["task_id"]),
+    attached: row["task_id"] == null ? null : row["output"] === 1 ? "output" : "input",
     uploadedAt: whole(row["uploaded_at"]),
     keptBytes: whole(row["kept_bytes"]),
   };

@@ -263,6 +263,14 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
+  "task.broken": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { broken_by: text(({ brokenBy }) => brokenBy) },
+    ),
+  },
   "dependencies.added": { row: ofDependent, statement: ADD_DEPENDENCIES },
   "dependency.met": {
     row: ofDependent,
@@ -420,9 +428,19 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       metadata: text(({ file }) => file.metadata),
       node_id: text(({ file }) => file.nodeId),
       task_id: text(({ file }) => file.taskId),
+      output: flag(({ file }) => file.attached === "output"),
       uploaded_at: whole(({ file }) => file.uploadedAt),
       kept_bytes: whole(({ file }) => file.keptBytes),
     }),
+  },
+  "file.attached": {
+    row: ({ fileId }) => keyOf.file(fileId),
+    keys: ({ taskId }) => [keyOf.filesOfTask(taskId)],
+    statement: update(
+      "files",
+      { file_id: text(({ fileId }) => fileId) },
+      { task_id: text(({ taskId }) => taskId), output: "0" },
+    ),
   },
   "file.deleted": {
     row: ({ fileId }) => keyOf.file(fileId),

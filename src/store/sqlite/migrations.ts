@@ -476,4 +476,25 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   DROP INDEX answers_age;
   CREATE INDEX answers_age ON answers (stored_at, scope, bytes);
   `,
+  `
+  -- of a file of a task: 1: an output, attached by the node that held the task; 0: an input
+  ALTER TABLE files ADD COLUMN output INTEGER NOT NULL DEFAULT 0;
+  UPDATE files SET output = 1
+    WHERE node_id IS NOT NULL AND node_id = (SELECT assigned_node FROM tasks t WHERE t.task_id = files.task_id);
+
+  -- of a task that failed through its dependencies: the task at the root of it, which failed in another way or was deleted
+  ALTER TABLE tasks ADD COLUMN broken_by TEXT;
+  WITH RECURSIVE
+    broken(task_id, cause) AS (
+      SELECT task_id,
+        substr(json_extract(failure, '$.message'), 6, instr(json_extract(failure, '$.message'), ',') - 6)
+      FROM tasks WHERE status = 'failed' AND json_extract(failure, '$.kind') = 'dependency'),
+    roots(task_id, root) AS (
+      SELECT task_id, cause FROM broken WHERE cause NOT IN (SELECT task_id FROM broken)
+      UNION ALL
+      SELECT b.task_id, r.root FROM roots r JOIN broken b ON b.cause = r.task_id)
+    UPDATE tasks SET broken_by = roots.root FROM roots WHERE tasks.task_id = roots.task_id;
+  -- task/retry with with_dependents
+  CREATE INDEX tasks_broken ON tasks (broken_by) WHERE broken_by IS NOT NULL;
+  `,
 ];

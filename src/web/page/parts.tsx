@@ -297,6 +297,8 @@ type FieldProps = {
   /** The id of a datalist with suggestions. */
   list?: string;
   required?: boolean;
+  /** Of a file: several may be chosen. */
+  multiple?: boolean;
   rows?: number;
   onInput?: (value: string) => void;
   onFocus?: () => void;
@@ -321,7 +323,7 @@ export function Field(props: FieldProps): JSX.Element {
       ) : type === "number" ? (
         <input {...common} type={type} step="any" onInput={onChange} />
       ) : type === "file" || type === "password" ? (
-        <input {...common} type={type} onInput={onChange} />
+        <input {...common} type={type} multiple={props.multiple === true} onInput={onChange} />
       ) : (
         <input {...common} type={type} list={list} onInput={onChange} onFocus={props.onFocus} />
       )}
