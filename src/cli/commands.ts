@@ -163,6 +163,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
         help: "fail it if it is not completed by then: a time from now, or ISO 8601",
       },
       timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
+      "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
       "max-attempts": { value: "N", help: "how many attempts before the task fails for good" },
       backoff: {
         value: "TIME",

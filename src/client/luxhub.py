@@ -1638,7 +1638,7 @@ class Lease(TypedDict):
     #: fail, release and extend.
     epoch: int
     #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-    #: `timeout_s`.
+    #: `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
     expires_at: str | None
 
 
@@ -1682,12 +1682,18 @@ class Task(TypedDict):
     result_verified: bool
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, and nodes that went offline.
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
+    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
+    #: `max_attempts` each counts as an attempt.
+    restarts: int
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -2595,6 +2601,7 @@ class Tasks(_Resource):
         max_attempts: int | None = None,
         backoff_s: float | None = None,
         timeout_s: float | None = None,
+        max_run_s: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -2614,6 +2621,7 @@ class Tasks(_Resource):
         backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
             each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
+        max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -2629,6 +2637,7 @@ class Tasks(_Resource):
             "max_attempts": max_attempts,
             "backoff_s": backoff_s,
             "timeout_s": timeout_s,
+            "max_run_s": max_run_s,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -2654,7 +2663,7 @@ class Tasks(_Resource):
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
             in any case.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
-            not finished.
+            not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
         """
         fields = {"node_id": node_id, "wait": wait, "task_types": task_types, "resume": resume}
         return cast("TaskNextAnswer", self._call("task/next", fields, options))

@@ -127,7 +127,7 @@ const TOOLS = {
   task_create: {
     description:
       "Creates a task for other nodes. Write the description for a worker that knows nothing else. depends_on: task_ids " +
-      "to be completed before. timeout_s: how long a worker may be silent. Then task_get with wait_s for the result.",
+      "to be completed before. timeout_s: how long a worker may be silent; max_run_s: how long it may take in all. Then task_get with wait_s for the result.",
     properties: {
       title: STRING,
       description: STRING,
@@ -135,6 +135,7 @@ const TOOLS = {
       priority: PRIORITY,
       depends_on: STRINGS,
       timeout_s: NUMBER,
+      max_run_s: NUMBER,
       delay_s: NUMBER,
       max_attempts: INTEGER,
       lux_reward: NUMBER,

@@ -218,7 +218,7 @@ export class TaskService {
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates ?? [] }),
     );
-    await this.#settleAfter(after);
+    await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
     return after;
   }
@@ -257,7 +257,7 @@ export class TaskService {
       from = rows.task?.assignedNode ?? null;
       return cancel(rows.task, rows.node, asked, at);
     });
-    await this.#settleAfter(cancelled);
+    await this.settleAfter(cancelled);
     if (from !== null) await this.fillIfPossible(from);
     return cancelled;
   }
@@ -275,7 +275,7 @@ export class TaskService {
     const retried = await transact(load, ({ task, dependencies, candidates }) =>
       retry(task, dependencies ?? [], candidates ?? [], asked, at),
     );
-    await this.#settleAfter(retried);
+    await this.settleAfter(retried);
     return retried;
   }
 
@@ -439,7 +439,8 @@ export class TaskService {
     return total;
   }
 
-  async #settleAfter(task: Task): Promise<void> {
+  /** Updates the tasks that depend on one that has just failed. */
+  async settleAfter(task: Task): Promise<void> {
     if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
   }
 

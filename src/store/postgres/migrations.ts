@@ -365,6 +365,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;
   `,
+  `
+  ALTER TABLE tasks
+    ADD COLUMN max_run_ms BIGINT,
+    ADD COLUMN run_until BIGINT,
+    ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
