@@ -278,7 +278,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       concurrency: { value: "N", help: "how many tasks at once (1)" },
       timeout: {
         value: "TIME",
-        help: "time limit of the command; then it is ended and the attempt fails",
+        help: "time limit of the command, by default max_run_s of its task; then it is ended and the attempt fails",
       },
       grace: { value: "TIME", help: "the time from SIGTERM to SIGKILL when a command must end (10s)" },
       once: { help: "wait for one task, do it and exit; exit code 1 if it is not completed" },

@@ -5,7 +5,7 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
-import { HubUnreachable, LuxHub, LuxHubError, type WorkerEvent } from "../client/luxhub.ts";
+import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/luxhub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Log, openLog } from "../lib/log.ts";
 import { UsageError } from "./arguments.ts";
@@ -21,6 +21,8 @@ const NAME = "worker";
 const GRACE_S = 10;
 /** Added to the grace of the command, so that a transfer of files can end too. */
 const GRACE_MORE_MS = 5_000;
+/** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 200;
 const STANDARD_ERROR = 2;
@@ -84,7 +86,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       nodeId,
       async (task, { signal, epoch }) => {
         try {
-          return await doTask(task, epoch, signal, options);
+          return await doTask(task, epoch, signal, { ...options, timeoutMs: timeoutOf(task, options) });
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {
@@ -101,10 +103,13 @@ async function work(remote: Remote, env: Environment): Promise<number> {
         signal: signals.stop.signal,
         release: signals.release.signal,
         graceMs: options.graceMs + GRACE_MORE_MS,
+        timeoutMs: null, // that of the command ends it, and reports its last lines
         onEvent: (event) => {
           if (event.kind === "started" && isOnce) signals.stop.abort();
           if (event.kind === "completed") completed++;
-          logEvent(event, log);
+          logEvent(event, takesTypes(values), log);
+          // Before its command runs, which may kill the worker: the log must say which task that was.
+          if (event.kind === "started") log.flush();
         },
       },
     );
@@ -208,10 +213,25 @@ async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log
   }
 }
 
-function logEvent(event: WorkerEvent, log: Log): void {
+/** The limit of the command; without --timeout that of the task's attempt. */
+function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | null {
+  if (timeoutMs !== null) return timeoutMs;
+  const limitMs = max_run_s === null ? null : max_run_s * 1_000;
+  return limitMs !== null && limitMs <= TIMER_MAX_MS ? limitMs : null;
+}
+
+/** Says which tasks the worker takes: without capabilities it takes every type. */
+function takesTypes(values: Values): string {
+  const capabilities = values.text("capabilities");
+  return capabilities === undefined
+    ? "waits for tasks of every type (--capabilities limits them)"
+    : `waits for tasks of the types ${capabilities}, and for those without a type`;
+}
+
+function logEvent(event: WorkerEvent, waits: string, log: Log): void {
   switch (event.kind) {
     case "registered":
-      return log.info(`${event.nodeId} registered, waits for tasks`);
+      return log.info(`${event.nodeId} registered, ${waits}`);
     case "left":
       return log.info(`${event.nodeId} left`);
     case "fault":
