@@ -59,6 +59,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
     return EXIT.CONFLICT;
   }
+  log.info(`${nodeId} ${takesTypes(values.text("capabilities"))}`);
   try {
     if (lock.endedProcesses > 0)
       log.warn("ended the processes that a killed worker left running", { processes: lock.endedProcesses });
@@ -107,7 +108,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
         onEvent: (event) => {
           if (event.kind === "started" && isOnce) signals.stop.abort();
           if (event.kind === "completed") completed++;
-          logEvent(event, takesTypes(values), log);
+          logEvent(event, log);
           // Before its command runs, which may kill the worker: the log must say which task that was.
           if (event.kind === "started") log.flush();
         },
@@ -221,17 +222,16 @@ function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | nu
 }
 
 /** Says which tasks the worker takes: without capabilities it takes every type. */
-function takesTypes(values: Values): string {
-  const capabilities = values.text("capabilities");
+function takesTypes(capabilities: string | undefined): string {
   return capabilities === undefined
-    ? "waits for tasks of every type (--capabilities limits them)"
-    : `waits for tasks of the types ${capabilities}, and for those without a type`;
+    ? "takes tasks of every type (--capabilities limits them)"
+    : `takes tasks of the types ${capabilities}, and tasks without a type`;
 }
 
-function logEvent(event: WorkerEvent, waits: string, log: Log): void {
+function logEvent(event: WorkerEvent, log: Log): void {
   switch (event.kind) {
     case "registered":
-      return log.info(`${event.nodeId} registered, ${waits}`);
+      return log.info(`${event.nodeId} registered, waits for tasks`);
     case "left":
       return log.info(`${event.nodeId} left`);
     case "fault":

@@ -156,7 +156,7 @@ describe("the end of the command", () => {
     expect(await ended(killed)).toMatchObject({ failure: { message: "ended by SIGKILL" } });
     expect(await stop(program)).toBe(0);
     expect(program.stdout).toBe("");
-    expect(program.stderr).toMatch(/^\S+Z info {2}codes registered/);
+    expect(program.stderr).toMatch(/^\S+Z info {2}codes takes tasks .*\n\S+Z info {2}codes registered/);
     expect(program.stderr).toMatch(/info {2}completed "text" task=\S+ lux=0$/m);
     expect(program.stderr).toMatch(/warn {2}failed "never" task=\S+ error="one\\ntwo"$/m);
     expect(program.stderr).toMatch(/info {2}codes left\n$/);
@@ -471,11 +471,13 @@ describe("faults and ends", () => {
     const words = ["worker", "--node", "some", "--capabilities", "a,b", "--", "true"];
     await using some = new Program(words, { env: environment() });
     await logged(some, /registered/);
-    expect(some.stderr.split("\n")[0]).toMatch(/some registered, waits for tasks of the types a,b, /);
+    expect(some.stderr.split("\n")[0]).toMatch(
+      / some takes tasks of the types a,b, and tasks without a type$/,
+    );
     await using all = new Program(["worker", "--node", "all", "--", "true"], { env: environment() });
     await logged(all, /registered/);
     expect(all.stderr.split("\n")[0]).toMatch(
-      /all registered, waits for tasks of every type \(--capabilities limits them\)/,
+      / all takes tasks of every type \(--capabilities limits them\)$/,
     );
     expect(await stop(all)).toBe(0);
     expect(await stop(some)).toBe(0);
