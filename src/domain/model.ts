@@ -120,7 +120,7 @@ export type Task = {
   readonly backoffMs: number;
   /** How long a node may hold it without extend or complete; null is any time. */
   readonly timeoutMs: number | null;
-  /** How long one hand-out may last in all, extended or not; null is any time. */
+  /** How long one attempt may take in all, extended or not; null is any time. */
   readonly maxRunMs: number | null;
   /** Steady clock; only while it is assigned and has a `maxRunMs`. */
   readonly runUntil: number | null;

@@ -236,7 +236,7 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     const moved: Change = { kind: "task.moved", task: after };
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
-  const isFull = !hasRoom(again ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
+  const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
   const best = draining || isFull ? undefined : found.open[0];
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
@@ -250,7 +250,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 function restart(started: Task, nodeId: string, at: Moment): Step {
   const task: Task = { ...started, restarts: started.restarts + 1 };
   if (task.maxAttempts === null) {
-    const after = startAgain(task, nodeId, at);
+    const { runUntil } = task; // it is the same attempt
+    const after = { ...startAgain(task, nodeId, at), runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
     return { after, changes: [{ kind: "task.moved", task: after }] };
   }
   const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
@@ -532,9 +533,9 @@ export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly T
 
 /** Takes back the tasks whose lease has run out. */
 export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    return endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at);
-  });
+  return each(tasks, (task) =>
+    endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at),
+  );
 }
 
 function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): string {

@@ -215,6 +215,24 @@ describe("which task", () => {
     }
   });
 
+  test("a restart has a timeout anew, and what is left of max_run_s unless it is another attempt", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const limits = { timeout_s: 50, max_run_s: 60 };
+    for (const [max_attempts, leftS] of [
+      [null, 30],
+      [9, 50],
+    ] as const) {
+      const taskId = await addTask(hub, { ...limits, max_attempts });
+      expect(await taken(ask(hub, "n1"))).toBe(taskId);
+      hub.clock.pass(30 * SECOND_MS);
+      const { lease } = await ok(ask(hub, "n1", { resume: true }));
+      const left = Date.parse(String(record(lease)["expires_at"])) - hub.clock.now();
+      expect(left).toBeWithin((leftS - 5) * SECOND_MS, leftS * SECOND_MS + 1);
+      await ok(complete(hub, taskId, "n1"));
+    }
+  });
+
   test("a restart that ends the task answers at once, and waits when there is no other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 });

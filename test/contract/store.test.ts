@@ -2105,6 +2105,40 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(nodeReads.nodeById("n3"))).toMatchObject({ online: true, lastHeartbeatAt: 8 });
   });
 
+  test("leases of tasks are renewed: the timeout and the whole attempt begin again, and the first to end counts", async () => {
+    const { store } = await openFresh(engine);
+    const limits = [
+      { taskId: "timeout", timeoutMs: 30, maxRunMs: null, leaseUntil: 1_030, runUntil: null },
+      { taskId: "run", timeoutMs: null, maxRunMs: 50, leaseUntil: 1_050, runUntil: 1_050 },
+      { taskId: "both", timeoutMs: 30, maxRunMs: 50, leaseUntil: 1_030, runUntil: 1_050 },
+      { taskId: "short", timeoutMs: 50, maxRunMs: 20, leaseUntil: 1_020, runUntil: 1_020 },
+      { taskId: "none", timeoutMs: null, maxRunMs: null, leaseUntil: null, runUntil: null },
+    ];
+    for (const { taskId, leaseUntil, runUntil, ...given } of limits) {
+      const held = { status: "assigned", assignedNode: "n1", restarts: 3 } as const;
+      const before = { leaseUntil: leaseUntil && 7, runUntil: runUntil && 9 };
+      await write(store, { kind: "task.created", task: task(taskId, { ...held, ...given, ...before }) });
+    }
+    expect((await store.read(taskReads.timedOutTasks(8, 10))).map(idOf).toSorted()).toEqual(
+      limits
+        .map(({ taskId }) => taskId)
+        .filter((taskId) => taskId !== "none")
+        .toSorted(),
+    );
+    await write(store, { kind: "task.leases.renewed", steady: 1_000 });
+    for (const { taskId, leaseUntil, runUntil } of limits)
+      expect(await store.read(taskReads.taskById(taskId))).toMatchObject({
+        leaseUntil,
+        runUntil,
+        restarts: 3,
+      });
+    expect((await store.read(taskReads.timedOutTasks(1_030, 10))).map(idOf)).toEqual([
+      "short",
+      expect.stringMatching(/^(timeout|both)$/),
+      expect.stringMatching(/^(timeout|both)$/),
+    ]);
+  });
+
   test("the heartbeat of a missing node is refused and changes no row", async () => {
     const { store, place } = await openFresh(engine);
     const beat = { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 } as const;

@@ -303,7 +303,13 @@ export class Model {
   /** The worker of the node has ended: with `maxAttempts` an attempt has, too. */
   #restart(task: Task, node: Node): void {
     task.restarts += 1;
-    if (task.maxAttempts === null) return this.#handOut(task);
+    if (task.maxAttempts === null) {
+      const { runUntil } = task; // it is the same attempt
+      this.#handOut(task);
+      task.runUntil = runUntil;
+      task.leaseUntil = this.#leaseOf(task);
+      return;
+    }
     this.#endAttempt(task, "offline", true);
     if (task.status === "open") this.#assign(task, node);
   }

@@ -439,7 +439,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at) WHERE a2a_caller IS NOT NULL;
   `,
   `
-  -- how long one hand-out may last in all; its end limits lease_until, so the index of leases serves both
+  -- how long one attempt may take in all; its end limits lease_until, so the index of leases serves both
   ALTER TABLE tasks ADD COLUMN max_run_ms INTEGER;
   ALTER TABLE tasks ADD COLUMN run_until INTEGER;                         -- steady clock; only while assigned
   -- how often resume has handed it out again
