@@ -212,16 +212,20 @@ export const FIELDS: Readonly<Record<string, string>> = {
   improvement: "What was done about it.",
   lesson: "What was learned.",
   ready: "Whether the task is open and may be handed out now.",
-  attempts: "Attempts without a result: failures, timeouts, and nodes that went offline.",
+  attempts:
+    "Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`, restarts.",
+  restarts:
+    "How often task/next has handed the task out again with `resume`, because its worker ended. With `max_attempts` each counts as an attempt.",
   max_attempts: "The task fails after this many attempts; by default after 10 failures and timeouts.",
   backoff_s:
     "Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt, up to an hour.",
   timeout_s: "Seconds that a node may hold the task without task/extend or task/complete.",
+  max_run_s: "Seconds that one attempt may take in all, extended or not; then it has timed out.",
   delay_s: "Seconds until the task may be handed out.",
   not_before: "The task is not handed out before this time.",
   expires_at: "If the task is not completed by this time, it fails.",
   "Lease.expires_at":
-    "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s`.",
+    "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.",
   depends_on: "The ids of the tasks that must be completed first.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
@@ -280,7 +284,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   task_types:
     "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
   resume:
-    "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished.",
+    "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
   "task_next.task": "The handed-out task; null if there was none within `wait`.",
   "task_next.lease": "The node's hold on it; null without a task.",
   "task_next.drain": "Whether the node drains: it gets no new tasks.",

@@ -79,6 +79,7 @@ export const epoch = () => z.int().check(z.minimum(0));
 export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
 export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
 export const taskTimeout = () => seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS);
+export const taskMaxRun = () => seconds(1, limit.TASK_RUN_MAX_SECONDS);
 const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
 export const keyName = () =>
   z

@@ -96,6 +96,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     delay_s: values.seconds("delay"),
     expires_at: values.moment("expires"),
     timeout_s: values.seconds("timeout"),
+    max_run_s: values.seconds("max-run"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
   };

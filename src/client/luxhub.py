@@ -830,6 +830,7 @@ class LuxHub:
         concurrency: int = 1,
         stop: Stop | None = None,
         release: Stop | None = None,
+        timeout: float | Literal["max_run_s"] | None = "max_run_s",
         signals: bool = True,
         on_event: Callable[[WorkerEvent], object] | None = None,
     ) -> None:
@@ -841,6 +842,8 @@ class LuxHub:
         concurrency: How many tasks it does at once, each in a thread of its own.
         stop: Stops the worker in order: it takes no more tasks, finishes those it has, and leaves the hub.
         release: Stops it now: it stops its handlers, gives their tasks back, and leaves the hub.
+        timeout: How many seconds a handler may take; then its stop is set and the attempt fails. By default the
+            `max_run_s` of its task, if it has one. None: without a limit of the worker's own.
         signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`.
         on_event: Called with each event of the worker, in any thread; by default the logger "luxhub".
 
@@ -848,11 +851,13 @@ class LuxHub:
         """
         worker = _Worker(
             self.call,
+            self.stream,
             node_id,
             handler,
             {"name": name or node_id, "capabilities": capabilities},
             task_types,
             concurrency,
+            timeout,
             on_event or _log_worker,
         )
         worker.run(stop or Stop(), release or Stop(), signals)
@@ -1051,7 +1056,8 @@ class TaskContext:
     """The second argument of a handler."""
 
     def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
-        #: Set when the result is no longer wanted: the task was taken away, or the worker gives it back.
+        #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
+        #: back.
         self.stop = stop
         #: The number of this hand-out of the task.
         self.epoch = epoch
@@ -1101,8 +1107,23 @@ def _log_worker(event: WorkerEvent) -> None:
 _WAIT_S = 300
 #: The pause after a fault, and after an answer that came at once and without a task.
 _PAUSE_S = 1
-#: How long a handler may take to end after its stop; then its task is given back while it still runs.
+#: How long a handler may take to end after its stop; then the worker goes on while it still runs.
 _GRACE_S = 10
+#: How long a refused event stream is asked for in quick succession.
+_STREAM_RETRY_S = 10
+#: How often a worker whose event stream is refused asks for lost tasks, and for the stream.
+_NO_STREAM_S = 30
+#: The events after which a task may no longer be its holder's.
+_MAY_BE_LOST = (
+    "task.attempt_failed",
+    "task.completed",
+    "task.deleted",
+    "task.failed",
+    "task.released",
+    "task.requeued",
+    "task.revoked",
+    "task.timed_out",
+)
 _ERROR_MAX_CHARS = 4000
 #: The codes with which the hub refuses a task that is no longer this worker's.
 _LOST = (
@@ -1136,6 +1157,8 @@ class _Job:
         self.is_ending = False
         #: Why the task is no longer this worker's.
         self.lost: LuxHubError | None = None
+        #: The handler took too long.
+        self.timed_out: TimeoutError | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1151,25 +1174,30 @@ class _Worker:
 
     A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because
     the epoch is old or the task was ended or taken away, the task is lost: its handler's stop is set, and the
-    result is dropped.
+    result is dropped. An event of the node that may mean a loss makes the worker ask the hub at once.
 
     Threads: the caller's takes tasks. Each job has one that reports, one that runs the handler, and with a
-    timeout_s one that extends its lease. One sends heartbeats. All but the caller's are daemons.
+    timeout_s one that extends its lease. One sends heartbeats, one follows the events of the node. All but the
+    caller's are daemons.
     """
 
     def __init__(
         self,
         call: _Call,
+        stream: Callable[..., Iterator[StreamItem]],
         node_id: str,
         handler: Handler,
         profile: Mapping[str, Any],
         task_types: Sequence[str] | None,
         concurrency: int,
+        timeout: float | Literal["max_run_s"] | None,
         on_event: Callable[[WorkerEvent], object],
     ) -> None:
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
         self._call = call
+        self._stream = stream
+        self._timeout = timeout
         self._node_id = node_id
         self._handler = handler
         self._profile = profile
@@ -1195,6 +1223,7 @@ class _Worker:
         try:
             with _signal_handlers(stop, release) if signals else contextlib.nullcontext():
                 heartbeats = _thread("heartbeats", self._send_heartbeats, self._register(), beats)
+                follower = _thread("events", self._follow_events, self._last_event_id(), beats)
                 self._take_tasks()
                 if self._running():
                     self._give_back_rest()
@@ -1202,6 +1231,7 @@ class _Worker:
                     self._changed.wait_for(lambda: not self._jobs)
                 beats.set()
                 heartbeats.join()
+                follower.join()
                 self._leave()
         except (Stopped, LuxHubError, HubUnreachable):
             if not self._stop.is_set():
@@ -1270,6 +1300,39 @@ class _Worker:
             except Exception as error:
                 self._survive(error)
 
+    def _last_event_id(self) -> int | None:
+        """Returns where the stream of events begins: before the first task. None if the hub does not say."""
+        options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
+        try:
+            return cast(int, self._call("events", {"limit": 1}, options)["cursor"])
+        except (Stopped, LuxHubError, HubUnreachable):
+            return None  # the stream begins a moment later
+
+    def _follow_events(self, last_id: int | None, ended: Stop) -> None:
+        """Follows the events of the node, so that a task that is cancelled or taken away is lost at once.
+
+        If the hub refuses the stream, asks for lost tasks now and then.
+        """
+        options = CallOptions(stop=ended, retry=Retry(for_s=_STREAM_RETRY_S))
+        is_refused = False
+        while True:
+            try:
+                for item in self._stream(self._node_id, last_event_id=last_id, options=options):
+                    last_id = item.id
+                    is_refused = False
+                    for job in self._running():
+                        is_own = item.data.get("task_id") == job.task["task_id"]
+                        if item.event == "gap" or (item.event in _MAY_BE_LOST and is_own):
+                            self._check(job)
+            except (LuxHubError, HubUnreachable) as error:
+                if not is_refused:
+                    self._emit("fault", error=error)
+                is_refused = True
+            if ended.wait(_NO_STREAM_S):
+                return
+            for job in self._running():
+                self._check(job)
+
     def _leave(self) -> None:
         """Reports a failure only as an event: without heartbeats the node soon goes offline anyway."""
         try:
@@ -1315,24 +1378,44 @@ class _Worker:
     def _resume(self) -> None:
         """Resumes the tasks that the node had started before this worker.
 
-        The hub hands them out in a circle, each time with a new epoch, so all are known when one comes again.
+        The hub hands them out in a circle and counts each time as a restart of the task, so each is asked for once.
         """
+        started = self._count_started()
         found: dict[str, tuple[Task, Lease]] = {}
-        while True:
+        for _ in range(min(started, self._concurrency)):
             taken = self._next({"resume": True})
             if taken is None or taken["task"] is None or taken["lease"] is None:
                 break
             task = taken["task"]
             is_known = task["task_id"] in found
             found[task["task_id"]] = (task, taken["lease"])
-            if is_known:
+            if is_known:  # another one ended meanwhile
                 break
         if self._stop.is_set():
             return
-        for task, lease in list(found.values())[: self._concurrency]:
+        for task, lease in found.values():
             self._start(task, lease)
-        if len(found) > self._concurrency:
+        if started > self._concurrency:
             self._give_back_rest()
+
+    def _count_started(self) -> int:
+        """How many tasks the node has started: all, or more than this worker runs at once. 0 after a fault."""
+        options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
+        held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
+        started = 0
+        try:
+            while started <= self._concurrency:
+                page = self._call("task/list", held, options)
+                started += sum(task["started_at"] is not None for task in page["tasks"])
+                if page["next_cursor"] is None:
+                    break
+                held["cursor"] = page["next_cursor"]
+        except Stopped:
+            return 0
+        except (LuxHubError, HubUnreachable) as error:
+            self._survive(error)
+            return 0
+        return started
 
     def _give_back_rest(self) -> None:
         """Releases the tasks that the node holds and this worker does not run, because its jobs may take long."""
@@ -1381,8 +1464,10 @@ class _Worker:
             job.is_ending = True
         try:
             if job.lost is not None:
-                raise job.lost
-            if outcome.error is None:
+                return  # reported already
+            if job.timed_out is not None:
+                self._fail(job, job.timed_out)
+            elif outcome.error is None:
                 self._complete(job, outcome.result)
             elif job.abort.is_set():
                 self._insist(job, "task/release", {})
@@ -1398,7 +1483,7 @@ class _Worker:
                 self._changed.notify_all()
 
     def _handle(self, job: _Job) -> _Outcome:
-        """Runs the handler. If it does not end within the grace after its stop, it counts as failed."""
+        """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
         outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
 
         def extend(note: str | None) -> None:
@@ -1416,8 +1501,14 @@ class _Worker:
 
         _thread(f"task {job.task['task_id']}", run)
         unsubscribe = job.abort.on_set(lambda: outcomes.put(None))
+        timeout_s = job.task["max_run_s"] if self._timeout == "max_run_s" else self._timeout
         try:
-            outcome = outcomes.get()
+            try:
+                outcome = outcomes.get(timeout=timeout_s)
+            except queue.Empty:
+                job.timed_out = TimeoutError(f"The handler timed out after {timeout_s:g} s.")
+                job.abort.set()
+                outcome = outcomes.get()  # the outcome that came meanwhile, or None
             if outcome is None:
                 outcome = outcomes.get(timeout=_GRACE_S)
         except queue.Empty:
@@ -1459,12 +1550,12 @@ class _Worker:
     # -- Leases
 
     def _extend_lease(self, job: _Job, timeout_s: float) -> None:
-        while not job.end.wait(timeout_s / 3):
+        while job.lost is None and not job.end.wait(timeout_s / 3):
             self._check(job)
 
     def _check(self, job: _Job) -> None:
         """Finds out whether a task is still the worker's own."""
-        if job.is_ending:
+        if job.is_ending or job.lost is not None:
             return
         refusal = self._extend(job, None)
         if refusal is not None and job.lost is None and not job.end.is_set():
@@ -1482,10 +1573,11 @@ class _Worker:
 
     def _lose(self, job: _Job, error: LuxHubError) -> None:
         with self._changed:
-            if job.is_ending:
-                return  # the report of the outcome will be refused
+            if job.is_ending or job.lost is not None:
+                return  # once it ends, the report of the outcome will be refused
             job.lost = error
         job.abort.set()
+        self._emit("lost", job.task, error)
 
     def _emit(
         self,
@@ -1639,7 +1731,7 @@ class Lease(TypedDict):
     #: fail, release and extend.
     epoch: int
     #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-    #: `timeout_s`.
+    #: `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
     expires_at: str | None
 
 
@@ -1683,12 +1775,18 @@ class Task(TypedDict):
     result_verified: bool
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, and nodes that went offline.
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
+    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
+    #: `max_attempts` each counts as an attempt.
+    restarts: int
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -1747,12 +1845,18 @@ class TaskDetails(TypedDict):
     result_verified: bool
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, and nodes that went offline.
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
+    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
+    #: `max_attempts` each counts as an attempt.
+    restarts: int
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -2824,6 +2928,7 @@ class Tasks(_Resource):
         max_attempts: int | None = None,
         backoff_s: float | None = None,
         timeout_s: float | None = None,
+        max_run_s: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -2844,6 +2949,7 @@ class Tasks(_Resource):
         backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
             each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
+        max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -2861,6 +2967,7 @@ class Tasks(_Resource):
             "max_attempts": max_attempts,
             "backoff_s": backoff_s,
             "timeout_s": timeout_s,
+            "max_run_s": max_run_s,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -2887,7 +2994,7 @@ class Tasks(_Resource):
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
             in any case.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
-            not finished.
+            not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
         """
         fields = {"node_id": node_id, "wait": wait, "task_types": task_types, "resume": resume}
         return cast("TaskNextAnswer", self._call("task/next", fields, options))

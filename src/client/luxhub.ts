@@ -150,7 +150,8 @@ export class LuxHub<V extends Variant = "A"> {
 
   /** Registers a node and does its tasks until a signal of the options stops the worker. */
   worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
-    return runWorker<V>(this.call.bind(this), nodeId, handler, options);
+    const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
+    return runWorker<V>(hub, nodeId, handler, options);
   }
 
   /**

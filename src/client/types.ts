@@ -48,7 +48,7 @@ export interface Lease {
   epoch: number;
   /**
    * When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-   * `timeout_s`.
+   * `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
    */
   expires_at: string | null;
 }
@@ -102,12 +102,22 @@ export interface Task<V extends Variant = "A"> {
   result_verified: boolean;
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
-  /** Attempts without a result: failures, timeouts, and nodes that went offline. */
+  /**
+   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+   * restarts.
+   */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
+  /**
+   * How often task/next has handed the task out again with `resume`, because its worker ended. With
+   * `max_attempts` each counts as an attempt.
+   */
+  restarts: number;
   /** Seconds that a node may hold the task without task/extend or task/complete. */
   timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+  max_run_s: number | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, it fails. */
@@ -157,12 +167,22 @@ export interface TaskDetails<V extends Variant = "A"> {
   result_verified: boolean;
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
-  /** Attempts without a result: failures, timeouts, and nodes that went offline. */
+  /**
+   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+   * restarts.
+   */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
+  /**
+   * How often task/next has handed the task out again with `resume`, because its worker ended. With
+   * `max_attempts` each counts as an attempt.
+   */
+  restarts: number;
   /** Seconds that a node may hold the task without task/extend or task/complete. */
   timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+  max_run_s: number | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, it fails. */
@@ -733,6 +753,8 @@ export interface Operations<V extends Variant = "A"> {
       backoff_s?: number | undefined;
       /** Seconds that a node may hold the task without task/extend or task/complete. */
       timeout_s?: number | undefined;
+      /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+      max_run_s?: number | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -764,7 +786,7 @@ export interface Operations<V extends Variant = "A"> {
       task_types?: readonly string[] | undefined;
       /**
        * Whether to hand out first, again and with a new epoch, the tasks that the node had started and not
-       * finished.
+       * finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
        */
       resume?: boolean | undefined;
     };

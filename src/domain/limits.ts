@@ -76,6 +76,8 @@ export const BACKOFF_DEFAULT_SECONDS = 5;
 export const BACKOFF_MAX_SECONDS = 3_600;
 /** A week. */
 export const TASK_TIMEOUT_MAX_SECONDS = 604_800;
+/** The longest max_run_s of a task: 30 days. */
+export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
 export const DEPENDENCIES_MAX = 1_000;

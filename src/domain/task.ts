@@ -18,7 +18,7 @@
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
- *                    node offline: one attempt more
+ *                    node offline, restart with maxAttempts: one attempt more
  *
  * An open task is ready when its start time has come (`notBefore`, a delayed job) and its dependencies are completed
  * (`unmet` is 0). Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
@@ -62,6 +62,7 @@ export type TaskDraft = Pick<
   | "maxAttempts"
   | "backoffMs"
   | "timeoutMs"
+  | "maxRunMs"
   | "notBefore"
   | "expiresAt"
   | "dependsOn"
@@ -109,6 +110,8 @@ export function create(
     revokedFrom: null,
     attempts: 0,
     failures: 0,
+    restarts: 0,
+    runUntil: null,
     leaseUntil: null,
     epoch: 0,
     unmet: 0,
@@ -230,10 +233,18 @@ export function take(
 /** The previous state of a task that `next` hands out: open, a gift of the node, or started by it before. */
 export type TakenFrom = "open" | "gifts" | "started";
 
-/** The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available. */
+/**
+ * The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available.
+ * `ended`: what the node had started, and whose attempts were used up by this restart.
+ */
 export type Next =
-  | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
-  | { readonly task: null; readonly isFull: boolean; readonly draining: boolean };
+  | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean; readonly ended: Task | null }
+  | {
+      readonly task: null;
+      readonly isFull: boolean;
+      readonly draining: boolean;
+      readonly ended: Task | null;
+    };
 
 /** The candidates of `next`: the best task of each kind, null if there is none. `open` may have several. */
 export type NextTasks = {
@@ -243,22 +254,49 @@ export type NextTasks = {
 };
 
 /**
- * Hands an online node a task: one that it has started, if loaded; else its best gift; else the best open task. The
- * answer that there is none is not stored: a repeat asks again.
+ * Hands an online node a task: one that it has started, if loaded and its attempts are not used up; else its best gift;
+ * else the best open task. The answer that there is none is not stored: a repeat asks again.
  */
 export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
   const { nodeId, draining } = node;
-  const held = found.started ?? found.gifts;
-  if (held) {
-    const after: Task = { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
-    const from = found.started ? "started" : "gifts";
-    return accept<Next>({ task: after, from, draining }, [{ kind: "task.moved", task: after }]);
+  const again = found.started && restart(found.started, nodeId, at);
+  if (again?.after.status === "assigned")
+    return accept<Next>({ task: again.after, from: "started", draining, ended: null }, again.changes);
+  const ended = again?.after ?? null;
+  const before = again?.changes ?? [];
+  if (found.gifts) {
+    const after = startAgain(found.gifts, nodeId, at);
+    const moved: Change = { kind: "task.moved", task: after };
+    return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
-  const isFull = !hasRoom(node);
+  const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
   const best = draining || isFull ? undefined : found.open[0];
-  if (!best) return { ...accept<Next>({ task: null, isFull, draining }), isStored: false };
+  if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
-  return accept<Next>({ task: after, from: "open", draining }, changes);
+  return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
+}
+
+/**
+ * Hands a node again what it has started: its worker ended without a result. If the task has `maxAttempts` that ended an
+ * attempt, and the task fails after the last one: a poison task, which kills its workers, must not come back for ever.
+ */
+function restart(started: Task, nodeId: string, at: Moment): Step {
+  const task: Task = { ...started, restarts: started.restarts + 1 };
+  if (task.maxAttempts === null) {
+    const { runUntil } = task; // it is the same attempt
+    const after = { ...startAgain(task, nodeId, at), runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
+    return { after, changes: [{ kind: "task.moved", task: after }] };
+  }
+  const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
+  const ended = endAttempt(task, { kind: "offline", message, retry: true }, at);
+  if (ended.after.status === "failed") return ended;
+  const { after, changes } = assignTo(ended.after, nodeId, "next", at);
+  return { after, changes: [...ended.changes, ...changes] };
+}
+
+/** What the node holds already, handed out by `next`. */
+function startAgain(held: Task, nodeId: string, at: Moment): Task {
+  return { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
 }
 
 /** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
@@ -326,7 +364,7 @@ export function complete(
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
-    leaseUntil: null,
+    ...NO_LEASE,
     updatedAt: at.now,
   });
   changes.push({ kind: "task.moved", task: after });
@@ -376,7 +414,9 @@ export function fail(
   return assignIfBalanced(ended.after, candidates, ended.changes, at);
 }
 
-/** Restarts the lease of a task that has a timeout. A note becomes its `progress`. */
+/**
+ * Restarts the lease of a task that has a timeout, at most to the end of its `maxRunMs`. A note becomes its `progress`.
+ */
 export function extend(
   task: Task | null,
   node: Node | null,
@@ -388,7 +428,7 @@ export function extend(
   if (asked.note === null && held.timeoutMs === null) return accept(held);
   const after = recharged({
     ...held,
-    leaseUntil: leaseFrom(held, at),
+    leaseUntil: leaseFrom(held, held.runUntil, at),
     progress: asked.note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
   });
@@ -491,7 +531,8 @@ function reopen(
   because: EventData = {},
 ): Step {
   const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
-  const again: Task = { ...task, ...returned(task), status: "open", attempts: 0, failures: 0, expiresAt };
+  const uncounted = { attempts: 0, failures: 0, restarts: 0 };
+  const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt };
   const wait = waitFor(again, dependencies, at);
   const { after, changes } = move(task, { ...again, ...wait.patch }, at.now);
   const { failure } = wait.patch;
@@ -587,10 +628,16 @@ export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly T
 
 /** Takes back the tasks whose lease has run out. */
 export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    const message = `The node neither completed nor extended it within ${(task.timeoutMs ?? 0) / SECOND_MS} s.`;
-    return endAttempt(task, { kind: "timed_out", message, retry: true }, at);
-  });
+  return each(tasks, (task) =>
+    endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at),
+  );
+}
+
+function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): string {
+  if (maxRunMs !== null && leaseUntil === runUntil)
+    return `The attempt was not completed within its max_run_s of ${maxRunMs / SECOND_MS} s.`;
+  if (timeoutMs === null) throw new Error("A task without timeout_s and max_run_s has a lease.");
+  return `The node neither completed nor extended it within ${timeoutMs / SECOND_MS} s.`;
 }
 
 /** Ends unfinished tasks whose `expiresAt` has passed. */
@@ -718,7 +765,7 @@ function backoffOf({ backoffMs, attempts }: Task): number {
 
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
 function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
-  const patch = { status: "failed", assignedNode: null, leaseUntil: null, unmet: 0, failure } as const;
+  const patch = { ...NO_LEASE, status: "failed", assignedNode: null, unmet: 0, failure } as const;
   const { after, changes } = move(task, patch, at.now);
   return {
     after,
@@ -734,29 +781,39 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
 
 /** The fields that a hand-out sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
+  const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return {
     status: "assigned",
     assignedNode: nodeId,
     revokedFrom: null,
     epoch: task.epoch + 1,
-    leaseUntil: leaseFrom(task, at),
+    runUntil,
+    leaseUntil: leaseFrom(task, runUntil, at),
   } as const;
 }
 
 /** The fields that a return to open sets. */
 function returned(task: Task) {
   return {
+    ...NO_LEASE,
     status: "open",
     assignedNode: null,
-    leaseUntil: null,
     startedAt: null,
     progress: null,
     epoch: task.epoch + 1,
   } as const;
 }
 
-function leaseFrom({ timeoutMs }: Task, { steady }: Moment): number | null {
-  return timeoutMs === null ? null : steady + timeoutMs;
+const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
+
+/** The end of a lease that begins now: after the timeout, and never after the hand-out may end (`runUntil`). */
+function leaseFrom(
+  { timeoutMs }: Pick<Task, "timeoutMs">,
+  runUntil: number | null,
+  { steady }: Moment,
+): number | null {
+  if (timeoutMs === null) return runUntil;
+  return runUntil === null ? steady + timeoutMs : Math.min(steady + timeoutMs, runUntil);
 }
 
 function byId(dependencies: readonly Dependency[]): ReadonlyMap<string, Dependency> {

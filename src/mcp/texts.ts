@@ -74,6 +74,7 @@ export function taskText(task: JsonObject, self: string | null): string {
   add("output files (of its worker, or of earlier attempts)", task["outputs"]);
   if (Number(task["attempts"]) > 0) add("failed attempts so far", task["attempts"]);
   add("time limit in s, restarted by task_progress", task["timeout_s"]);
+  add("time limit in s of the whole attempt", task["max_run_s"]);
   add("not before", task["not_before"]);
   add("expires at", task["expires_at"]);
   add("progress", task["progress"]);

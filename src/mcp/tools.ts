@@ -128,7 +128,7 @@ const TOOLS = {
   task_create: {
     description:
       "Creates a task for other nodes. Write the description for a worker that knows nothing else. depends_on: task_ids " +
-      "to be completed before. files: file_ids of file_put. timeout_s: how long a worker may be silent. Then task_get with wait_s for the result.",
+      "to be completed before. files: file_ids of file_put. timeout_s: how long a worker may be silent; max_run_s: how long it may take in all. Then task_get with wait_s for the result.",
     properties: {
       title: STRING,
       description: STRING,
@@ -137,6 +137,7 @@ const TOOLS = {
       depends_on: STRINGS,
       files: STRINGS,
       timeout_s: NUMBER,
+      max_run_s: NUMBER,
       delay_s: NUMBER,
       max_attempts: INTEGER,
       lux_reward: NUMBER,

@@ -252,7 +252,7 @@ export class TaskService {
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates ?? [] }),
     );
-    await this.#settleAfter(after);
+    await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
     return after;
   }
@@ -289,7 +289,7 @@ export class TaskService {
       from = rows.task?.assignedNode ?? null;
       return cancel(rows.task, rows.node, asked, this.#at());
     });
-    await this.#settleAfter(cancelled);
+    await this.settleAfter(cancelled);
     if (from !== null) await this.fillIfPossible(from);
     return cancelled;
   }
@@ -308,7 +308,7 @@ export class TaskService {
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
-    await this.#settleAfter(retried.task);
+    await this.settleAfter(retried.task);
     return retried;
   }
 
@@ -343,7 +343,7 @@ export class TaskService {
         return accept<RetryOutcome>({ task: after, dependents: { opened, left } }, retried.changes);
       });
       if (!outcome) continue;
-      await this.#settleAfter(outcome.task);
+      await this.settleAfter(outcome.task);
       if (outcome.dependents !== null && outcome.dependents.opened > 0) await this.#balanceIfPossible();
       return outcome;
     }
@@ -515,7 +515,8 @@ export class TaskService {
     return { moved, isMore: true };
   }
 
-  async #settleAfter(task: Task): Promise<void> {
+  /** Updates the tasks that depend on one that has just failed. */
+  async settleAfter(task: Task): Promise<void> {
     if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
   }
 

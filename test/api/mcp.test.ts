@@ -648,7 +648,8 @@ describe("a call that is repeated", () => {
   });
 
   test("task_fail and task_release: once for each hand-out", async () => {
-    const taskId = await create(agent, { max_attempts: 9 });
+    const taskId = await create(agent, { max_attempts: 9, max_run_s: 86_400 });
+    expect(await taskOf(hub, taskId)).toMatchObject({ max_run_s: 86_400 });
     const claim = async (): Promise<void> => {
       hub.clock.pass(MINUTE_MS); // the backoff is over
       await hub.sweep();

@@ -725,6 +725,7 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       maxAttempts: i % 4 ? null : i % 100,
       backoffMs: i * 10,
       timeoutMs: i % 3 ? null : 604_800_000 + i,
+      maxRunMs: i % 5 ? null : 2_592_000_000 + i,
       expiresAt: i % 6 ? null : 10 ** 12 + i,
       dependsOn: i % 5 ? [] : ["a", "b"].slice(i % 2),
       // Some wait for their time, some for other tasks.
@@ -746,8 +747,10 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       revokedFrom: status === "open" ? `n${String(roll(4)).padStart(2, "0")}` : null,
       attempts: roll(3),
       failures: i % 3,
+      restarts: i % 4,
       epoch: i,
-      leaseUntil: status !== "open" && created.timeoutMs !== null ? 30_000 + i : null,
+      leaseUntil: status !== "open" && (created.timeoutMs ?? created.maxRunMs) !== null ? 30_000 + i : null,
+      runUntil: status !== "open" && created.maxRunMs !== null ? 30_000 + 2 * i : null,
       startedAt: i % 2 ? 5_500 + i : null,
       progress: i % 3 ? null : `half of ${i}`,
       failure: i % 4 ? null : { kind: "failed", message: `wö "${i}"`, nodeId: "n00", at: 5_600 + i },
@@ -2156,6 +2159,40 @@ function pruneQueries(engine: Engine): void {
     });
     await write(store, { kind: "node.returned", nodeId: "n3" });
     expect(await store.read(nodeReads.nodeById("n3"))).toMatchObject({ online: true, lastHeartbeatAt: 8 });
+  });
+
+  test("leases of tasks are renewed: the timeout and the whole attempt begin again, and the first to end counts", async () => {
+    const { store } = await openFresh(engine);
+    const limits = [
+      { taskId: "timeout", timeoutMs: 30, maxRunMs: null, leaseUntil: 1_030, runUntil: null },
+      { taskId: "run", timeoutMs: null, maxRunMs: 50, leaseUntil: 1_050, runUntil: 1_050 },
+      { taskId: "both", timeoutMs: 30, maxRunMs: 50, leaseUntil: 1_030, runUntil: 1_050 },
+      { taskId: "short", timeoutMs: 50, maxRunMs: 20, leaseUntil: 1_020, runUntil: 1_020 },
+      { taskId: "none", timeoutMs: null, maxRunMs: null, leaseUntil: null, runUntil: null },
+    ];
+    for (const { taskId, leaseUntil, runUntil, ...given } of limits) {
+      const held = { status: "assigned", assignedNode: "n1", restarts: 3 } as const;
+      const before = { leaseUntil: leaseUntil && 7, runUntil: runUntil && 9 };
+      await write(store, { kind: "task.created", task: task(taskId, { ...held, ...given, ...before }) });
+    }
+    expect((await store.read(taskReads.timedOutTasks(8, 10))).map(idOf).toSorted()).toEqual(
+      limits
+        .map(({ taskId }) => taskId)
+        .filter((taskId) => taskId !== "none")
+        .toSorted(),
+    );
+    await write(store, { kind: "task.leases.renewed", steady: 1_000 });
+    for (const { taskId, leaseUntil, runUntil } of limits)
+      expect(await store.read(taskReads.taskById(taskId))).toMatchObject({
+        leaseUntil,
+        runUntil,
+        restarts: 3,
+      });
+    expect((await store.read(taskReads.timedOutTasks(1_030, 10))).map(idOf)).toEqual([
+      "short",
+      expect.stringMatching(/^(timeout|both)$/),
+      expect.stringMatching(/^(timeout|both)$/),
+    ]);
   });
 
   test("the heartbeat of a missing node is refused and changes no row", async () => {

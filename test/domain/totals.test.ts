@@ -58,6 +58,7 @@ const asked = fc.oneof(
     rewardMicro: fc.constantFrom(0, 1, 2_500_000),
     dependsOn: fc.subarray(TASK_IDS.slice(0, 4)),
     timeoutMs: fc.constantFrom(null, 3),
+    maxRunMs: fc.constantFrom(null, 2, 4),
     notBefore: fc.constantFrom(null, 1_020),
     expiresAt: fc.constantFrom(null, null, 1_040),
     maxAttempts: fc.constantFrom(null, 1, 2),
@@ -276,7 +277,11 @@ function checkWorld(world: World): void {
   for (const task of tasks) {
     expect(task.assignedNode === null).toBe(task.status === "open" || task.status === "failed");
     expect(task.result === null).toBe(task.status !== "completed");
-    expect(task.leaseUntil !== null).toBe(task.status === "assigned" && task.timeoutMs !== null);
+    const isAssigned = task.status === "assigned";
+    expect(task.leaseUntil !== null).toBe(isAssigned && (task.timeoutMs ?? task.maxRunMs) !== null);
+    expect(task.runUntil !== null).toBe(isAssigned && task.maxRunMs !== null);
+    if (task.runUntil !== null) expect(task.leaseUntil).toBeLessThanOrEqual(task.runUntil);
+    expect(task.restarts === 0 || task.epoch > task.restarts).toBe(true);
     expect(task.unmet).toBe(
       [...world.dependencies].filter((one) => one.startsWith(`${task.taskId} on`)).length,
     );

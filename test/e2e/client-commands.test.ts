@@ -136,11 +136,14 @@ describe("a session", () => {
       "w2",
       "--timeout",
       "1h",
+      "--max-run",
+      "2d",
     ];
     const taskId = await add("Say hello", ...flags);
     expect(taskId).toMatch(/^[0-9a-f-]{36}$/);
     const shown = await json("task", "show", taskId);
     expect(shown).toMatchObject({ task_id: taskId, priority: 0, timeout_s: 3_600, creator_node: "w2" });
+    expect(shown).toMatchObject({ max_run_s: 172_800, restarts: 0 });
     expect(await out("task", "list", "--status", "open", "--creator", "w2", "--type", "x")).toMatch(
       new RegExp(`^TASK .*\\n${taskId}  open +0 +x +- +\\d+s +Say hello$`),
     );

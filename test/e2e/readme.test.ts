@@ -377,6 +377,7 @@ describe("limits", () => {
     ["Failures and timeouts of a task without `max_attempts`", count("FAILURES_DEFAULT_MAX")],
     ["`backoff_s`", "0", `${count("BACKOFF_MAX_SECONDS")} s`],
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
+    ["`max_run_s` of a task", "1", `${count("TASK_RUN_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],

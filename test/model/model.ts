@@ -43,6 +43,7 @@ export type Draft = {
   readonly maxAttempts: number | null;
   readonly backoffMs: number;
   readonly timeoutMs: number | null;
+  readonly maxRunMs: number | null;
   readonly delayMs: number | null;
   readonly expiresInMs: number | null;
   readonly dependsOn: readonly string[];
@@ -60,9 +61,13 @@ export type Task = Draft & {
   attempts: number;
   /** Those of them that are failures and timeouts. */
   failures: number;
+  /** How often resume has handed it out again. */
+  restarts: number;
   /** Counts each hand-out and each return to open. */
   epoch: number;
   leaseUntil: number | null;
+  /** No lease ends later. */
+  runUntil: number | null;
   /** When its node said that it works on it; without that, an assigned one is a gift. */
   startedAt: number | null;
   notBefore: number | null;
@@ -231,8 +236,8 @@ export class Model {
   create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
-    const unheld = { leaseUntil: null, startedAt: null } as const;
-    const counts = { attempts: 0, failures: 0, epoch: 0 };
+    const unheld = { leaseUntil: null, runUntil: null, startedAt: null } as const;
+    const counts = { attempts: 0, failures: 0, restarts: 0, epoch: 0 };
     const times = {
       notBefore: draft.delayMs === null ? null : this.now + draft.delayMs,
       expiresAt: draft.expiresInMs === null ? null : this.now + draft.expiresInMs,
@@ -285,14 +290,31 @@ export class Model {
       .filter(({ startedAt }) => startedAt !== null)
       .toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
     const gifts = mine.filter(({ startedAt }) => startedAt === null).toSorted(byPriority);
-    const held = (resume ? started[0] : undefined) ?? gifts[0];
-    if (held) this.#handOut(held);
-    const mayTake = !node.draining && mine.length < node.maxTasks;
+    const again = resume ? started[0] : undefined;
+    if (again) this.#restart(again, node);
+    const held = again?.status === "assigned" ? again : gifts[0];
+    if (held && held !== again) this.#handOut(held);
+    const mayTake = !node.draining && this.held(nodeId, "assigned") < node.maxTasks;
     const open = this.pool().find((task) => fits(node, task) && (types?.includes(task.type) ?? true));
     if (!held && mayTake && open) this.#assign(open, node);
     const task = held ?? (mayTake ? open : undefined) ?? null;
     if (task) task.startedAt = this.now;
+    if (again?.status === "failed") this.#settle([[again, "failed"]]);
     return { task, node };
+  }
+
+  /** The worker of the node has ended: with `maxAttempts` an attempt has, too. */
+  #restart(task: Task, node: Node): void {
+    task.restarts += 1;
+    if (task.maxAttempts === null) {
+      const { runUntil } = task; // it is the same attempt
+      this.#handOut(task);
+      task.runUntil = runUntil;
+      task.leaseUntil = this.#leaseOf(task);
+      return;
+    }
+    this.#endAttempt(task, "offline", true);
+    if (task.status === "open") this.#assign(task, node);
   }
 
   /** Only who holds a task completes it, and is paid once. B, which has no claim, takes an open one on the way. */
@@ -364,7 +386,7 @@ export class Model {
 
   extend(taskId: string, nodeId: string, epoch: number | null, note: boolean): Task {
     const { task } = this.#heldBy(taskId, nodeId, epoch);
-    if (task.timeoutMs !== null) task.leaseUntil = this.now + task.timeoutMs;
+    task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
   }
@@ -401,7 +423,7 @@ export class Model {
   }
 
   #reopen(task: Task): void {
-    const fresh = { status: "open", attempts: 0, failures: 0, startedAt: null } as const;
+    const fresh = { status: "open", attempts: 0, failures: 0, restarts: 0, startedAt: null } as const;
     Object.assign(task, fresh, { epoch: task.epoch + 1 });
     if (task.expiresAt !== null && task.expiresAt <= this.now) task.expiresAt = null;
     this.#log("task.retried", null, task);
@@ -737,8 +759,7 @@ export class Model {
     for (const node of this.nodes.values()) node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
     for (const { to } of this.messages)
       for (const delivery of to.values()) delivery.leaseUntil = this.now + ACK_LEASE_MS;
-    for (const task of this.tasks)
-      if (task.leaseUntil !== null) task.leaseUntil = this.now + (task.timeoutMs ?? 0);
+    for (const task of this.tasks) if (task.leaseUntil !== null) this.#startLease(task);
     this.#log("hub.started", null, null);
   }
 
@@ -818,8 +839,18 @@ export class Model {
 
   #handOut(task: Task): void {
     task.epoch += 1;
-    task.leaseUntil = task.timeoutMs === null ? null : this.now + task.timeoutMs;
+    this.#startLease(task);
     task.startedAt = null;
+  }
+
+  #startLease(task: Task): void {
+    task.runUntil = task.maxRunMs === null ? null : this.now + task.maxRunMs;
+    task.leaseUntil = this.#leaseOf(task);
+  }
+
+  #leaseOf({ timeoutMs, runUntil }: Task): number | null {
+    const ends = [runUntil, timeoutMs === null ? null : this.now + timeoutMs].filter((at) => at !== null);
+    return ends.length === 0 ? null : Math.min(...ends);
   }
 
   #free(task: Task, from: Node): void {

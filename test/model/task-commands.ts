@@ -16,6 +16,7 @@ const schedule = fc.record({
   maxAttempts: fc.constantFrom(null, null, 1, 2),
   backoffMs: fc.constantFrom(0, 5_000),
   timeoutMs: fc.constantFrom(null, null, 20_000, 60_000),
+  maxRunMs: fc.constantFrom(null, null, 30_000, 90_000),
   delayMs: fc.constantFrom(null, null, null, 10_000),
   expiresInMs: fc.constantFrom(null, null, null, 60_000),
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
@@ -36,7 +37,7 @@ export const create = command(
       model.files.some((file) => file.id === id && file.taskId === null);
     const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
     const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
-    const { maxAttempts, backoffMs, timeoutMs, delayMs, expiresInMs } = schedule;
+    const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
     const asked = hub.post(
       "/task/create",
       {
@@ -48,6 +49,7 @@ export const create = command(
         max_attempts: maxAttempts,
         backoff_s: backoffMs / SECOND_MS,
         timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
+        max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
         delay_s: delayMs === null ? null : delayMs / SECOND_MS,
         expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
         depends_on: dependsOn,

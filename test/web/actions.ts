@@ -98,10 +98,17 @@ async function task(stage: Stage): Promise<void> {
   await page.press("create");
   await page.shows(/again\. max_attempts: must be at most 100$/);
   await page.fill("max_attempts", "");
+  await page.fill("max_run_s", "7200");
   await page.press("create");
   await page.shows("Time line");
+  await page.shows(/Max\. run\s+2 h/);
   const taskId = String(await page.eval("location.hash.split('/').pop()"));
-  expect(await taskOf(taskId)).toMatchObject({ title: "Look at the logs", priority: 0, lux_reward: 2.5 });
+  expect(await taskOf(taskId)).toMatchObject({
+    title: "Look at the logs",
+    priority: 0,
+    lux_reward: 2.5,
+    max_run_s: 7_200,
+  });
   await page.press("cancel");
   await page.press("yes");
   await page.shows("Why it failed");

@@ -434,6 +434,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- task/retry with with_dependents
   CREATE INDEX tasks_broken ON tasks (broken_by, seq) WHERE broken_by IS NOT NULL;
   `,
+  `
+  ALTER TABLE tasks
+    ADD COLUMN max_run_ms BIGINT,
+    ADD COLUMN run_until BIGINT,
+    ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -97,10 +97,13 @@ export const FACTS: readonly Fact[] = [
   {
     name: "leases",
     holds:
-      "only an assigned task has a lease, and each with a timeout has one; only an open one waits for its time",
+      "only an assigned task has a lease, and each with a timeout or max_run_s has one; only an open one waits for its time",
     sql: `
       SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM tasks
-      WHERE (lease_until IS NOT NULL) <> (status = 'assigned' AND timeout_ms IS NOT NULL)
+      WHERE (lease_until IS NOT NULL) <>
+          (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL))
+        OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL)
+        OR lease_until > run_until
         OR (scheduled = 1 AND (status <> 'open' OR (not_before IS NULL AND unmet = 0)))
         OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
   },

@@ -87,6 +87,8 @@ const TASK_STATE: Columns<OfTask> = {
   revoked_from: text(({ task }) => task.revokedFrom),
   attempts: whole(({ task }) => task.attempts),
   failures: whole(({ task }) => task.failures),
+  restarts: whole(({ task }) => task.restarts),
+  run_until: whole(({ task }) => task.runUntil),
   lease_until: whole(({ task }) => task.leaseUntil),
   epoch: whole(({ task }) => task.epoch),
   not_before: whole(({ task }) => task.notBefore),
@@ -227,6 +229,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       max_attempts: whole(({ task }) => task.maxAttempts),
       backoff_ms: whole(({ task }) => task.backoffMs),
       timeout_ms: whole(({ task }) => task.timeoutMs),
+      max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       ...TASK_STATE,
     }),
@@ -541,7 +544,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     isSweep: true,
     statement: customStatement(
       "tasks",
-      `UPDATE tasks SET lease_until = $1 + timeout_ms WHERE lease_until IS NOT NULL`,
+      `UPDATE tasks SET run_until = $1 + max_run_ms, lease_until = $1 +
+        CASE WHEN timeout_ms IS NULL OR max_run_ms < timeout_ms THEN max_run_ms ELSE timeout_ms END
+        WHERE lease_until IS NOT NULL`,
       [whole(({ steady }) => steady)],
     ),
   },

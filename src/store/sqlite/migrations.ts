@@ -497,4 +497,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- task/retry with with_dependents
   CREATE INDEX tasks_broken ON tasks (broken_by) WHERE broken_by IS NOT NULL;
   `,
+  `
+  -- how long one attempt may take in all; its end limits lease_until, so the index of leases serves both
+  ALTER TABLE tasks ADD COLUMN max_run_ms INTEGER;
+  ALTER TABLE tasks ADD COLUMN run_until INTEGER;                         -- steady clock; only while assigned
+  -- how often resume has handed it out again
+  ALTER TABLE tasks ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -179,7 +179,9 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Priority", String(task.priority)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
+    ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],
     ["Not before", task.not_before && <Age at={task.not_before} />],
     ["Expires", task.expires_at && <Age at={task.expires_at} />],
     ["Started", task.started_at && <Age at={task.started_at} />],
@@ -342,6 +344,7 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
           <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
           <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
+          <Field label="Max. run (s)" name="max_run_s" type="number" value={textOf(task?.max_run_s)} />
           <Field label="Delay (s)" name="delay_s" type="number" />
         </div>
         <Field label="Input files" name="files" type="file" multiple />
@@ -379,6 +382,7 @@ function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/cr
     lux_reward: number("lux_reward"),
     max_attempts: number("max_attempts"),
     timeout_s: number("timeout_s"),
+    max_run_s: number("max_run_s"),
     delay_s: number("delay_s"),
   };
 }
