@@ -4,12 +4,11 @@
  * client gets the error of the first (docs/errors-and-limits.md).
  */
 import type { Moment } from "../domain/model.ts";
-import { type JsonObject, readJsonObject } from "../http/json-body.ts";
+import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
-import { endOfTick } from "../lib/event-loop.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
@@ -29,6 +28,7 @@ import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
+import { RequestBodies } from "./request-bodies.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -58,6 +58,7 @@ export class Pipeline {
   readonly #log: Log;
   readonly #keys: KeyRing;
   readonly #longPolls: LongPolls;
+  readonly #bodies: RequestBodies;
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
@@ -72,6 +73,7 @@ export class Pipeline {
     const authenticator = new Authenticator(keys, clock, policy);
     this.#authenticator = authenticator;
     this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
+    this.#bodies = new RequestBodies((exchange) => authenticator.addressOf(exchange));
     this.#backpressure = new ResponseBackpressure(() => answers);
     this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
       anonymousAnswers.of(authenticator.addressOf(exchange)),
@@ -116,12 +118,11 @@ export class Pipeline {
     exchange: Exchange,
     served: Served,
   ): ReturnType<Handler> {
-    // Requests that arrived together run together, and most bodies are there by then. Not a GET: Bun answers pipelined
-    // requests only if each is answered at once.
-    if (endpoint.method === "POST") await endOfTick();
     const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
-      endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
+      endpoint.method === "POST"
+        ? await readBody(endpoint, exchange, () => this.#bodies.roomOf(exchange, caller))
+        : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     const call = this.#call(exchange, caller, served);
@@ -154,6 +155,7 @@ export class Pipeline {
       services: this.#services,
       idempotency: this.#idempotency,
       backpressure: shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
+      bodyRoom: () => this.#bodies.roomOf(exchange, caller),
       variant,
       at: this.#at(),
       key,
@@ -287,11 +289,16 @@ function storesSecret(): Problem {
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
-function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
+function readBody<In, Out>(
+  endpoint: JsonEndpoint<In, Out>,
+  { request }: Exchange,
+  roomOf: () => BodyRoom,
+): Promise<JsonObject> {
   const { emptyBody, exactNumbers } = endpoint;
   return readJsonObject(
     request,
     JSON_BODY_LIMITS,
+    roomOf,
     emptyBody ? {} : undefined,
     exactNumbers ? parseExact : undefined,
   );

@@ -79,6 +79,17 @@ export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
 /** A body that is still arriving after this time is cut off, even if it keeps arriving. */
 export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
+/**
+ * The bytes of bodies that are still arriving, of all callers with a key that is bound to no node; beyond it a body is
+ * refused. Larger than what 256 callers with small bodies ever have in transit.
+ */
+export const BODIES_HELD_MAX_BYTES = 64 * MIB;
+/** The same for keys that are bound to a node; and for each of these keys. */
+export const NODE_KEY_BODIES_HELD_MAX_BYTES = 64 * MIB;
+export const BODIES_HELD_PER_NODE_KEY_MAX_BYTES = 8 * MIB;
+/** The same for callers without a valid secret; and for each address of theirs. */
+export const ANONYMOUS_BODIES_HELD_MAX_BYTES = 16 * MIB;
+export const BODIES_HELD_PER_ADDRESS_MAX_BYTES = 2 * MIB;
 /** An upload may take long, but must send UPLOAD_STALL_MIN_BYTES in each UPLOAD_STALL_MS. */
 export const UPLOAD_STALL_MS = 25 * SECOND_MS;
 export const UPLOAD_STALL_MIN_BYTES = 16 * KIB;

@@ -4,12 +4,13 @@
  */
 import type { BunRequest, DirectUnderlyingSource, Server } from "bun";
 import type { BlockList } from "../lib/ip.ts";
+import { Turns } from "../lib/event-loop.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
-import { clientIp } from "./client-address.ts";
+import { clientAddress, clientIp } from "./client-address.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
 import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
-import { discardRemainingBody } from "./lingering-close.ts";
+import { lingerOver } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
 
@@ -149,6 +150,17 @@ function byPath(routes: readonly Route[], metrics: RequestMetrics): Map<string, 
   );
 }
 
+/**
+ * A response that closes its connection gets a turn of its own. Bun 1.4.5 closes within the microtask that resolves the
+ * handler's promise, and runs the next microtasks from there: some 2,500 such responses that one promise releases are
+ * so many native calls within each other, and exhaust the stack. Then the process ends at once (exit code 7), because a
+ * handler of uncaught errors needs the stack too.
+ */
+const CLOSING = new Turns(100);
+
+/** Numbers the requests. The response to the last one that came is in a turn of its own already. */
+let lastTicket = 0;
+
 async function answer(
   listening: Listening,
   table: MethodTable,
@@ -156,6 +168,7 @@ async function answer(
   server: Server<undefined>,
 ): Promise<Response> {
   const started = performance.now();
+  const ticket = ++lastTicket;
   listening.metrics.begin();
   const given = request.headers.get("x-request-id");
   const requestId = given !== null && VALID_REQUEST_ID.test(given) ? given : listening.newRequestId();
@@ -168,24 +181,35 @@ async function answer(
     const answered = await handle(listening, table, { request, server, requestId });
     response = toResponse(answered, method, requestId);
   } catch (error) {
-    const unread = request.bodyUsed ? null : request.body;
-    if (unread !== null) await discardRemainingBody(unread.getReader());
+    const isUnread = hasUnreadBody(request);
+    if (isUnread) {
+      const peer = peerOf(request, server);
+      await lingerOver(request, clientAddress(peer, request.headers, listening.trustedProxies));
+    }
     response = faultAnswer(listening, error, requestId);
     // Without it Bun would read the body to its end; the body of a CONNECT has no end.
-    if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
+    if (isUnread || method === "CONNECT") response.headers.set("Connection", "close");
+    if (ticket !== lastTicket && response.headers.has("Connection")) await CLOSING.next();
   }
   crossOrigin.open(request, response);
   metrics.end(table.counts[method] ?? metrics.unmatched, response.status, performance.now() - started);
   if (accessLog.wants(response.status)) {
-    const from = clientIp(
-      server.requestIP(request)?.address ?? "",
-      request.headers,
-      listening.trustedProxies,
-    );
+    const from = clientIp(peerOf(request, server), request.headers, listening.trustedProxies);
     const target = targetOf(request, route);
     accessLog.write({ method, target, status: response.status, startedMs: started, requestId, from });
   }
   return response;
+}
+
+/** Whether a body was announced that nobody has begun to read. */
+function hasUnreadBody({ bodyUsed, headers }: Request): boolean {
+  if (bodyUsed) return false;
+  return headers.has("transfer-encoding") || Number(headers.get("content-length")) > 0;
+}
+
+/** The other end of the connection; "" when it is closed already. */
+function peerOf(request: Request, server: Server<undefined>): string {
+  return server.requestIP(request)?.address ?? "";
 }
 
 /** Runs the route's handler. A CORS preflight has no route and is answered here. */
