@@ -3,13 +3,21 @@
  * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
  */
 import type { BunRequest, DirectUnderlyingSource, Server } from "bun";
-import type { BlockList } from "../lib/ip.ts";
+import { type BlockList, callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 import { Turns } from "../lib/event-loop.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { clientAddress, clientIp } from "./client-address.ts";
+import { CONNECTION_GUARD } from "./connection-guard.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
-import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
+import {
+  type Exchange,
+  type Handler,
+  type Method,
+  type Route,
+  UNCACHED,
+  restoreIdleTimeout,
+} from "./exchange.ts";
 import { lingerOver } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
@@ -75,21 +83,43 @@ export async function openListener(listening: Listening): Promise<Listener> {
 function asListener(listening: Listening, opened: Server<undefined>): Listener {
   const { host, tls } = listening.address;
   const port = opened.port ?? listening.address.port;
-  let current = opened;
-  /** Servers with an older certificate, until their last connection ends. */
+  let certificate = tls;
+  /** Null while the guard pauses it. */
+  let current: Server<undefined> | null = opened;
+  /** Servers that no longer listen, until their last connection ends. */
   const ending = new Set<Server<undefined>>();
+  const end = (server: Server<undefined>): void => {
+    ending.add(server);
+    void server.stop(false).finally(() => ending.delete(server));
+  };
+  const unwatch = CONNECTION_GUARD.watch(
+    {
+      closeIdle: () => current?.closeIdleConnections(),
+      pause() {
+        if (current !== null) end(current);
+        current = null;
+      },
+      resume() {
+        current ??= serve(listening, port, certificate);
+      },
+    },
+    listening.log,
+  );
   return {
     host,
     port,
     tls: tls !== null,
     renewTls(renewed) {
+      certificate = renewed;
+      if (current === null) return; // when it resumes
       const before = current;
       current = serve(listening, port, renewed); // first, so that the port is open all the time
-      ending.add(before);
-      void before.stop(false).finally(() => ending.delete(before));
+      end(before);
     },
     async stop(force) {
-      await Promise.all([current, ...ending].map((server) => server.stop(force)));
+      unwatch();
+      const servers = current === null ? [...ending] : [current, ...ending];
+      await Promise.all(servers.map((server) => server.stop(force)));
     },
   };
 }
@@ -175,10 +205,12 @@ async function answer(
   const { method } = request;
   const { accessLog, crossOrigin, metrics } = listening;
   const route = table.routes[method];
+  const exchange: Exchange = { request, server, requestId };
   let response: Response;
+  let isClosing = false;
   try {
     crossOrigin.checkHost(request);
-    const answered = await handle(listening, table, { request, server, requestId });
+    const answered = await handle(listening, table, exchange);
     response = toResponse(answered, method, requestId);
   } catch (error) {
     const isUnread = hasUnreadBody(request);
@@ -189,8 +221,14 @@ async function answer(
     response = faultAnswer(listening, error, requestId);
     // Without it Bun would read the body to its end; the body of a CONNECT has no end.
     if (isUnread || method === "CONNECT") response.headers.set("Connection", "close");
-    if (ticket !== lastTicket && response.headers.has("Connection")) await CLOSING.next();
+    isClosing = response.headers.has("Connection");
   }
+  restoreIdleTimeout(exchange, IDLE_SECONDS);
+  if (CONNECTION_GUARD.noteRequest() && isOfCrowd(listening, request, server)) {
+    response.headers.set("Connection", "close");
+    isClosing = true;
+  }
+  if (isClosing && ticket !== lastTicket) await CLOSING.next();
   crossOrigin.open(request, response);
   metrics.end(table.counts[method] ?? metrics.unmatched, response.status, performance.now() - started);
   if (accessLog.wants(response.status)) {
@@ -205,6 +243,14 @@ async function answer(
 function hasUnreadBody({ bodyUsed, headers }: Request): boolean {
   if (bodyUsed) return false;
   return headers.has("transfer-encoding") || Number(headers.get("content-length")) > 0;
+}
+
+/** Whether the peer's address keeps too many connections. Those of a trusted proxy are of many callers. */
+function isOfCrowd({ trustedProxies }: Listening, request: Request, server: Server<undefined>): boolean {
+  const peer = server.requestIP(request);
+  const address = peer && canonicalIp(peer.address);
+  if (peer === null || address === null || isListed(address, trustedProxies)) return false;
+  return CONNECTION_GUARD.mustClose(callerKey(address), peer.port);
 }
 
 /** The other end of the connection; "" when it is closed already. */
