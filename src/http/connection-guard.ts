@@ -27,6 +27,8 @@ const LOOK_AFTER_CALLS = 32;
 /** How long the hub does not listen, at least. */
 const PAUSE_MIN_MS = 250;
 const WARN_EVERY_MS = 60_000;
+/** Addresses that are counted; beyond it the one that was silent longest is forgotten. */
+const ADDRESSES_MAX = 10_000;
 /** A connection that was idle for longer is closed already (IDLE_SECONDS of the listener, and the coarseness of its timer). */
 const FORGOTTEN_AFTER_MS = 70_000;
 
@@ -59,7 +61,8 @@ export class ConnectionGuard {
   #free: number;
   #timer: Timer | undefined;
   #pausedAt: number | null = null;
-  #warnedAt = Number.NEGATIVE_INFINITY;
+  /** When each warning was logged. */
+  readonly #warnedAt = new Map<string, number>();
   #callsSinceLook = 0;
   #requestsSinceLook = 0;
   #release: (() => void) | null = null;
@@ -89,7 +92,7 @@ export class ConnectionGuard {
   /** Admits a long poll or a stream, which may keep its connection for hours. @throws {Problem} 503 */
   admitLongCall(): void {
     if (++this.#callsSinceLook >= LOOK_AFTER_CALLS) this.#measure();
-    if (this.#free > this.#limit * FREE_SHARE.longCalls) return;
+    if (!this.#isBelow(FREE_SHARE.longCalls)) return;
     const headers = { "Retry-After": "1" };
     const detail =
       "The hub has almost reached its limit of open files and connections. Try again in a second.";
@@ -113,7 +116,12 @@ export class ConnectionGuard {
   }
 
   get #isFilling(): boolean {
-    return this.#free <= this.#limit * FREE_SHARE.addresses;
+    return this.#isBelow(FREE_SHARE.addresses);
+  }
+
+  /** Never of an unknown limit, until no descriptor is free. */
+  #isBelow(freeShare: number): boolean {
+    return this.#free === 0 || this.#free < this.#limit * freeShare;
   }
 
   #measure(): void {
@@ -135,52 +143,61 @@ export class ConnectionGuard {
   }
 
   #shed(): void {
-    if (this.#free === 0 || this.#free < this.#limit * FREE_SHARE.accept) {
+    if (this.#isBelow(FREE_SHARE.accept)) {
       this.#pausedAt = this.#clock.steady();
       for (const guarded of this.#guarded.keys()) guarded.pause();
       this.#release?.(); // only now, else the next connection would get them
       this.#release = null;
-      this.#warn("almost out of file descriptors: no new connection is accepted for a moment");
-    } else if (this.#free < this.#limit * FREE_SHARE.idle) {
+      const text = "almost out of file descriptors: no new connection is accepted for a moment";
+      this.#warn(text, { limit: this.#limit });
+    } else if (this.#isBelow(FREE_SHARE.idle)) {
       for (const guarded of this.#guarded.keys()) guarded.closeIdle();
     }
   }
 
   #resume(pausedAt: number): void {
-    const needed = Math.max(2 * this.#limit * FREE_SHARE.accept, 2 * RESERVED);
-    const isUnknown = this.#limit === Number.POSITIVE_INFINITY;
-    if (this.#clock.steady() - pausedAt < PAUSE_MIN_MS || this.#free === 0) return;
-    if (!isUnknown && this.#free < needed) return;
-    this.#release = this.#descriptors.reserve(RESERVED);
-    this.#pausedAt = null;
-    for (const [guarded, log] of this.#guarded) {
+    if (this.#clock.steady() - pausedAt < PAUSE_MIN_MS || this.#free < this.#neededToResume) return;
+    this.#release ??= this.#descriptors.reserve(RESERVED);
+    const failures: unknown[] = [];
+    for (const guarded of this.#guarded.keys()) {
       try {
         guarded.resume();
       } catch (error) {
-        this.#pausedAt = pausedAt; // the next look tries again
-        log.error("the port could not be opened again", { cause: reasonOf(error) });
+        failures.push(error);
       }
     }
+    // Else the next look tries again.
+    if (failures.length === 0) this.#pausedAt = null;
+    else this.#warn("a port could not be opened again", { cause: reasonOf(failures[0]) });
   }
 
-  #warn(text: string): void {
+  /** One where the limit is unknown: then all that is known is whether a file can be opened. */
+  get #neededToResume(): number {
+    const needed = 2 * Math.max(this.#limit * FREE_SHARE.accept, RESERVED);
+    return Number.isFinite(needed) ? needed : 1;
+  }
+
+  #warn(text: string, fields: Readonly<Record<string, string | number>>): void {
     const now = this.#clock.steady();
-    if (now - this.#warnedAt < WARN_EVERY_MS) return;
-    this.#warnedAt = now;
+    if (now - (this.#warnedAt.get(text) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
+    this.#warnedAt.set(text, now);
     const [log] = this.#guarded.values();
-    log?.warn(text, { limit: this.#limit });
+    log?.warn(text, fields);
   }
 }
 
 /** The connections that were seen with a request, by address. */
 class Addresses {
-  /** For each address, when each port had its last request; the longest ago first. */
+  /** For each address, when each port had its last request; of both, the longest ago first. */
   readonly #seen = new Map<string, Map<number, number>>();
 
   /** Returns how many connections the address has. */
   note(address: string, port: number, now: number): number {
     const ports = this.#seen.get(address) ?? new Map<number, number>();
+    this.#seen.delete(address);
     this.#seen.set(address, ports);
+    const [unseen] = this.#seen.keys();
+    if (this.#seen.size > ADDRESSES_MAX && unseen !== undefined) this.#seen.delete(unseen);
     ports.delete(port);
     ports.set(port, now);
     for (const [oldest, at] of ports) {
