@@ -4,7 +4,8 @@
  * that is still sending would see a broken connection, and a proxy would return 502 instead of the hub's response.
  *
  * Invariant: at most LINGERING_MAX bodies are discarded at once, at most LINGERING_PER_ADDRESS_MAX for one address. Beyond
- * these bounds the connection closes at once: lingering is a courtesy that a flood must not turn into memory.
+ * these bounds the connection closes at once: lingering is a courtesy that a flood must not turn into memory. A place is
+ * free again PAUSE_MS after its body, which also bounds the processor time for a flood of bodies that are there at once.
  */
 import { SemaphoreShares } from "../lib/semaphore.ts";
 
@@ -39,7 +40,7 @@ async function linger(name: string, open: () => BodyReader | undefined): Promise
   if (!share.tryAcquire(1)) return;
   const reader = open();
   if (reader) await discardRemainingBody(reader);
-  share.release(1);
+  setTimeout(() => share.release(1), PAUSE_MS);
 }
 
 /** Reads until the body's end, a pause, or TOTAL_MAX_MS. Never rejects. */

@@ -11,8 +11,8 @@ const [port = 0, callers = 0, announced = 0, sent = 0] = process.argv.slice(2, 6
 const header = process.argv[6] ?? "";
 /** Connections that are opened together: fewer than the backlog of a listening socket. */
 const TOGETHER = 200;
-/** An incomplete body is cut off after 20 s at the latest; a burst looks only whether it is refused at once. */
-const PATIENCE_MS = 8_000;
+/** Only a hang lasts longer: an incomplete body is cut off after some 20 s. */
+const PATIENCE_MS = 60_000;
 
 const head = `POST ${POST_PATH} HTTP/1.1\r\nHost: x\r\n${header === "" ? "" : `${header}\r\n`}Content-Length: ${announced}\r\n\r\n`;
 const bytes = Buffer.concat([Buffer.from(head), Buffer.alloc(sent, "x")]);
