@@ -5,6 +5,7 @@
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
+import type { BodyRoom } from "../http/json-body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { JsonFields } from "../lib/json-text.ts";
@@ -74,6 +75,8 @@ export type Call = {
   readonly idempotency: Idempotency;
   /** Bounds the reads that run, and what is held of answers. */
   readonly backpressure: ResponseBackpressure;
+  /** Bounds what is held of this caller's bodies while they arrive. */
+  readonly bodyRoom: () => BodyRoom;
   readonly exchange: Exchange;
   /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
   readonly checkActsFor: (

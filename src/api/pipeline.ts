@@ -4,11 +4,10 @@
  * client gets the error of the first (docs/errors-and-limits.md).
  */
 import type { Moment } from "../domain/model.ts";
-import { type JsonObject, readJsonObject } from "../http/json-body.ts";
+import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import { endOfTick } from "../lib/event-loop.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
@@ -28,6 +27,7 @@ import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
+import { RequestBodies } from "./request-bodies.ts";
 import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -53,6 +53,7 @@ export class Pipeline {
   readonly #log: Log;
   readonly #keys: KeyRing;
   readonly #longPolls: LongPolls;
+  readonly #bodies = new RequestBodies();
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
@@ -115,12 +116,13 @@ export class Pipeline {
     exchange: Exchange,
     served: Served,
   ): ReturnType<Handler> {
-    // Requests that arrived together run together, and most bodies are there by then. Not a GET: Bun answers pipelined
-    // requests only if each is answered at once.
-    if (endpoint.method === "POST") await endOfTick();
     const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
-      endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
+      endpoint.method === "POST"
+        ? await readBody(endpoint, exchange, () =>
+            this.#bodies.roomOf(this.#authenticator.shareOf(exchange, caller)),
+          )
+        : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const present = withoutAbsent(raw, endpoint.method === "GET" ? "" : null);
     const input = endpoint.parse(present);
@@ -162,6 +164,7 @@ export class Pipeline {
       services: this.#services,
       idempotency: this.#idempotency,
       backpressure: this.#backpressure,
+      bodyRoom: () => this.#bodies.roomOf(this.#authenticator.shareOf(exchange, caller)),
       variant,
       at: this.#at(),
       key,
@@ -302,11 +305,16 @@ function storesSecret(): Problem {
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
-function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
+function readBody<In, Out>(
+  endpoint: JsonEndpoint<In, Out>,
+  { request }: Exchange,
+  roomOf: () => BodyRoom,
+): Promise<JsonObject> {
   const { emptyBody, exactNumbers } = endpoint;
   return readJsonObject(
     request,
     JSON_BODY_LIMITS,
+    roomOf,
     emptyBody ? {} : undefined,
     exactNumbers ? parseExact : undefined,
   );

@@ -11,6 +11,7 @@ import {
   recordAddresses,
   secretWarnings,
 } from "../data-dir.ts";
+import { FAULT_END_MAX_MS } from "../domain/limits.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
@@ -39,6 +40,9 @@ const FORM: Form = {
     ]),
   ),
 };
+
+/** What Bun reports of errors that nobody has caught. */
+const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
@@ -79,7 +83,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   for (const warning of warnings) log.warn(warning);
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
-  else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
+  else endAfterFault(end.fault, log);
   forgetAddresses();
   await hub.close();
   log.info("ended");
@@ -87,6 +91,19 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const code = "signal" in end ? 0 : 1;
   if (!(await output.end())) process.exit(code); // its reader has stalled
   return code;
+}
+
+/** Logs an uncaught error, and the others that follow from it. Ends the process if the orderly end hangs. */
+function endAfterFault(fault: unknown, log: Log): void {
+  log.error("ending after an uncaught error", { cause: causeOf(fault) });
+  for (const event of FAULTS) {
+    process.on(event, (next: unknown) => log.error("another uncaught error", { cause: causeOf(next) }));
+  }
+  setTimeout(() => {
+    log.error("ended without order: it took too long");
+    log.flush();
+    process.exit(1);
+  }, FAULT_END_MAX_MS).unref();
 }
 
 /**
@@ -137,7 +154,7 @@ type End = { readonly signal: string } | { readonly fault: unknown };
 export function untilShutdown(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
-    for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+    for (const event of FAULTS) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
     onNpxExit(() => resolve({ signal: "SIGTERM to npx" }));

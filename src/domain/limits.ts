@@ -116,6 +116,17 @@ export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
 /** A body that is still arriving after this time is cut off, even if it keeps arriving. */
 export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
+/**
+ * The bytes of JSON request bodies that are still arriving, a chunked body twice; beyond it the body is refused. More
+ * than 256 callers with small bodies ever have in transit.
+ */
+export const BODY_BYTES_SHARES: ShareSizes = {
+  keys: 64 * MIB,
+  fullKey: 48 * MIB,
+  limitedKey: 8 * MIB,
+  addresses: 16 * MIB,
+  address: 2 * MIB,
+};
 /** An upload may take long, but must send UPLOAD_STALL_MIN_BYTES in each UPLOAD_STALL_MS. */
 export const UPLOAD_STALL_MS = 25 * SECOND_MS;
 export const UPLOAD_STALL_MIN_BYTES = 16 * KIB;
@@ -347,6 +358,8 @@ export const WAITING_PART_MAX = 5_000;
 /** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
+/** How long the orderly end after an uncaught error may take: no state can be trusted any more. */
+export const FAULT_END_MAX_MS = 20 * SECOND_MS;
 /** Log text that its reader has not taken; lines beyond it are dropped and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
 /** Path and query of a request in its log line. */

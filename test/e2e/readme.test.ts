@@ -467,6 +467,7 @@ describe("limits", () => {
     ["Running reads of lists and events", "READ_SHARES"],
     ["Unread answers over 64 KiB", "ANSWER_BYTES_SHARES"],
     ["Unread events of streams", "STREAM_BYTES_SHARES"],
+    ["Request bodies in transit", "BODY_BYTES_SHARES"],
   ];
 
   /** What callers meet elsewhere in the pages, with its number. */
