@@ -457,6 +457,7 @@ describe("limits", () => {
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
+    ["Connections"],
   ];
 
   /** The resources of which each caller has a share, in the order of the page. */
@@ -489,6 +490,7 @@ describe("limits", () => {
       `\`database_unavailable\` after ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s at most`,
     ],
     ["docs/postgresql.md", `A write waits up to ${valueOf("DATABASE_LOCK_MAX_MS") / 1_000} s for a lock`],
+    ["docs/operations.md", `in the same order, within ${valueOf("FAULT_END_MAX_MS") / 1_000} seconds`],
     ["docs/operations.md", `holds up to ${valueOf("LOG_BACKLOG_MAX_CHARS") / 2 ** 20} MiB of lines`],
     ["docs/operations.md", `\`path\` (at most ${bytes("LOG_PATH_MAX_CHARS")})`],
     ["docs/operations.md", `names of files, up to ${count("LOG_TEXT_MAX_CHARS")} characters`],
