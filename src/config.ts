@@ -5,6 +5,8 @@
  */
 import {
   ANSWERS_DEFAULT_MAX_BYTES,
+  BACKUPS_KEPT_DEFAULT,
+  BACKUP_EVERY_DEFAULT_MS,
   FILE_DEFAULT_MAX_BYTES,
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
@@ -41,6 +43,11 @@ export type Config = {
   readonly maxAnswersBytes: number;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
+  /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
+  readonly backupTo: string | null;
+  readonly backupEveryMs: number;
+  /** How many of its backups stay. */
+  readonly backupKeep: number;
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
@@ -98,6 +105,8 @@ const size = measure(
   UNIT_BYTES,
   "a size such as 500000, 64KiB, 100MiB or 2GiB",
 );
+
+const time = measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time such as 12h or 7d");
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
 
@@ -260,7 +269,28 @@ const SETTINGS = {
     "TIME",
     `${RETAIN_DEFAULT_MS / DAY_MS}d`,
     "how long messages and events are kept: with s, m, h or d",
-    measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time such as 12h or 7d"),
+    time,
+  ),
+  backupTo: setting(
+    "backup-to",
+    "PLACE",
+    null,
+    "directory or s3://BUCKET/PREFIX for backups that the hub makes",
+    readPath,
+  ),
+  backupEvery: setting(
+    "backup-every",
+    "TIME",
+    `${BACKUP_EVERY_DEFAULT_MS / HOUR_MS}h`,
+    "how often it makes one: with s, m, h or d",
+    time,
+  ),
+  backupKeep: setting(
+    "backup-keep",
+    "N",
+    `${BACKUPS_KEPT_DEFAULT}`,
+    "how many of them it keeps",
+    parser("a whole number from 1 to 9999", (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : null)),
   ),
   offlineTasks: setting(
     "offline-tasks",
@@ -394,6 +424,9 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.maxNodes,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
+  SETTINGS.backupTo,
+  SETTINGS.backupEvery,
+  SETTINGS.backupKeep,
   SETTINGS.redis,
   SETTINGS.ui,
   SETTINGS.mcp,
@@ -447,6 +480,9 @@ export function readConfig(sources: Sources): Config {
     maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
+    backupTo: get(SETTINGS.backupTo),
+    backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,
+    backupKeep: get(SETTINGS.backupKeep) ?? BACKUPS_KEPT_DEFAULT,
     log: get(SETTINGS.log) ?? "pretty",
     logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
@@ -463,6 +499,10 @@ export function readConfig(sources: Sources): Config {
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
   }
+  if (config.backupTo !== null && config.database !== null)
+    throw new ConfigError(
+      "--backup-to is for SQLite; back up PostgreSQL with its own tools, such as pg_dump",
+    );
   return config;
 }
 

@@ -321,7 +321,10 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     name: "backup",
     words: "FILE",
     summary: "back up the whole hub into one file, even while it runs",
-    flags: { data: DATA },
+    flags: {
+      keep: { value: "N", help: "of the backups in FILE/ keep the newest N, and delete the others" },
+      data: DATA,
+    },
   },
   {
     name: "restore",

@@ -76,11 +76,12 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     ...(config.tlsKey === null ? [] : permissionWarnings(config.tlsKey, "the file of --tls-key", true)),
   ];
   for (const warning of warnings) log.warn(warning);
+  const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log });
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
   else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
   forgetAddresses();
-  await hub.close();
+  await Promise.all([hub.close(), stopBackups()]);
   log.info("ended");
   log.flush();
   const code = "signal" in end ? 0 : 1;
@@ -105,6 +106,17 @@ function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void
     });
     return () => {};
   }
+}
+
+/** Returns the function that stops the backups. Loads their code only when they are wanted. */
+async function backUpBySchedule(
+  { backupTo, backupEveryMs, backupKeep }: Config,
+  { path }: DataDir,
+  context: { readonly now: () => number; readonly log: Log },
+): Promise<() => Promise<void>> {
+  if (backupTo === null) return async () => {};
+  const { startBackups } = await import("./scheduled-backups.ts");
+  return startBackups({ to: backupTo, everyMs: backupEveryMs, keep: backupKeep }, path, context);
 }
 
 const STANDARD_OUTPUT = 1;

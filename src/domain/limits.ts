@@ -276,6 +276,9 @@ export const LOG_WARNINGS_PER_SECOND = 20;
 /** How long events are gathered before they become lines of the log; beyond ACTIVITY_LINES_MAX they are counted. */
 export const ACTIVITY_WINDOW_MS = 250;
 export const ACTIVITY_LINES_MAX = 20;
+/** The backups that a hub makes by itself. */
+export const BACKUP_EVERY_DEFAULT_MS = 24 * HOUR_MS;
+export const BACKUPS_KEPT_DEFAULT = 7;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
