@@ -218,19 +218,28 @@ const SETTINGS: readonly SettingCase[] = [
     values: [
       ["/backups", "/backups"],
       ["s3://bucket/hub", "s3://bucket/hub"],
+      ["C:/backups", "C:/backups"],
     ],
   },
   {
     flag: "--backup-every",
     of: (config) => config.backupEveryMs,
     byDefault: 86_400_000,
-    values: [["90m", 5_400_000]],
+    values: [
+      ["90m", 5_400_000],
+      ["12h", 43_200_000],
+      ["30s", 30_000],
+    ],
   },
   {
     flag: "--backup-keep",
     of: (config) => config.backupKeep,
     byDefault: 7,
-    values: [["30", 30]],
+    values: [
+      ["30", 30],
+      ["1", 1],
+      ["9999", 9_999],
+    ],
   },
   {
     flag: "--redis",
