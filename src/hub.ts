@@ -60,6 +60,7 @@ import { Readiness } from "./service/readiness.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
 import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
 import { SystemService } from "./service/system.ts";
+import { TypeMetrics } from "./service/type-metrics.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeExclusiveLock } from "./store/sqlite/file-lock.ts";
@@ -147,9 +148,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
-  const minutes = new Minutes(store, clock, newId());
+  const types = new TypeMetrics();
+  const minutes = new Minutes(store, clock, newId(), types);
   closing.push(() => minutes.close());
-  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION });
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, types });
   const requestMetrics = new RequestMetrics();
   const readiness = new Readiness(store, clock);
 

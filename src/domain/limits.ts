@@ -293,6 +293,11 @@ export const METRICS_KEPT_MS = 1 * SECOND_MS;
 export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;
+/** Types of tasks that have metrics of their own; the others are counted together. */
+export const METRICS_TYPES_MAX = 100;
+/** Types whose ready tasks are counted for a scrape, and ready tasks of each type. */
+export const METRICS_TYPES_READ_MAX = 1_000;
+export const METRICS_TASKS_MAX = 50_000;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
 /** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */

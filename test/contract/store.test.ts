@@ -65,7 +65,7 @@ import * as eventReads from "../../src/store/sql/events.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
-import { nodeCounts } from "../../src/store/sql/metrics.ts";
+import { nodeCounts, oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -2515,6 +2515,9 @@ describe("store: sqlite: plans", () => {
     unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
     "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
     unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
+    oldestReady: oldestReady(),
+    readyOfType: readyOfType("x", 500),
+    runningByType: runningByType(0, 500),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),

@@ -512,6 +512,9 @@ describe("limits", () => {
     ],
     ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
     ["docs/monitoring.md", `by \`state\`, each up to ${count("METRICS_MESSAGES_MAX")}`],
+    ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
+    ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
+    ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
     ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
