@@ -115,7 +115,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote(
     "top",
     "",
-    "the hub live: tasks, nodes, and the work of each node",
+    "the hub live: the running tasks and the online nodes",
     {
       interval: { value: "TIME", help: "the refresh interval (2s)" },
       once: { help: "print the state once and exit" },
