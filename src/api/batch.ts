@@ -13,14 +13,18 @@
  * hand in their next one, and the batch is decided again. A handler that reads before its transaction sees the last
  * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
  *
+ * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
+ * refused (503 batch_full) once its answers or the rows that it reads and writes have reached their limit.
+ *
  * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
  * is its only answer.
  *
  * Must not: know any other endpoint.
  */
 import * as z from "zod/mini";
+import { rowsOf } from "../domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored } from "../domain/decision.ts";
-import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX } from "../domain/limits.ts";
+import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
 import { JsonFields } from "../lib/json-text.ts";
@@ -129,17 +133,28 @@ class Batch {
 
   #isFullBefore(item: Item): boolean {
     let bytes = 0;
+    let rows = 0;
     for (const earlier of this.#items) {
       if (earlier === item) break;
       bytes += earlier.bytes;
+      rows += earlier.rows;
     }
-    return bytes > BATCH_ANSWERS_MAX_BYTES;
+    return bytes > BATCH_ANSWERS_MAX_BYTES || rows > BATCH_ROWS_MAX;
   }
 }
 
 /** Undoes the transaction of a batch that is not decided yet. */
 class HasUndecided extends Error {
   override readonly name = "HasUndecided";
+}
+
+/** How many rows were loaded: a value that is a list has one for each of its elements. */
+function rowsRead(loaded: Readonly<Record<string, unknown>>): number {
+  return sumOf(Object.values(loaded), (value) => (Array.isArray(value) ? value.length : 1));
+}
+
+function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
+  return list.reduce((sum, one) => sum + size(one), 0);
 }
 
 /** A transaction that a handler has handed in, and the handler that waits for it. */
@@ -164,6 +179,8 @@ class Item {
   fault: { readonly error: unknown } | null = null;
   answer = "";
   bytes = 0;
+  /** How many rows its transaction read and wrote. */
+  rows = 0;
 
   constructor(call: Call, asked: Asked, onReady: () => void) {
     this.#call = call;
@@ -218,6 +235,7 @@ class Item {
   decide(rows: never): Decision<unknown> | Undecided {
     const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
     this.#outcome = outcome;
+    this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
     if (outcome.kind === "accepted") this.#answer(200, this.#part?.encode(outcome.answer) ?? "");
     else if (outcome.kind === "undecided") this.bytes = 0;
     else {
@@ -230,6 +248,7 @@ class Item {
   /** Decides nothing, because the batch is full. */
   skip(): Undecided {
     this.#outcome = "skipped";
+    this.rows = 0;
     this.#refuse(batchIsFull());
     return UNDECIDED;
   }

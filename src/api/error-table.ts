@@ -76,10 +76,10 @@ export function overloaded(what: string): Problem {
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
-/** 503: a request in a batch that was not run, because the answers before it are large. */
+/** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
-    "The answers of this batch are too large together, so this request was not run. Send it in another batch.";
+    "The requests before this one used what a batch may cost (2 MiB of answers, 10,000 rows), so it was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 

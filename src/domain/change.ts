@@ -68,13 +68,16 @@ export type Change =
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
-  /** A task waits for another; it no longer does; it waits for none any more. */
+  /** A task waits for others from now on. */
   | {
-      readonly kind: "dependency.added" | "dependency.met";
+      readonly kind: "dependencies.added";
       readonly taskId: string;
-      readonly dependsOn: string;
+      readonly dependsOn: readonly string[];
     }
-  | { readonly kind: "dependencies.dropped"; readonly taskId: string }
+  /** A task no longer waits for one of them. */
+  | { readonly kind: "dependency.met"; readonly taskId: string; readonly dependsOn: string }
+  /** A task waits for none any more. `count`: for how many it waited. */
+  | { readonly kind: "dependencies.dropped"; readonly taskId: string; readonly count: number }
   /** A task that others depend on has ended: the others must still be updated; all of them have been. */
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
@@ -165,3 +168,10 @@ export type Change =
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number }
   /** Removes the oldest `count` stored answers, of one key or of all (null). */
   | { readonly kind: "answers.evicted"; readonly keyId: string | null; readonly count: number };
+
+/** How many rows a change writes, as far as it says so: the measure of what it costs. */
+export function rowsOf(change: Change): number {
+  if (change.kind === "dependencies.added") return change.dependsOn.length;
+  if (change.kind === "dependencies.dropped") return change.count;
+  return change.kind === "deliveries.queued" ? change.toNodes.length : 1;
+}

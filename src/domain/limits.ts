@@ -103,8 +103,12 @@ export const MESSAGES_MAX = 1_000;
  * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
-/** The answers of one batch together; beyond it the rest of its requests is not done. */
-export const BATCH_ANSWERS_MAX_BYTES = 8 * MIB;
+/**
+ * The answers of one batch together, and the rows that its requests read and write; beyond either the rest of its requests
+ * is not done. Others wait while a batch is decided and written: some 50 ms.
+ */
+export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
+export const BATCH_ROWS_MAX = 10_000;
 /** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
 export const BATCH_RECEIVE_BYTES = 256 * KIB;
 
@@ -234,6 +238,10 @@ export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** How long a chore works in one sweep; the rest of its work is done after the other chores have run. */
+export const CHORE_BUDGET_MS = SECOND_MS / 5;
+/** How much longer a sweep waits for the end of a chore's step, before it goes on without the chore. */
+export const CHORE_OVERRUN_MS = 1 * SECOND_MS;
 /** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
 export const KEYS_RELOAD_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
@@ -298,7 +306,11 @@ export const METRICS_TYPES_MAX = 100;
 /** Types whose ready tasks are counted for a scrape, and ready tasks of each type. */
 export const METRICS_TYPES_READ_MAX = 1_000;
 export const METRICS_TASKS_MAX = 50_000;
+/** The weight of the transactions of a group commit (store/pending-transaction.ts): of light ones, and of heavy ones. */
 export const GROUP_MAX = 1_024;
+export const GROUP_HEAVY_MAX = 512;
+/** A heavier transaction (a large batch, a task that depends on a thousand) waits behind light ones. */
+export const LIGHT_MAX = 32;
 export const QUEUE_MAX = 20_000;
 /** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */
 export const CACHED_TASKS = 2_048;
@@ -306,6 +318,8 @@ export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
 /** Combinations of types whose best tasks are cached. */
 export const CACHED_BACKLOGS = 8;
+/** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
+export const RANKED_TYPES_MAX = 64;
 /** The best tasks of one combination that are cached. */
 export const CACHED_BACKLOG_TASKS = 128;
 /** Queries of the best tasks, by combination of types: their SQL takes 5 us to build, and each hand-out asks for one. */

@@ -673,10 +673,11 @@ function waitFor(
     }
     if (dependency.status !== "completed") unfinished.push(dependency);
   }
-  const changes = unfinished.flatMap(({ taskId: dependsOn, hasDependents }): Change[] => [
-    { kind: "dependency.added", taskId: task.taskId, dependsOn },
-    ...(hasDependents ? [] : [{ kind: "task.depended", taskId: dependsOn } as const]),
-  ]);
+  if (unfinished.length === 0) return { patch: { unmet: 0 }, changes: [] };
+  const dependsOn = unfinished.map(({ taskId }) => taskId);
+  const changes: Change[] = [{ kind: "dependencies.added", taskId: task.taskId, dependsOn }];
+  for (const { taskId, hasDependents } of unfinished)
+    if (!hasDependents) changes.push({ kind: "task.depended", taskId });
   return { patch: { unmet: unfinished.length }, changes };
 }
 
@@ -690,8 +691,8 @@ function brokenBy(dependsOn: string, outcome: Outcome, at: number): Failure {
   };
 }
 
-function noLongerWaits({ taskId }: Task): Change {
-  return { kind: "dependencies.dropped", taskId };
+function noLongerWaits({ taskId, unmet }: Task): Change {
+  return { kind: "dependencies.dropped", taskId, count: unmet };
 }
 
 /** Asks the periodic work to update the tasks that depend on this one. */

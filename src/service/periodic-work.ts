@@ -44,7 +44,7 @@ import type { MessageService } from "./messages.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { NodeService } from "./nodes.ts";
-import type { Chore } from "./scheduler.ts";
+import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
@@ -101,14 +101,14 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     { ...writing("put-backs of tasks", everySweep, () => next.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
-      untilFewer(signal, async () => {
-        await clock.check(lateMs); // a standstill since the last check must not end visibility timeouts
-        return messages.expireSome();
-      }),
+      inTurns(signal, [
+        async () => {
+          await clock.check(lateMs); // a standstill since the last check must not end visibility timeouts
+          return isFull(await messages.expireSome());
+        },
+      ]),
     ),
-    writing("broadcasts", everySweep, async (signal) => {
-      while (!signal.aborted && (await messages.dropUnfinished()));
-    }),
+    writing("broadcasts", everySweep, (signal) => inTurns(signal, [() => messages.dropUnfinished()])),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
@@ -249,49 +249,62 @@ async function expireNodes(
   balancer: PeriodicBalancer,
   signal: AbortSignal,
   checkClock: () => Promise<void>,
-): Promise<void> {
-  await untilFewer(signal, async () => {
-    await checkClock(); // a standstill since the last check must not end leases
-    return nodes.expireSome();
-  });
-  // Not only after a node has expired: the hub may have stopped in the middle of a requeue.
-  const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
-  const released = await tasks.releaseDeleted(signal);
-  if (requeued + released > 0) await balancer.run(signal);
+): Promise<ChoreEnd> {
+  const opening = async (step: Promise<number>): Promise<boolean> => {
+    const opened = await step;
+    if (opened > 0) balancer.wake();
+    return isFull(opened);
+  };
+  return inTurns(signal, [
+    async () => {
+      await checkClock(); // a standstill since the last check must not end leases
+      return isFull(await nodes.expireSome());
+    },
+    // Not only after a node has expired: the hub may have stopped in the middle of a requeue.
+    async () => requeueOffline && opening(tasks.requeueSome()),
+    () => opening(tasks.releaseSomeOfDeleted()),
+  ]);
 }
 
 async function runTasks(
   { tasks }: ChoreParts,
   balancer: PeriodicBalancer,
   signal: AbortSignal,
-): Promise<void> {
-  if ((await tasks.runDue(signal)) > 0) await balancer.run(signal);
+): Promise<ChoreEnd> {
+  const steps = (await tasks.dueSteps()).map((step) => async () => {
+    const { moved, isMore } = await step();
+    if (moved > 0) balancer.wake();
+    return isMore;
+  });
+  return inTurns(signal, steps);
 }
 
-async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
+async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<ChoreEnd> {
   const { store, retainMs } = parts;
   const now = watch.now();
   const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
-  await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
   // By the clock, not by the watch: the minutes that are shown are those of the clock.
   const shown = { last: parts.clock.now(), first: parts.clock.now() - (limit.MINUTES_KEPT + 1) * MINUTE_MS };
-  await remove({ store, signal }, oldMinutes(shown), [{ kind: "minutes.pruned", ...shown }]);
-  if (watch.pausesPruning) return;
-  // Deliveries before messages: the deliveries are found through their messages.
+  const ofAnyAge = [
+    remove(store, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]),
+    remove(store, oldMinutes(shown), [{ kind: "minutes.pruned", ...shown }]),
+  ];
+  if (watch.pausesPruning) return inTurns(signal, ofAnyAge);
   const broadcasts = oldDeliveries(limits, true);
   const pruned: Change = { kind: "deliveries.pruned", broadcast: true, ...limits };
-  await untilFewer(signal, () =>
-    store.transact({ broadcasts }, (rows) =>
+  const removeBroadcasts = async (): Promise<boolean> => {
+    const found = await store.transact({ broadcasts }, (rows) =>
       accept(
         rows.broadcasts.length,
         rows.broadcasts.length === 0 ? [] : [...expire(rows.broadcasts, now), pruned],
       ),
-    ),
-  );
+    );
+    return isFull(found);
+  };
   const load = { old: oldMessages(limits), broadcasts, others: oldDeliveries(limits, false) };
-  await untilFewer(signal, () =>
-    store.transact(load, ({ old, broadcasts, others }) => {
+  const removeMessages = async (): Promise<boolean> => {
+    const found = await store.transact(load, ({ old, broadcasts, others }) => {
       if (old === 0) return accept(0);
       return accept(old, [
         ...expire([...others, ...broadcasts], now),
@@ -300,9 +313,15 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
         { kind: "broadcasts.pruned", ...limits },
         { kind: "messages.pruned", ...limits },
       ]);
-    }),
-  );
-  await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
+    });
+    return isFull(found);
+  };
+  return inTurns(signal, [
+    ...ofAnyAge,
+    // Deliveries before messages: the deliveries are found through their messages.
+    async () => (await removeBroadcasts()) || removeMessages(),
+    remove(store, oldEvents(limits), [{ kind: "events.pruned", ...limits }]),
+  ]);
 }
 
 /** Deletes stored answers above the limits. Sums the answers of one key at a time, with other work in between. */
@@ -344,15 +363,26 @@ async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
   if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 
-type Removal = { readonly store: Store; readonly signal: AbortSignal };
-
-function remove({ store, signal }: Removal, old: Query<number>, changes: readonly Change[]): Promise<void> {
-  return untilFewer(signal, () =>
-    store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)),
-  );
+/** A step that removes at most SWEEP_BATCH old rows. */
+function remove(store: Store, old: Query<number>, changes: readonly Change[]): Step {
+  return async () =>
+    isFull(await store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
 }
 
-/** Repeats a bounded step until it finds fewer rows than its limit, or the hub stops. */
-async function untilFewer(signal: AbortSignal, step: () => Promise<number>): Promise<void> {
-  while (!signal.aborted && (await step()) >= limit.SWEEP_BATCH);
+/** A bounded step. Resolves to whether there may be more to do. */
+type Step = () => Promise<boolean>;
+
+/** Whether a step found as many rows as it may handle, so that there may be more. */
+function isFull(rows: number): boolean {
+  return rows >= limit.SWEEP_BATCH;
+}
+
+/** Repeats steps in turns, at least once each, until none has more to do or the chore must stop. */
+async function inTurns(signal: AbortSignal, steps: readonly Step[]): Promise<ChoreEnd> {
+  for (let left = steps; left.length > 0;) {
+    const more: Step[] = [];
+    for (const step of left) if (await step()) more.push(step);
+    if (more.length > 0 && signal.aborted) return "cut short";
+    left = more;
+  }
 }

@@ -72,6 +72,9 @@ export const NODE_DELETED = "the node was deleted";
 /** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
+/** How many tasks a step of the periodic work changed, and whether there may be more to do. */
+export type StepResult = { readonly moved: number; readonly isMore: boolean };
+type Rule = (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>;
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 /** No tasks have these ids. */
@@ -362,16 +365,16 @@ export class TaskService {
     }
   }
 
-  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many. */
-  requeueStranded(signal: AbortSignal): Promise<number> {
-    return this.#each(() => strandedTasks(SWEEP_BATCH), requeue, signal);
+  /** Makes at most SWEEP_BATCH tasks of offline nodes open again. Returns how many there were. */
+  requeueSome(): Promise<number> {
+    return this.#apply(() => strandedTasks(SWEEP_BATCH), requeue);
   }
 
-  /** Makes the tasks of deleted nodes open again, in bounded steps. Returns how many. */
-  async releaseDeleted(signal?: AbortSignal): Promise<number> {
+  /** The same for tasks of deleted nodes. */
+  async releaseSomeOfDeleted(): Promise<number> {
     if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
-    return this.#each(() => tasksOfDeleted(SWEEP_BATCH), rule, signal);
+    return this.#apply(() => tasksOfDeleted(SWEEP_BATCH), rule);
   }
 
   /** Makes tasks of a node open again, until it holds fewer than a last step can free. Returns how many there were. */
@@ -389,41 +392,37 @@ export class TaskService {
   }
 
   /**
-   * Expires tasks, takes back those whose lease has run out, updates those whose dependencies have ended, and makes those
-   * ready whose time has come. Returns how many changed.
+   * The steps of the periodic work that find something to do now: they expire tasks, take back those whose lease has run
+   * out, update those whose dependencies have ended, and make those ready whose time has come. Each handles about
+   * SWEEP_BATCH tasks.
    */
-  async runDue(signal: AbortSignal): Promise<number> {
+  async dueSteps(): Promise<readonly (() => Promise<StepResult>)[]> {
     const { now, steady } = this.#at();
     const work = await this.#store.read(taskWork(now, steady));
+    const step = (queryAt: (at: Moment) => Query<readonly Task[]>, rule: Rule) => async () => {
+      const moved = await this.#apply(queryAt, rule);
+      return { moved, isMore: moved >= SWEEP_BATCH };
+    };
+    const steps: (() => Promise<StepResult>)[] = [];
+    if (work.expired) steps.push(step((at) => expiredTasks(at.now, SWEEP_BATCH), expire));
+    if (work.timedOut) steps.push(step((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut));
+    // After the steps that end tasks, because others may depend on those.
+    if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
+    if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
+    return steps;
+  }
+
+  /** Applies a rule to the tasks of a query. Returns how many there were. */
+  async #apply(queryAt: (at: Moment) => Query<readonly Task[]>, rule: Rule): Promise<number> {
+    const at = this.#at();
+    const moved = await this.#store.transact({ tasks: queryAt(at) }, ({ tasks }) => rule(tasks, at));
+    return moved.length;
+  }
+
+  /** Updates about SWEEP_BATCH tasks whose dependencies have ended: the dependents of at most SWEEP_BATCH tasks. */
+  async #settleSome(): Promise<StepResult> {
     let moved = 0;
-    if (work.expired) moved += await this.#each((at) => expiredTasks(at.now, SWEEP_BATCH), expire, signal);
-    if (work.timedOut)
-      moved += await this.#each((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut, signal);
-    if (work.settled || moved > 0) moved += await this.#settleAll(signal);
-    if (work.due) moved += await this.#each((at) => dueTasks(at.now, SWEEP_BATCH), makeReady, signal);
-    return moved;
-  }
-
-  /** Applies a rule to the tasks of a query, SWEEP_BATCH at a time, until there are fewer. Returns how many there were. */
-  async #each(
-    queryAt: (at: Moment) => Query<readonly Task[]>,
-    rule: (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>,
-    signal?: AbortSignal,
-  ): Promise<number> {
-    let total = 0;
-    while (!signal?.aborted) {
-      const at = this.#at();
-      const moved = await this.#store.transact({ tasks: queryAt(at) }, ({ tasks }) => rule(tasks, at));
-      total += moved.length;
-      if (moved.length < SWEEP_BATCH) break;
-    }
-    return total;
-  }
-
-  /** Updates tasks whose dependencies have ended, in bounded steps: all, or about `most`. Returns how many. */
-  async #settleAll(signal?: AbortSignal, most = Infinity): Promise<number> {
-    let total = 0;
-    while (!signal?.aborted && total < most) {
+    for (let ended = 0; ended < SWEEP_BATCH && moved < SWEEP_BATCH; ended++) {
       const at = this.#at();
       const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
       const updated = await this.#store.transact(load, ({ settlement, tasks }) => {
@@ -433,10 +432,10 @@ export class TaskService {
         if (tasks.length === SWEEP_BATCH) return accept(tasks.length, changes);
         return accept(tasks.length, [...changes, { kind: "settlement.removed", taskId }]);
       });
-      if (updated === null) break;
-      total += updated;
+      if (updated === null) return { moved, isMore: false };
+      moved += updated;
     }
-    return total;
+    return { moved, isMore: true };
   }
 
   async #settleAfter(task: Task): Promise<void> {
@@ -446,7 +445,7 @@ export class TaskService {
   /** The end of the task is on disk, so a failure here is not reported: the periodic work does the same, and the rest. */
   #settleIfPossible(): Promise<void> {
     return this.#together("settle", async () => {
-      if ((await this.#settleAll(undefined, SWEEP_BATCH)) > 0) await this.#rounds.run(true);
+      if ((await this.#settleSome()).moved > 0) await this.#rounds.run(true);
     });
   }
 
@@ -457,7 +456,7 @@ export class TaskService {
   /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
   async releaseDeletedIfPossible(): Promise<void> {
     try {
-      await this.releaseDeleted();
+      while ((await this.releaseSomeOfDeleted()) >= SWEEP_BATCH);
       await this.#rounds.run(true);
     } catch {
       // Not reported: the deletion itself is on disk.

@@ -40,8 +40,13 @@ export type Query<R> = {
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: { readonly as: "task" | "node" | "owner" | "gift" | "ready"; readonly id: string };
   /** SQLite runs this instead, for the same rows. */
-  readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
+  readonly onSqlite?: SqliteQuery & {
+    /** Runs if that finds no row, when the nodes of these types are ranked (store/sqlite/capability-index.ts). */
+    readonly otherwise?: SqliteQuery & { readonly ranks: readonly string[] };
+  };
 };
+
+type SqliteQuery = { readonly sql: string; readonly params: readonly Param[] };
 
 /** Runs a query. */
 export type Read = <R>(query: Query<R>) => Promise<R>;
@@ -64,7 +69,7 @@ export type Member = {
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
  * - `decide` is synchronous and pure; an engine may call it more than once for one transaction.
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
- *   and each sees the changes of all before it.
+ *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
  * - The members `before` share its transaction, all or nothing: they are decided and written first, in order, and each
  *   sees the changes of all before it. A member that is rejected or undecided writes nothing and stops nothing; an error

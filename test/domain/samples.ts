@@ -201,7 +201,7 @@ export function sketchChange(change: Change): string {
     case "dependencies.dropped":
     case "settlement.removed":
       return `${change.kind} ${change.taskId}`;
-    case "dependency.added":
+    case "dependencies.added":
     case "dependency.met":
       return `${change.kind} ${change.taskId} ${change.dependsOn}`;
     case "dependency.settled":

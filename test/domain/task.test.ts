@@ -730,7 +730,7 @@ describe("retry", () => {
       "answers open",
       "task.moved open",
       "tasks +1 0 0 -1",
-      "dependency.added t a",
+      "dependencies.added t a",
       "task.retried null t {}",
     ]);
     expect(ask(before, [open, done])).toMatchObject({ answer: { unmet: 1, scheduled: true } });
@@ -818,9 +818,8 @@ describe("dependencies", () => {
       "answers open",
       "task.created open",
       "tasks +1 0 0 0",
-      "dependency.added t a",
+      "dependencies.added t a,b",
       "task.depended a",
-      "dependency.added t b",
       'task.created null t {"title":"Title"}',
     ]);
     expect(decision.answer).toMatchObject({ unmet: 2, scheduled: true });

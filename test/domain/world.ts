@@ -64,8 +64,8 @@ export class World {
       case "task.depended":
         this.#patchTask(change.taskId, { hasDependents: true });
         return;
-      case "dependency.added":
-        this.dependencies.add(`${change.taskId} on ${change.dependsOn}`);
+      case "dependencies.added":
+        for (const dependsOn of change.dependsOn) this.dependencies.add(`${change.taskId} on ${dependsOn}`);
         return;
       case "dependency.met":
         if (!this.dependencies.delete(`${change.taskId} on ${change.dependsOn}`))

@@ -4,6 +4,7 @@ import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { dashboardSection } from "./dashboard.ts";
 import { diskSection } from "./disk.ts";
+import { FAIRNESS } from "./fairness.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { largeFilesSection } from "./large-files.ts";
@@ -21,6 +22,7 @@ export const SECTIONS: readonly Section[] = [
   damageSection,
   backupSection,
   OVERLOAD,
+  FAIRNESS,
   largeFilesSection,
   redisSection,
   fleetSection,

@@ -53,7 +53,8 @@ export const keyOf = {
   held: (nodeId: string): ConflictKey => `held ${nodeId}`,
   /** Which tasks others depend on. */
   dependents: "dependents",
-  dependency: (taskId: string, dependsOn: string): ConflictKey => `dependencies ${taskId} ${dependsOn}`,
+  /** What a task waits for. */
+  dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

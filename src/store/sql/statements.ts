@@ -108,12 +108,17 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
-const DEPENDENCY: Columns<Of<"dependency.added" | "dependency.met">> = {
-  task_id: text(({ taskId }) => taskId),
-  depends_on: text(({ dependsOn }) => dependsOn),
+const ofDependent = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.dependencies(taskId);
+const addDependencies = (taskId: string, dependsOn: string, from: string): string =>
+  `INSERT INTO dependencies (task_id, depends_on) SELECT ${taskId}, ${dependsOn} FROM ${from}`;
+/** One statement for all that a task waits for, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
+  ...customStatement("dependencies", addDependencies("$1", "value", "json_each($2)"), [
+    text(({ taskId }) => taskId),
+    text(({ dependsOn }) => JSON.stringify(dependsOn)),
+  ]),
+  bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
 };
-const ofDependency = ({ taskId, dependsOn }: Of<"dependency.added" | "dependency.met">): ConflictKey =>
-  keyOf.dependency(taskId, dependsOn);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
@@ -254,13 +259,17 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
-  "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },
-  "dependency.met": { row: ofDependency, statement: remove("dependencies", DEPENDENCY) },
+  "dependencies.added": { row: ofDependent, statement: ADD_DEPENDENCIES },
+  "dependency.met": {
+    row: ofDependent,
+    statement: remove("dependencies", {
+      task_id: text(({ taskId }) => taskId),
+      depends_on: text(({ dependsOn }) => dependsOn),
+    }),
+  },
   "dependencies.dropped": {
-    isSweep: true,
-    statement: customStatement("dependencies", `DELETE FROM dependencies WHERE task_id = $1`, [
-      text(({ taskId }) => taskId),
-    ]),
+    row: ofDependent,
+    statement: remove("dependencies", { task_id: text(({ taskId }) => taskId) }),
   },
   "dependency.settled": {
     row: ({ taskId }) => keyOf.settlement(taskId),
