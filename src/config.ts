@@ -42,6 +42,8 @@ export type Config = {
   readonly maxNodes: number;
   readonly maxAnswersBytes: number;
   readonly retainMs: number;
+  /** How long an offline node that holds nothing is kept; null: for ever. */
+  readonly retainNodesMs: number | null;
   readonly offlineTasks: "requeue" | "keep";
   /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
   readonly backupTo: string | null;
@@ -292,6 +294,13 @@ const SETTINGS = {
     "how many of them it keeps",
     parser("a whole number from 1 to 9999", (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : null)),
   ),
+  retainNodes: setting(
+    "retain-nodes",
+    "TIME",
+    null,
+    "how long an offline node that holds nothing is kept (for ever)",
+    time,
+  ),
   offlineTasks: setting(
     "offline-tasks",
     "requeue|keep",
@@ -423,6 +432,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.minFree,
   SETTINGS.maxNodes,
   SETTINGS.retain,
+  SETTINGS.retainNodes,
   SETTINGS.offlineTasks,
   SETTINGS.backupTo,
   SETTINGS.backupEvery,
@@ -479,6 +489,7 @@ export function readConfig(sources: Sources): Config {
     minFreeBytes: get(SETTINGS.minFree),
     maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
+    retainNodesMs: get(SETTINGS.retainNodes),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     backupTo: get(SETTINGS.backupTo),
     backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,

@@ -186,6 +186,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log,
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
+    retainNodesMs: config.retainNodesMs,
     maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));

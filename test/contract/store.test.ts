@@ -2521,6 +2521,7 @@ describe("store: sqlite: plans", () => {
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
+    idleNodesAfter: nodeReads.idleNodesAfter(5, 500, 1),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
     sentTask: a2aReads.sentTask("t", "c"),
     sentEntries: a2aReads.sentEntries("c", { updatedAt: 900, seq: 9 }, 100, 500),

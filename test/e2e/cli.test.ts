@@ -202,6 +202,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--retain-nodes",
+    of: (config) => config.retainNodesMs,
+    byDefault: null,
+    values: [
+      ["30d", 2_592_000_000],
+      ["12h", 43_200_000],
+      ["90s", 90_000],
+    ],
+  },
+  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",

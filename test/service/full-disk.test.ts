@@ -70,7 +70,13 @@ async function openScene(elected: ElectionResult = "leader") {
   const next = new NextService(store, clock, nodes, tasks, new IdleWorkers());
   const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
   const parts = { store, blobs, clock, log, tasks, nodes, next, messages, files, minutes };
-  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9, maxAnswersBytes: 2 ** 30 };
+  const choreParts = {
+    ...parts,
+    requeueOffline: true,
+    retainMs: 1e9,
+    retainNodesMs: null,
+    maxAnswersBytes: 2 ** 30,
+  };
   const chores = choresOf(choreParts);
   const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand

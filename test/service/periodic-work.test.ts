@@ -71,6 +71,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
     requeueOffline,
     retainMs,
+    retainNodesMs: null,
     maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(parts);
