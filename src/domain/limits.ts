@@ -118,12 +118,12 @@ export const LIST_NEAR_ROWS = 10_000;
 export const LIST_FAR_PAGES_MAX = 256;
 /** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-/** Titles that one search examines: the newest. */
-export const SEARCHED_TITLES_MAX = 10_000;
 /** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
 export const LIST_SCANNED_MAX = 10_000;
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
+/** Failed tasks of one node that a list of its tasks counts, in some milliseconds; the pages by number end there. */
+export const LIST_FAILED_COUNTED_MAX = 100_000;
 /** Tasks, and blocks of tasks, that one step of a search examines: about a millisecond. */
 export const SEARCH_STEP_ROWS = 500;
 export const SEARCH_STEP_BLOCKS = 32;

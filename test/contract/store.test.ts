@@ -2554,6 +2554,9 @@ describe("store: sqlite: plans", () => {
     "eventsAfter task kinds": eventReads.eventsAfter(5, TASK_EVENT_KINDS, 100),
     "newestEvents of a kind": eventReads.newestEvents(["lux.paid"], 100),
     nodeEventsIn: eventReads.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
+    nthEventOfTask: eventReads.nthEventOfTask("t", 5, 100, true),
+    failedOfNode: taskReads.failedOfNode("n", 100),
+    "taskSizes failed of a node": pageOf("failed"),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
       { kinds: ["lux.paid"], taskId: "t", nodeId: "n" },

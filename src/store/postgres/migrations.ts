@@ -365,6 +365,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;
   `,
+  `
+  CREATE INDEX events_task ON events (task_id, id) WHERE task_id IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN failed_node TEXT COLLATE "C";
+  UPDATE tasks SET failed_node = failure::json ->> 'nodeId' WHERE status = 'failed';
+  CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE status = 'failed';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

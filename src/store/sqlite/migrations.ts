@@ -438,4 +438,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- ListTasks of A2A: the caller's, last changed first
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at) WHERE a2a_caller IS NOT NULL;
   `,
+  `
+  -- events of one task
+  CREATE INDEX events_task ON events (task_id) WHERE task_id IS NOT NULL;
+  -- the node of the last attempt, of a task that has failed
+  ALTER TABLE tasks ADD COLUMN failed_node TEXT;
+  UPDATE tasks SET failed_node = failure ->> 'nodeId' WHERE status = 'failed';
+  CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
+  `,
 ];
