@@ -188,7 +188,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.creator_node": "Only tasks that were created with this `creator_node`.",
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
-    "Only tasks whose title has, for each of these words, a word that begins with it; among the newest 10,000.",
+    "Only tasks whose title has, for each of these words, a word that begins with it. One call looks at 10,000 tasks; continue with next_cursor.",
   "task_list.cursor": "The `next_cursor` of the previous page, with the same filters and without `page`.",
   "task_list.total": "How many there are in all; null if they were not counted.",
   "task_list.pages": "How many pages there are; null if they were not counted.",

@@ -307,21 +307,17 @@ export const search = () =>
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
 const NOT_A_CURSOR = "must be a next_cursor from an answer of this list";
-const CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,4})$/;
+const CURSOR = /^[0-9a-z]{1,11}$/;
 
 /** The text of a cursor, which clients send back as it is. */
-export function encodeCursor({ before, titles }: Position): string {
-  return Buffer.from(`${before.toString(36)}.${titles.toString(36)}`).toString("base64url");
+export function encodeCursor({ before }: Position): string {
+  return Buffer.from(before.toString(36)).toString("base64url");
 }
 
 function decodeCursor(text: string): Position | null {
-  const [, before = "", titles = ""] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
-  const position = { before: parseInt(before, 36), titles: parseInt(titles, 36) };
-  return encodeCursor(position) === text && isPosition(position) ? position : null;
-}
-
-function isPosition({ before, titles }: Position): boolean {
-  return Number.isSafeInteger(before) && titles <= limit.SEARCHED_TITLES_MAX;
+  const [digits = ""] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
+  const position = { before: parseInt(digits, 36) };
+  return Number.isSafeInteger(position.before) && encodeCursor(position) === text ? position : null;
 }
 
 /** `next_cursor` of a list, parsed to the position. */

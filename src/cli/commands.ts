@@ -115,7 +115,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote(
     "top",
     "",
-    "the hub live: tasks, nodes, and the work of each node",
+    "the hub live: the running tasks and the online nodes",
     {
       interval: { value: "TIME", help: "the refresh interval (2s)" },
       once: { help: "print the state once and exit" },
@@ -330,7 +330,10 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     name: "backup",
     words: "FILE",
     summary: "back up the whole hub into one file, even while it runs",
-    flags: { data: DATA },
+    flags: {
+      keep: { value: "N", help: "of the backups in FILE/ keep the newest N, and delete the others" },
+      data: DATA,
+    },
   },
   {
     name: "restore",

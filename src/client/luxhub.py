@@ -3186,8 +3186,8 @@ class Tasks(_Resource):
         node_id: Only tasks that this node holds or completed.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
-        q: Only tasks whose title has, for each of these words, a word that begins with it; among the newest
-            10,000.
+        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+            10,000 tasks; continue with next_cursor.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and without `page`.

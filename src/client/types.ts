@@ -1067,8 +1067,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks of this type. */
       task_type?: string | undefined;
       /**
-       * Only tasks whose title has, for each of these words, a word that begins with it; among the newest
-       * 10,000.
+       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 tasks; continue with next_cursor.
        */
       q?: string | undefined;
       /** The number of the page, from 1. */

@@ -168,12 +168,12 @@ export const LIST_NEAR_ROWS = 10_000;
 export const LIST_FAR_PAGES_MAX = 256;
 /** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-/** Titles that one search examines: the newest. */
-export const SEARCHED_TITLES_MAX = 10_000;
 /** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
 export const LIST_SCANNED_MAX = 10_000;
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
+/** Failed tasks of one node that a list of its tasks counts, in some milliseconds; the pages by number end there. */
+export const LIST_FAILED_COUNTED_MAX = 100_000;
 /** Tasks, and blocks of tasks, that one step of a search examines: about a millisecond. */
 export const SEARCH_STEP_ROWS = 500;
 export const SEARCH_STEP_BLOCKS = 32;
@@ -371,6 +371,9 @@ export const LOG_WARNINGS_PER_SECOND = 20;
 /** How long events are gathered before they become lines of the log; beyond ACTIVITY_LINES_MAX they are counted. */
 export const ACTIVITY_WINDOW_MS = 250;
 export const ACTIVITY_LINES_MAX = 20;
+/** The backups that a hub makes by itself. */
+export const BACKUP_EVERY_DEFAULT_MS = 24 * HOUR_MS;
+export const BACKUPS_KEPT_DEFAULT = 7;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
@@ -385,6 +388,11 @@ export const METRICS_KEPT_MS = 1 * SECOND_MS;
 export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;
+/** Types of tasks that have metrics of their own; the others are counted together. */
+export const METRICS_TYPES_MAX = 100;
+/** Types whose ready tasks are counted for a scrape, and ready tasks of each type. */
+export const METRICS_TYPES_READ_MAX = 1_000;
+export const METRICS_TASKS_MAX = 50_000;
 /** The weight of the transactions of a group commit (store/pending-transaction.ts): of light ones, and of heavy ones. */
 export const GROUP_MAX = 1_024;
 export const GROUP_HEAVY_MAX = 128;

@@ -16,6 +16,7 @@
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
+ *   old nodes         deletes nodes that were offline for --retain-nodes and hold nothing (domain/node.ts retire)
  *   orphans           deletes the bytes of files that have no record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
@@ -54,6 +55,8 @@ export type ChoreParts = {
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
+  /** How long a node that holds nothing may be offline before it is deleted; null: for ever. */
+  readonly retainNodesMs: number | null;
   /** How many bytes of stored answers are kept, of all keys together. */
   readonly maxAnswersBytes: number;
 };
@@ -107,6 +110,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
+    writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
@@ -319,6 +323,15 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
       { kind: "events.pruned", ...limits },
     ]),
   ]);
+}
+
+async function retireNodes(
+  { nodes, retainNodesMs }: ChoreParts,
+  watch: ClockWatch,
+  signal: AbortSignal,
+): Promise<ChoreEnd> {
+  if (retainNodesMs === null || watch.pausesPruning) return undefined;
+  return inTurns(signal, [() => nodes.retireSome(watch.now() - retainNodesMs)]);
 }
 
 /** Deletes stored answers above the limits: after a limit was lowered, because each commit keeps to them. */

@@ -65,7 +65,7 @@ import * as eventReads from "../../src/store/sql/events.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
-import { nodeCounts } from "../../src/store/sql/metrics.ts";
+import { nodeCounts, oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -2613,9 +2613,13 @@ describe("store: sqlite: plans", () => {
     unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
     "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
     unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
+    oldestReady: oldestReady(),
+    readyOfType: readyOfType("x", 500),
+    runningByType: runningByType(0, 500),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
+    idleNodesAfter: nodeReads.idleNodesAfter(5, 500, 1),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
     sentTask: a2aReads.sentTask("t", "c"),
     sentEntries: a2aReads.sentEntries("c", { updatedAt: 900, seq: 9 }, 100, 500),
@@ -2652,6 +2656,9 @@ describe("store: sqlite: plans", () => {
     "eventsAfter task kinds": eventReads.eventsAfter(5, TASK_EVENT_KINDS, 100),
     "newestEvents of a kind": eventReads.newestEvents(["lux.paid"], 100),
     nodeEventsIn: eventReads.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
+    nthEventOfTask: eventReads.nthEventOfTask("t", 5, 100, true),
+    failedOfNode: taskReads.failedOfNode("n", 100),
+    "taskSizes failed of a node": pageOf("failed"),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
       { kinds: ["lux.paid"], taskId: "t", nodeId: "n" },

@@ -87,7 +87,7 @@ describe("a session", () => {
   test("status, and top once", async () => {
     expect(await json("status")).toMatchObject({ status: "ok", nodes_count: 2 });
     expect(await out("status")).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
-    expect(await out("top")).toMatch(/^nodes 2: online 2$/m);
+    expect(await out("top")).toMatch(/^nodes 2: online 2, offline 0$/m);
     expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
   });
 
@@ -112,8 +112,25 @@ describe("a session", () => {
     await until(() => screen.endsWith("\u001b[?1049l"));
     const [, picture = ""] = screen.split(HOME);
     const lines = Bun.stripANSI(picture).split(/[\r\n]+/);
-    expect(lines).toContain("nodes 2: online 2");
+    expect(lines).toContain("nodes 2: online 2, offline 0");
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
+  });
+
+  test("top shows running tasks first and online nodes only, however many have gone", async () => {
+    for (let i = 0; i < 30; i++) {
+      await hub.post("/node/register", { node_id: `gone-${i}`, name: "Gone" });
+      await hub.post("/node/leave", { node_id: `gone-${i}` });
+    }
+    const task_id = await add("Seen at once", "--type", "top");
+    await hub.post("/task/claim", { task_id, node_id: "w1" });
+    const lines = (await out("top")).split("\n");
+    expect(lines[2]).toBe("nodes 32: online 2, offline 30");
+    expect(lines[4]).toStartWith("TASK ");
+    expect(lines.slice(5).find((line) => line.includes("Seen at once"))).toStartWith(task_id);
+    expect(lines.filter((line) => line.includes("gone-"))).toEqual([]);
+    expect(lines.filter((line) => /^w[12] /.test(line))).toHaveLength(2);
+    await hub.admin("/task/delete", { task_id });
+    for (let i = 0; i < 30; i++) await hub.admin("/node/delete", { node_id: `gone-${i}` });
   });
 
   test("empty lists are [] in JSON, and a head for people", async () => {

@@ -150,7 +150,8 @@ export class Hub implements AsyncDisposable {
     this.program = program;
     this.listeners = listeners;
     this.readyMs = readyMs;
-    this.secret = /secret {5}(\S+)/.exec(program.stdout)?.[1] ?? SECRET;
+    const [, secretFile] = /secret {5}in (.+)/.exec(program.stdout) ?? [];
+    this.secret = secretFile === undefined ? SECRET : readFileSync(secretFile, "utf8").trim();
   }
 
   /** Starts one on a port of the system's choice and waits for its page. */

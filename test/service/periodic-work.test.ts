@@ -17,6 +17,7 @@ import { type Chore, Scheduler } from "../../src/service/scheduler.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
+import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
@@ -67,9 +68,10 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       newId,
       new Feed(store, clock).receivers,
     ),
-    minutes: new Minutes(store, clock, "h1"),
+    minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
     requeueOffline,
     retainMs,
+    retainNodesMs: null,
     maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(parts);

@@ -246,6 +246,78 @@ async function lists(stage: Stage): Promise<void> {
   await page.shows(/56 deleted\. Done\./);
 }
 
+/** What hid or destroyed: actions on everything, mistyped links, failures without their node, a time line without events. */
+async function traps(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "breaker");
+  const failing = await addTask(hub, { title: "Trap that fails" });
+  await ok(hub.post("/task/claim", { task_id: failing, node_id: "breaker" }));
+  const failure = { task_id: failing, node_id: "breaker", error: "The saw broke", retry: false };
+  await ok(hub.post("/task/fail", failure));
+  using page = await admin(stage);
+  const focused = (): Promise<unknown> => page.eval(`document.activeElement?.dataset.do`);
+  const canSayYes = (): Promise<unknown> => page.eval(`!document.querySelector('[data-do="yes"]').disabled`);
+
+  await page.go("tasks?node=breaker&status=failed");
+  await rows(page, 1);
+  await page.shows(/Trap that fails 1×\s+The saw broke[^]*breaker/);
+
+  // On a list without a filter an action wants the number, and a key that is held down says no.
+  await page.go("tasks");
+  await page.shows("Trap that fails");
+  const { total } = (await hub.get("/task/list")).body;
+  await page.press("task/delete-all");
+  await page.shows(`Delete all ${Number(total).toLocaleString()} tasks of this hub?`);
+  expect([await focused(), await canSayYes()]).toEqual(["no", false]);
+  await page.fill("typed", `${Number(total) - 1}`, "dialog");
+  expect(await canSayYes()).toBe(false);
+  await page.fill("typed", String(total), "dialog");
+  await page.until(`!document.querySelector('[data-do="yes"]').disabled`);
+  await page.press("no");
+  await page.until(`document.querySelector("dialog") === null`);
+  expect((await hub.get("/task/list")).body["total"]).toBe(total);
+  // With a filter its words and the number are in the question.
+  await page.go("tasks?status=failed&q=trap");
+  await rows(page, 1);
+  await page.press("task/retry-all");
+  await page.shows("Retry the 1 tasks that match (failed, title trap), also on other pages?");
+  expect([await focused(), await canSayYes()]).toEqual(["no", true]);
+  await page.press("no");
+
+  for (const [address, wrong] of [
+    ["tasks?status=waiting", "status=waiting"],
+    ["nodes?status=busy", "status=busy"],
+    ["events?kind=task.eaten", "kind=task.eaten"],
+  ] as const) {
+    await page.go(address);
+    await page.shows(`The address has ${wrong}, which is none of`);
+    await page.until(`document.querySelectorAll("a.row").length === 0`);
+  }
+}
+
+/** With more than 10,000 tasks and events before and after what is looked for. */
+async function old(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "old-hand");
+  const taskId = await addTask(hub, { title: "Antique between the line breaks" });
+  const requests = (count: number) =>
+    Array.from({ length: count }, () => ({
+      path: "task/create",
+      body: { title: "Filler", description: "f" },
+    }));
+  for (let i = 0; i < 21; i++) await ok(hub.post("/batch", { requests: requests(500) }));
+  using page = await admin(stage);
+  await page.go(`tasks/${taskId}`);
+  await page.shows(/Time line\s+created/);
+  await ok(hub.post("/task/claim", { task_id: taskId, node_id: "old-hand" }));
+  await page.shows(/created[^]*assigned/);
+  await page.go("tasks?q=antique");
+  await page.shows("None so far.");
+  await page.shows("This page is the result of looking at 10,000 tasks.");
+  await page.click('a[rel="next"]');
+  await page.shows("Antique between the line breaks");
+}
+
 async function nodes(stage: Stage): Promise<void> {
   const { hub } = stage;
   const pool = Array.from({ length: 52 }, (_, i) => `pool-${String(i).padStart(2, "0")}`);
@@ -494,7 +566,9 @@ export const ACTIONS: readonly Action[] = [
     run: faults,
   },
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
+  { name: "nothing is hidden or destroyed by mistake: all tasks, mistyped links, who failed", run: traps },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+  { name: "an old task has its time line, and is found by its title", run: old },
 ];
 
 /** Fills a hub so that every view has something to show, also what is long. Returns the views. */

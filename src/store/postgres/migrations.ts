@@ -440,6 +440,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     ADD COLUMN run_until BIGINT,
     ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  CREATE INDEX events_task ON events (task_id, id) WHERE task_id IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN failed_node TEXT COLLATE "C";
+  UPDATE tasks SET failed_node = failure::json ->> 'nodeId' WHERE status = 'failed';
+  CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE status = 'failed';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -483,6 +483,7 @@ function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, par
 /** The filters of task/list; null is any. */
 export type TaskFilter = {
   readonly statuses: readonly TaskStatus[];
+  /** The node that holds or completed a task, or at which its last attempt failed. */
   readonly nodeId: string | null;
   readonly creatorNode: string | null;
   readonly taskType: string | null;
@@ -576,12 +577,12 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   const all = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
     all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
-  for (const [column, value] of Object.entries({
-    assigned_node: nodeId,
-    creator_node: creatorNode,
-    task_type: taskType,
-  }))
-    if (value !== null) all.push(`${column} = ${bind(params, value)}`);
+  if (nodeId !== null) {
+    const node = bind(params, nodeId);
+    all.push(`(assigned_node = ${node} OR failed_node = ${node})`);
+  }
+  if (creatorNode !== null) all.push(`creator_node = ${bind(params, creatorNode)}`);
+  if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
   return all.join(" AND ");
 }
 
@@ -621,9 +622,28 @@ function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readon
 
 const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 
-/** An open or failed task has no node. The states are literals, so that the planner uses the partial index of each. */
+/** The column with the node of a task in each state; an open task has none. */
+const NODE_COLUMN: Readonly<Record<TaskStatus, string | null>> = {
+  open: null,
+  assigned: "assigned_node",
+  completed: "assigned_node",
+  failed: "failed_node",
+};
+
+/** The states are literals, so that the planner uses the partial index of each. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
-  return statuses
-    .filter((status) => status === "assigned" || status === "completed")
-    .map((status) => `SELECT seq FROM tasks WHERE status = '${status}' AND assigned_node = ${node}`);
+  return statuses.flatMap((status) => {
+    const column = NODE_COLUMN[status];
+    return column === null
+      ? []
+      : [`SELECT seq FROM tasks WHERE status = '${status}' AND ${column} = ${node}`];
+  });
+}
+
+/** How many failed tasks had their last attempt at a node, counted up to `limit`. */
+export function failedOfNode(nodeId: string, limit: number): Query<number> {
+  const sql = `
+    SELECT count(*) AS n FROM (
+      SELECT 1 AS one FROM tasks WHERE status = 'failed' AND failed_node = $1 LIMIT $2) AS counted`;
+  return count(sql, [nodeId, limit], ["tasks"]);
 }

@@ -504,4 +504,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- how often resume has handed it out again
   ALTER TABLE tasks ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- events of one task
+  CREATE INDEX events_task ON events (task_id) WHERE task_id IS NOT NULL;
+  -- the node of the last attempt, of a task that has failed
+  ALTER TABLE tasks ADD COLUMN failed_node TEXT;
+  UPDATE tasks SET failed_node = failure ->> 'nodeId' WHERE status = 'failed';
+  CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
+  `,
 ];
