@@ -15,6 +15,7 @@ import {
   SERVE_HELP,
 } from "../../src/cli/usage.ts";
 import { PROGRAM } from "../support/executable.ts";
+import { OWN_HOST } from "../support/keeper.ts";
 import {
   ADMIN_KEY,
   type Ended,
@@ -441,8 +442,8 @@ describe("which hub", () => {
 
   test("follow goes on when the hub comes back", async () => {
     using other = new TempDir();
-    const [at, env] = [other.join("d"), { LUXHUB_PORT: "0" }];
-    const before = await Hub.start({ data: at, env });
+    const at = { data: other.join("d"), host: OWN_HOST };
+    const before = await Hub.start(at);
     const port = String(before.port);
     const follow = ["events", "--follow", "--json", "--since", "0", "--kind", "hub.started", "--limit", "2"];
     await using following = new Program(follow, {
@@ -450,7 +451,7 @@ describe("which hub", () => {
     });
     await following.printed(/hub\.started.*\n/);
     await before.stop();
-    await using after = await Hub.start({ data: at, env: { LUXHUB_PORT: port } });
+    await using after = await Hub.start({ ...at, env: { LUXHUB_PORT: port } });
     expect(after.port).toBe(Number(port));
     expect(await following.ended).toBe(0);
     expect(following.stdout.trimEnd().split("\n")).toHaveLength(2);
