@@ -5,6 +5,8 @@
  */
 import {
   ANSWERS_DEFAULT_MAX_BYTES,
+  BACKUPS_KEPT_DEFAULT,
+  BACKUP_EVERY_DEFAULT_MS,
   FILE_DEFAULT_MAX_BYTES,
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
@@ -47,7 +49,14 @@ export type Config = {
   /** And bytes that they have stored; null: depends on the disk (hub.ts). */
   readonly quotaBytes: number | null;
   readonly retainMs: number;
+  /** How long an offline node that holds nothing is kept; null: for ever. */
+  readonly retainNodesMs: number | null;
   readonly offlineTasks: "requeue" | "keep";
+  /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
+  readonly backupTo: string | null;
+  readonly backupEveryMs: number;
+  /** How many of its backups stay. */
+  readonly backupKeep: number;
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
@@ -105,6 +114,8 @@ const size = measure(
   UNIT_BYTES,
   "a size such as 500000, 64KiB, 100MiB or 2GiB",
 );
+
+const time = measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time such as 12h or 7d");
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
 
@@ -283,7 +294,35 @@ const SETTINGS = {
     "TIME",
     `${RETAIN_DEFAULT_MS / DAY_MS}d`,
     "how long messages and events are kept: with s, m, h or d",
-    measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time such as 12h or 7d"),
+    time,
+  ),
+  backupTo: setting(
+    "backup-to",
+    "PLACE",
+    null,
+    "directory or s3://BUCKET/PREFIX for backups that the hub makes",
+    readPath,
+  ),
+  backupEvery: setting(
+    "backup-every",
+    "TIME",
+    `${BACKUP_EVERY_DEFAULT_MS / HOUR_MS}h`,
+    "how often it makes one: with s, m, h or d",
+    time,
+  ),
+  backupKeep: setting(
+    "backup-keep",
+    "N",
+    `${BACKUPS_KEPT_DEFAULT}`,
+    "how many of them it keeps",
+    parser("a whole number from 1 to 9999", (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : null)),
+  ),
+  retainNodes: setting(
+    "retain-nodes",
+    "TIME",
+    null,
+    "how long an offline node that holds nothing is kept (for ever)",
+    time,
   ),
   offlineTasks: setting(
     "offline-tasks",
@@ -418,7 +457,11 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.quotaTasks,
   SETTINGS.quotaBytes,
   SETTINGS.retain,
+  SETTINGS.retainNodes,
   SETTINGS.offlineTasks,
+  SETTINGS.backupTo,
+  SETTINGS.backupEvery,
+  SETTINGS.backupKeep,
   SETTINGS.redis,
   SETTINGS.ui,
   SETTINGS.mcp,
@@ -473,7 +516,11 @@ export function readConfig(sources: Sources): Config {
     quotaTasks: get(SETTINGS.quotaTasks) ?? QUOTA_TASKS_DEFAULT,
     quotaBytes: get(SETTINGS.quotaBytes),
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
+    retainNodesMs: get(SETTINGS.retainNodes),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
+    backupTo: get(SETTINGS.backupTo),
+    backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,
+    backupKeep: get(SETTINGS.backupKeep) ?? BACKUPS_KEPT_DEFAULT,
     log: get(SETTINGS.log) ?? "pretty",
     logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
@@ -490,6 +537,10 @@ export function readConfig(sources: Sources): Config {
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
   }
+  if (config.backupTo !== null && config.database !== null)
+    throw new ConfigError(
+      "--backup-to is for SQLite; back up PostgreSQL with its own tools, such as pg_dump",
+    );
   return config;
 }
 

@@ -42,6 +42,7 @@ import { blockListOf, isIP } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
+import { TickQueue } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -63,6 +64,7 @@ import { Readiness } from "./service/readiness.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
 import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
 import { SystemService } from "./service/system.ts";
+import { TypeMetrics } from "./service/type-metrics.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeExclusiveLock } from "./store/sqlite/file-lock.ts";
@@ -152,9 +154,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
-  const minutes = new Minutes(store, clock, newId());
+  const types = new TypeMetrics();
+  const minutes = new Minutes(store, clock, newId(), types);
   closing.push(() => minutes.close());
-  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION });
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, types });
   const requestMetrics = new RequestMetrics();
   const readiness = new Readiness(store, clock);
 
@@ -194,6 +197,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log,
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
+    retainNodesMs: config.retainNodesMs,
     maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
@@ -237,6 +241,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
+    maxAnswersBytes: config.maxAnswersBytes,
     backpressure,
   });
   closing.push(() => services.messages.retryPutBacks());
@@ -501,6 +506,7 @@ function joinServices({
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
+    batches: new TickQueue(),
   };
 }
 

@@ -137,8 +137,8 @@ type Found = { readonly text: string; readonly isFault: boolean };
 const READY_SECONDS = 120;
 /** Where Debian's packages for other architectures have their libraries (libc6-arm64-cross). */
 const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
-/** The loader's message when a library of musl, or the loader itself, is not on this machine. */
-const NO_LIBRARY = /Error loading shared library|Could not open '\/lib\/ld-|ENOENT/;
+/** The loader's message when a library, or under an emulator the loader itself, is not on this machine. */
+const NO_LIBRARY = /Error loading shared library|Could not open '\/lib\/ld-/;
 
 /** Starts a hub with an executable and waits until it is ready, if this machine can run it. */
 async function tryOut({ name }: Target, file: string): Promise<Found> {
@@ -181,11 +181,15 @@ async function tryOut({ name }: Target, file: string): Promise<Found> {
   }
 }
 
-/** The emulator that an executable needs here, or none; a text says why it cannot run. */
-function emulatorFor(target: string): readonly string[] | string {
-  const [system, architecture] = target.split("-");
+/** The emulator that an executable needs here, or none; a string says why it cannot run. */
+export function emulatorFor(target: string, exists = existsSync): readonly string[] | string {
+  const [system, architecture, library] = target.split("-");
   if (system !== process.platform) return `this machine runs ${process.platform}`;
-  if (architecture === process.arch) return [];
+  if (architecture === process.arch) {
+    // Without its loader the system reports the executable itself as missing.
+    const loader = `/lib/ld-musl-${architecture === "arm64" ? "aarch64" : "x86_64"}.so.1`;
+    return library !== "musl" || exists(loader) ? [] : `this machine has no musl loader (${loader})`;
+  }
   const qemu = Bun.which(architecture === "arm64" ? "qemu-aarch64-static" : "qemu-x86_64-static");
   if (qemu === null) return "no qemu-user-static here";
   return architecture === "arm64" && existsSync(ARM64_LIBRARIES) ? [qemu, "-L", ARM64_LIBRARIES] : [qemu];

@@ -16,14 +16,15 @@ printed=$(mktemp) && trap 'rm -f "$printed"' EXIT
 stop=
 trap 'stop=yes' TERM INT
 
-# hub PATH JSON: repeats the request until the hub has answered, and prints the answer; fails if the hub refuses.
+# hub PATH JSON: repeats the request until the hub has answered, and prints the answer; fails if the hub refuses. Ends
+# with the worker, even if it is killed (kill -0 $$): else it would take tasks for nobody and keep the node online.
 hub() {
   local answer
   while :; do
     answer=$(curl -sS -m 60 -w '\n%{http_code}' -H @<(echo "X-Matrix-Secret: $SECRET") -d @- "$HUB/api/v1/$1" <<<"$2")
     case ${answer##*$'\n'} in
       2??) printf '%s\n' "${answer%$'\n'*}" && return ;;
-      408 | 429 | 5?? | 000) sleep 1 ;; # later; 000: no answer
+      408 | 429 | 5?? | 000) kill -0 $$ || return 1 && sleep 1 ;; # later; 000: no answer
       *) echo "worker: $1: ${answer%$'\n'*}" >&2 && return 1 ;;
     esac
   done

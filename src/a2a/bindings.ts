@@ -138,7 +138,8 @@ class NotJson extends Error {
 async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonObject> {
   const { request } = call.exchange;
   try {
-    const body = withRoundedNumbers(await readJsonObject(request, JSON_BODY_LIMITS, emptyAs, parseExact));
+    const raw = await readJsonObject(request, JSON_BODY_LIMITS, call.bodyRoom, emptyAs, parseExact);
+    const body = withRoundedNumbers(raw);
     if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
     return body;
   } catch (error) {

@@ -73,7 +73,7 @@ const failureText = ({ kind, message }: Pick<Failure, "kind" | "message">): stri
 /** The client's message from the stored task: its parts as one text, and its files by their URL. */
 function messageOf({ task, origin }: SentTask, files: readonly FileRecord[], publicUrl: PublicUrl): Message {
   const { contextId, messageId } = origin;
-  const sent = files.filter((file) => !isArtifact(file)).map((file) => filePart(file, publicUrl));
+  const sent = files.filter((file) => isInputFile(file.metadata)).map((file) => filePart(file, publicUrl));
   return {
     messageId,
     contextId,
@@ -105,7 +105,7 @@ function agentMessage({ taskId, contextId }: Ids, said: string, at: number): Mes
 
 const isoOf = (at: number): string => new Date(at).toISOString();
 
-const isArtifact = ({ metadata }: FileRecord): boolean => !isInputFile(metadata);
+const isArtifact = ({ attached }: FileRecord): boolean => attached === "output";
 
 function part(content: NonNullable<Part["content"]>, mediaType: string, filename = ""): Part {
   return { content, mediaType, filename, metadata: undefined };

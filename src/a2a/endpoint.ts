@@ -64,7 +64,7 @@ function endpoint(
   return rawEndpoint({
     method,
     path,
-    auth: "bearer",
+    auth: "secret",
     summary: "The Agent2Agent protocol, for other agents",
     rejections: [],
     handle: async (call) => {

@@ -121,8 +121,8 @@ async function create(
     using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
-        withDraft(call, draft, (own) =>
-          call.services.tasks.createSent(transact, own, { origin, nodeId, files }),
+        withDraft(call, draft, (own, asked) =>
+          call.services.tasks.createSent(transact, own, asked, { origin, nodeId, files }),
         ),
       ),
     );

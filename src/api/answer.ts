@@ -4,25 +4,27 @@ import { type NextPart, Rows } from "../service/list-pages.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 import type { Encoded } from "./response-backpressure.ts";
 
-/** The JSON of a success. */
-export function encodeSuccess(answer: JsonAnswer): string {
-  if (answer instanceof JsonFields) return `{"success":true,${answer.text}}`;
-  return JSON.stringify({ success: true, ...answer });
+/** The JSON of a success. `ignored`: the fields of the request that nothing has read. */
+export function encodeSuccess(answer: JsonAnswer, ignored: readonly string[] = []): string {
+  const isClean = ignored.length === 0;
+  if (answer instanceof JsonFields)
+    return `{"success":true,${answer.text}${isClean ? "" : `,"ignored":${JSON.stringify(ignored)}`}}`;
+  return JSON.stringify(isClean ? { success: true, ...answer } : { success: true, ...answer, ignored });
 }
 
 /** The JSON of a success that may have a list, as Rows: in pieces if not all of them are loaded. */
-export function encodeInPieces(answer: JsonAnswer): Encoded {
+export function encodeInPieces(answer: JsonAnswer, ignored: readonly string[] = []): Encoded {
   for (const [name, rows] of Object.entries(answer)) {
     if (!(rows instanceof Rows)) continue;
     const field = `"${name}":[]`; // found once: within a text its quotes would be escaped
-    const empty = encodeSuccess({ ...answer, [name]: [] });
+    const empty = encodeSuccess({ ...answer, [name]: [] }, ignored);
     const at = empty.indexOf(field) + field.length - 1;
     const end = empty.slice(at);
     const begun = empty.slice(0, at) + encodeItems(rows.first);
     if (rows.next === null) return { first: begun + end, next: null };
     return { first: begun, next: nextPieces(rows.next, rows.first.length > 0 ? "," : "", end) };
   }
-  return { first: encodeSuccess(answer), next: null };
+  return { first: encodeSuccess(answer, ignored), next: null };
 }
 
 /** The items of one list, with commas between them; all of them are JsonFields, or none. */

@@ -22,10 +22,10 @@ import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * in addition to the secret. Outside /api/v1: `open` needs nothing, and reads no header; `bearer` needs the secret,
- * which may also come as a bearer token (RFC 6750).
+ * in addition to the secret. Outside /api/v1: `open` needs nothing, and reads no header. The secret comes in the header
+ * X-Matrix-Secret or as a bearer token (RFC 6750); if both are sent, the header X-Matrix-Secret counts.
  */
-export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
+export type Auth = "public" | "secret" | "admin" | "open";
 
 /**
  * What a hub with --strict requires of a call that acts for a node (docs/security.md). Other hubs take it with any key.
@@ -90,13 +90,13 @@ export class Authenticator {
     const { auth } = access;
     if (auth === "open") return { variant: listenerVariant, key: null, shownKey: null };
     const { headers } = exchange.request;
-    const secret = headers.get("x-matrix-secret") ?? (auth === "bearer" ? bearerToken(headers) : null);
+    const secret = headers.get("x-matrix-secret") || bearerToken(headers);
     const isOpen = auth === "public" && listenerVariant.publicEndpoints && !this.#isPrivate;
     const key = await (isOpen ? this.#findIfAny(exchange, secret) : this.#find(secret, "secret"));
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
       return { variant, key: null, shownKey: key };
-    if (!key) throw this.#unauthorized(exchange, secret, auth);
+    if (!key) throw this.#unauthorized(exchange, secret);
     if (key.role === "viewer") checkViewerMay(access);
     if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key, shownKey: key };
@@ -167,13 +167,12 @@ export class Authenticator {
     throw new Problem(403, "admin_key_required", "Forbidden", detail);
   }
 
-  #unauthorized(exchange: Exchange, secret: string | null, auth: Auth): Problem {
+  #unauthorized(exchange: Exchange, secret: string | null): Problem {
     const isMissing = secret === null || secret === "";
     if (!isMissing) this.#recordWrongSecret(exchange);
-    const where = auth === "bearer" ? "X-Matrix-Secret or Authorization: Bearer" : "X-Matrix-Secret";
     const detail = isMissing
-      ? `Send the hub's secret in the header ${where}.`
-      : `The secret in the header ${where} is unknown, expired or revoked.`;
+      ? "Send the hub's secret in the header X-Matrix-Secret or Authorization: Bearer."
+      : "The secret in the header X-Matrix-Secret or Authorization: Bearer is unknown, expired or revoked.";
     return unauthorized(detail);
   }
 

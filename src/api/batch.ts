@@ -13,14 +13,18 @@
  * hand in their next one, and the batch is decided again. A handler that reads before its transaction sees the last
  * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
  *
+ * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
+ * refused (503 batch_full) once its answers or the rows that it reads and writes have reached their limit.
+ *
  * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
  * is its only answer.
  *
  * Must not: know any other endpoint.
  */
 import * as z from "zod/mini";
+import { rowsOf } from "../domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored } from "../domain/decision.ts";
-import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX } from "../domain/limits.ts";
+import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX, LIGHT_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
 import { JsonFields } from "../lib/json-text.ts";
@@ -60,7 +64,10 @@ export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
   notInBatch: "must not be a batch itself",
   answer: () =>
     z.strictObject({ answers: z.array(z.strictObject({ status: z.int(), body: z.looseObject({}) })) }),
-  handle: (call, { requests }) => new Batch(call, requests).run(),
+  handle: async (call, { requests }) => {
+    if (requests.length > LIGHT_MAX) await call.services.batches.next();
+    return new Batch(call, requests).run();
+  },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
   encode: (answers) => new JsonFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`),
 });
@@ -100,10 +107,7 @@ class Batch {
   async #commit(): Promise<boolean> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
-    const members = waiting.map((item): Member => ({
-      load: item.load,
-      decide: (rows) => (this.#isFullBefore(item) ? item.skip() : item.decide(rows)),
-    }));
+    const members = waiting.map((item) => this.#memberOf(item));
     try {
       await this.#call.transact({}, () => this.#decide(waiting), members);
     } catch (error) {
@@ -118,6 +122,19 @@ class Batch {
     return true;
   }
 
+  /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
+  #memberOf(item: Item): Member {
+    const isFull = (): boolean => this.#isFullBefore(item);
+    let isLoaded = true;
+    return {
+      get load() {
+        isLoaded = !isFull();
+        return isLoaded ? item.load : {};
+      },
+      decide: (rows) => (isLoaded && !isFull() ? item.decide(rows) : item.skip()),
+    };
+  }
+
   /** The batch's own decision, after those of its requests. */
   #decide(waiting: readonly Item[]): Decision<readonly string[]> {
     if (waiting.some((item) => item.isUndecided)) throw new HasUndecided();
@@ -129,17 +146,28 @@ class Batch {
 
   #isFullBefore(item: Item): boolean {
     let bytes = 0;
+    let rows = 0;
     for (const earlier of this.#items) {
       if (earlier === item) break;
       bytes += earlier.bytes;
+      rows += earlier.rows;
     }
-    return bytes > BATCH_ANSWERS_MAX_BYTES;
+    return bytes > BATCH_ANSWERS_MAX_BYTES || rows > BATCH_ROWS_MAX;
   }
 }
 
 /** Undoes the transaction of a batch that is not decided yet. */
 class HasUndecided extends Error {
   override readonly name = "HasUndecided";
+}
+
+/** How many rows were loaded: a value that is a list has one for each of its elements. */
+function rowsRead(loaded: Readonly<Record<string, unknown>>): number {
+  return sumOf(Object.values(loaded), (value) => (Array.isArray(value) ? value.length : 1));
+}
+
+function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
+  return list.reduce((sum, one) => sum + size(one), 0);
 }
 
 /** A transaction that a handler has handed in, and the handler that waits for it. */
@@ -164,6 +192,8 @@ class Item {
   fault: { readonly error: unknown } | null = null;
   answer = "";
   bytes = 0;
+  /** How many rows its transaction read and wrote. */
+  rows = 0;
 
   constructor(call: Call, asked: Asked, onReady: () => void) {
     this.#call = call;
@@ -222,6 +252,7 @@ class Item {
   decide(rows: never): Decision<unknown> | Undecided {
     const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
     this.#outcome = outcome;
+    this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
     if (outcome.kind === "accepted") this.#answer(200, this.#part?.encode(outcome.answer) ?? "");
     else if (outcome.kind === "undecided") this.bytes = 0;
     else {
@@ -234,6 +265,7 @@ class Item {
   /** Decides nothing, because the batch is full. */
   skip(): Undecided {
     this.#outcome = "skipped";
+    this.rows = 0;
     this.#refuse(batchIsFull());
     return UNDECIDED;
   }

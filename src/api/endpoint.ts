@@ -5,10 +5,12 @@
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
+import type { BodyRoom } from "../http/json-body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { JsonFields } from "../lib/json-text.ts";
 import type { Log } from "../lib/log.ts";
+import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
@@ -25,7 +27,7 @@ import type { Transact } from "../store/store.ts";
 import type { Access, Strict } from "./auth.ts";
 import type { Share } from "./caller-shares.ts";
 import type { Idempotency } from "./idempotency.ts";
-import { inputParser } from "./input.ts";
+import { ignoredFieldsFinder, inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -45,6 +47,8 @@ export type Services = {
   readonly quotas: QuotaService;
   readonly minutes: Minutes;
   readonly system: SystemService;
+  /** Large batches begin one in a tick of the event loop. */
+  readonly batches: TickQueue;
 };
 
 /** The context of one call of an endpoint. */
@@ -71,6 +75,8 @@ export type Call = {
   readonly idempotency: Idempotency;
   /** Bounds the reads that run, and what is held of answers. */
   readonly backpressure: ResponseBackpressure;
+  /** Bounds what is held of this caller's bodies while they arrive. */
+  readonly bodyRoom: () => BodyRoom;
   readonly exchange: Exchange;
   /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
   readonly checkActsFor: (
@@ -137,7 +143,11 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly input: () => z.ZodMiniType<In>;
   /** Validates by `input`. @throws {Problem} 400 */
   readonly parse: (raw: unknown) => In;
-  /** The schema of a success, without `success: true`. For tests and documentation: requests never make it. */
+  /** Names the fields of a request that nothing reads: see ignoredFieldsFinder(). */
+  readonly ignoredIn: (raw: JsonObject, variant: Variant) => readonly string[];
+  /** Fields that the specification names and the hub does not read: the response does not name them. */
+  readonly unread?: readonly string[];
+  /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
   readonly answer: AnswerSchema;
   /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
   readonly inputOf?: (variant: Variant) => z.ZodMiniType;
@@ -184,9 +194,30 @@ export type Endpoint =
     });
 
 /** Declares a JSON endpoint, and infers its input and output types. */
-export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse">): Endpoint {
-  const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json", parse: inputParser(endpoint.input) };
+export function jsonEndpoint<In, Out>(
+  endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse" | "ignoredIn">,
+): Endpoint {
+  const declared: JsonEndpoint<In, Out> = {
+    ...endpoint,
+    kind: "json",
+    parse: inputParser(endpoint.input),
+    ignoredIn: ignoredIn(endpoint),
+  };
   return { ...declared, use: (run) => run(declared) };
+}
+
+function ignoredIn<In, Out>({
+  input,
+  inputOf,
+  unread,
+}: Pick<JsonEndpoint<In, Out>, "input" | "inputOf" | "unread">): JsonEndpoint<In, Out>["ignoredIn"] {
+  if (!inputOf) return ignoredFieldsFinder(input, unread);
+  const finders = new Map<Variant, (raw: JsonObject) => readonly string[]>();
+  return (raw, variant) => {
+    let find = finders.get(variant);
+    if (!find) finders.set(variant, (find = ignoredFieldsFinder(() => inputOf(variant), unread)));
+    return find(raw);
+  };
 }
 
 export function rawEndpoint(endpoint: Omit<RawEndpoint, "kind">): Endpoint {

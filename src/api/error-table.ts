@@ -83,10 +83,10 @@ export function overloaded(what: string): Problem {
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
-/** 503: a request in a batch that was not run, because the answers before it are large. */
+/** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
-    "The answers of this batch are too large together, so this request was not run. Send it in another batch.";
+    "The requests before this one used up what a batch may read, write and answer, so it was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 
@@ -105,13 +105,13 @@ function clientClosedRequest(): Problem {
 
 /** 401: a missing or wrong secret. */
 export function unauthorized(detail: string): Problem {
-  const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
+  const headers = { "WWW-Authenticate": 'Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"' };
   return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
 }
 
 /** 401: the key was valid when the call began. */
 export function keyLost(): Problem {
-  return unauthorized("The secret in the header X-Matrix-Secret was revoked or has expired.");
+  return unauthorized("The secret was revoked or has expired.");
 }
 
 function unavailable(): Problem {

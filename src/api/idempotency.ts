@@ -1,9 +1,10 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its
  * change, and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor
- * is a task/next without a task. A repeat that arrives while the first request runs waits for it. If two hubs on one
+ * is a task/next without a task. The commit that stores an answer also deletes the oldest beyond the limits of bytes. A repeat that arrives while the first request runs waits for it. If two hubs on one
  * database run the same request, the first to commit wins: the other one finds the answer in its transaction.
  */
+import type { Change } from "../domain/change.ts";
 import {
   type Accepted,
   type Decision,
@@ -14,6 +15,7 @@ import {
 } from "../domain/decision.ts";
 import {
   ANSWER_MARK_ROUNDS,
+  ANSWERS_OF_KEY_MAX_BYTES,
   IDEMPOTENCY_KEY_MAX_CHARS,
   IDEMPOTENCY_RETAIN_MS,
   JSON_DEPTH_MAX,
@@ -27,6 +29,7 @@ import type { Clock } from "../lib/clock.ts";
 import { slowHash } from "../lib/slow-hash.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
+import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
 import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
@@ -130,6 +133,8 @@ export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #backpressure: ResponseBackpressure;
+  /** Of the stored answers of all keys together. */
+  readonly #maxBytes: number;
   /** The scopes of the running requests. */
   readonly #running = new Set<string>();
   /** Requests that wait for the running one of their scope. */
@@ -140,10 +145,20 @@ export class Idempotency {
    */
   readonly #primaryMark: Promise<string>;
 
-  /** @param primaryHash the hash of the hub's own secret */
-  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure, primaryHash: string) {
+  /**
+   * @param primaryHash the hash of the hub's own secret
+   * @param maxBytes of the stored answers of all keys together
+   */
+  constructor(
+    store: Store,
+    clock: Clock,
+    backpressure: ResponseBackpressure,
+    primaryHash: string,
+    maxBytes: number,
+  ) {
     this.#primaryMark = slowHash(primaryHash, "luxhub answers", ANSWER_MARK_ROUNDS, MARK_BYTES);
     this.#store = store;
+    this.#maxBytes = maxBytes;
     this.#clock = clock;
     this.#backpressure = backpressure;
   }
@@ -215,11 +230,15 @@ export class Idempotency {
   /** A Transact that stores the answer, which may be a rejection, together with the changes of the decision. */
   #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
     const { scope, asked, implicit = false } = attempt;
-    const record = (status: number, body: string) =>
-      ({
-        kind: "answer.stored",
-        answer: { scope, asked, status, body, storedAt: this.#clock.now() },
-      }) as const;
+    const record = (status: number, body: string): readonly Change[] => {
+      const answer = { scope, asked, status, body, storedAt: this.#clock.now() };
+      const trimmed = { kind: "answers.trimmed", storedBytes: bytesOf(answer), scope } as const;
+      return [
+        { kind: "answer.stored", answer },
+        { ...trimmed, keyId: keyIdOf(answer), maxBytes: ANSWERS_OF_KEY_MAX_BYTES },
+        { ...trimmed, keyId: null, maxBytes: this.#maxBytes },
+      ];
+    };
     let hasStored = false; // by this request: a use case may call transact more than once
     const transact = async (
       load: Load,
@@ -236,12 +255,12 @@ export class Idempotency {
           // A decision without changes is not stored: a repeat makes it again, with the same outcome.
           if (!isStored(decision)) return accept(decision, decision.changes);
           willBeStored = true;
-          return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
+          return accept(decision, [...decision.changes, ...record(200, encode(decision.answer))]);
         }
         if (implicit) return accept(decision);
         willBeStored = true;
         const problem = problemOf(new Rejection(decision));
-        return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
+        return accept(decision, problem ? record(problem.status, JSON.stringify(problem)) : []);
       };
       const outcome = await attempt.transact(known, decideAndStore, before);
       hasStored ||= willBeStored;

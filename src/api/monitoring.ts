@@ -37,7 +37,7 @@ export function monitoringEndpoints(
     rawEndpoint({
       method: "GET",
       path: "/metrics",
-      auth: "bearer",
+      auth: "secret",
       summary: "The metrics of the hub, for Prometheus",
       rejections: [],
       handle: async () => new Response(await metrics(), { headers: METRICS_HEADERS }),

@@ -8,10 +8,10 @@
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
-- The secret goes in the header \`X-Matrix-Secret\`; some operations also need the administrator key in \`X-Admin-Key\`.
+- The secret goes in the header \`X-Matrix-Secret\`, or in \`Authorization: Bearer\`; some operations also need the administrator key in \`X-Admin-Key\`.
 - A POST with an \`Idempotency-Key\` can be repeated and takes effect once.
 - In requests, \`null\` in an optional field is the same as leaving it out, the words of an enumeration are read in upper
-  and lower case, and unknown fields are ignored. Later versions may add fields to answers.
+  and lower case, and unknown fields are ignored: the answer names them in \`ignored\`. Later versions may add fields to answers.
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other answers its own.`;
 
@@ -35,7 +35,7 @@ export const ERRORS = {
   invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
   unauthorized: {
     status: 401,
-    when: "`X-Matrix-Secret` is missing or wrong, or its key was revoked or expired",
+    when: "the secret is missing or wrong, or its key was revoked or expired",
   },
   admin_key_required: { status: 403, when: "`X-Admin-Key` is missing or wrong" },
   host_not_allowed: { status: 403, when: "the request names a `Host` that `--allowed-host` does not allow" },
@@ -105,7 +105,7 @@ export const ERRORS = {
     status: 500,
     when: "the hub lost the database during the commit: the write may be stored",
   },
-  batch_full: { status: 503, when: "in a batch: the previous answers are too large, so it was not run" },
+  batch_full: { status: 503, when: "in a batch: the previous requests cost too much, so it was not run" },
   database_unavailable: {
     status: 503,
     when: "the hub cannot reach the database; nothing was written",
@@ -188,7 +188,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.creator_node": "Only tasks that were created with this `creator_node`.",
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
-    "Only tasks whose title has, for each of these words, a word that begins with it; among the newest 10,000.",
+    "Only tasks whose title has, for each of these words, a word that begins with it. One call looks at 10,000 tasks; continue with next_cursor.",
   "task_list.cursor": "The `next_cursor` of the previous page, with the same filters and without `page`.",
   "task_list.total": "How many there are in all; null if they were not counted.",
   "task_list.pages": "How many pages there are; null if they were not counted.",
@@ -212,16 +212,20 @@ export const FIELDS: Readonly<Record<string, string>> = {
   improvement: "What was done about it.",
   lesson: "What was learned.",
   ready: "Whether the task is open and may be handed out now.",
-  attempts: "Attempts without a result: failures, timeouts, and nodes that went offline.",
+  attempts:
+    "Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`, restarts.",
+  restarts:
+    "How often task/next has handed the task out again with `resume`, because its worker ended. With `max_attempts` each counts as an attempt.",
   max_attempts: "The task fails after this many attempts; by default after 10 failures and timeouts.",
   backoff_s:
     "Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt, up to an hour.",
   timeout_s: "Seconds that a node may hold the task without task/extend or task/complete.",
+  max_run_s: "Seconds that one attempt may take in all, extended or not; then it has timed out.",
   delay_s: "Seconds until the task may be handed out.",
   not_before: "The task is not handed out before this time.",
   expires_at: "If the task is not completed by this time, it fails.",
   "Lease.expires_at":
-    "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s`.",
+    "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.",
   depends_on: "The ids of the tasks that must be completed first.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
@@ -231,7 +235,23 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Failure.message": "The `error` of the node, or the `reason` of the cancellation.",
   at: "When it happened.",
   files: "The files.",
-  "Task.files": "The ids of the files that are attached to the task.",
+  ignored:
+    "Only if there are any: the first fields of the request that nothing has read, with dots. Such a field may be misspelt.",
+  "Task.files": "The ids of the files that are attached to the task, oldest first.",
+  "task_create.files":
+    "The ids of uploaded files that belong to no task: they become inputs of the task in the same commit.",
+  inputs: "Those of `files` that came with the task or were attached by others than the node that holds it.",
+  outputs: "Those of `files` that were attached by the node that holds the task, or held it.",
+  attached:
+    "What the file is for its task: `output` if its node was the `assigned_node` of the task when it was attached, else `input`; null for a file of no task.",
+  unmet: "The tasks in `depends_on` that are not completed yet.",
+  "TaskDetails.count": "How many they are.",
+  "TaskDetails.task_ids": "The ids of the first 20, oldest first.",
+  with_dependents:
+    "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",
+  dependents: "Only with `with_dependents`.",
+  opened: "How many dependents were opened again.",
+  left: "How many are left, at most 100,000: repeat the call for the next ones.",
   created_at: "When the task was created.",
   updated_at: "When the task last changed.",
   lease: "The node's hold on the task.",
@@ -264,7 +284,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   task_types:
     "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
   resume:
-    "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished.",
+    "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
   "task_next.task": "The handed-out task; null if there was none within `wait`.",
   "task_next.lease": "The node's hold on it; null without a task.",
   "task_next.drain": "Whether the node drains: it gets no new tasks.",

@@ -128,6 +128,7 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
       responses: Object.fromEntries(SHARED_ANSWERS.map(({ name, codes }) => [name, problemAnswer(codes)])),
       securitySchemes: {
         secret: { type: "apiKey", in: "header", name: "X-Matrix-Secret", description: "The hub's secret." },
+        bearer: { type: "http", scheme: "bearer", description: "The hub's secret, as a bearer token." },
         admin_key: {
           type: "apiKey",
           in: "header",
@@ -230,8 +231,13 @@ function resourceOf(id: string): string {
 }
 
 function securityOf({ auth }: Declared, variant: Variant): Operation["security"] {
-  if (auth === "admin") return [{ secret: [], admin_key: [] }];
-  return auth === "public" && variant.publicEndpoints ? [{}, { secret: [] }] : [{ secret: [] }];
+  if (auth === "admin")
+    return [
+      { secret: [], admin_key: [] },
+      { bearer: [], admin_key: [] },
+    ];
+  const either = [{ secret: [] }, { bearer: [] }];
+  return auth === "public" && variant.publicEndpoints ? [{}, ...either] : either;
 }
 
 // ---- Schemas
@@ -322,6 +328,7 @@ class Records {
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Task", schemas.taskSchema(variant));
+    this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
     this.#add("Node", schemas.nodeSchema(variant));
     this.#add("Message", schemas.messageSchema());
     this.#add("ReceivedMessage", schemas.deliverySchema());
@@ -330,8 +337,8 @@ class Records {
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
-    this.#add("TaskAnswer", successOf(toSchema(taskAnswer(variant), "output")));
-    this.#add("EventBatch", successOf(toSchema(eventBatchSchema(), "output")));
+    this.#add("TaskAnswer", jsonSuccessOf(toSchema(taskAnswer(variant), "output")));
+    this.#add("EventBatch", jsonSuccessOf(toSchema(eventBatchSchema(), "output")));
   }
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
@@ -365,6 +372,13 @@ function successOf({ properties = {}, required = [], ...rest }: Schema): Schema 
   return { ...rest, properties: { success, ...properties }, required: ["success", ...required] };
 }
 
+/** The success of an operation whose request is validated by its schema: it names the fields that nothing has read. */
+function jsonSuccessOf(schema: Schema): Schema {
+  const { properties, ...rest } = successOf(schema);
+  const ignored: Schema = { type: "array", items: { type: "string" }, maxItems: limit.IGNORED_FIELDS_MAX };
+  return { ...rest, properties: { ...properties, ignored } };
+}
+
 /** Adds a description to each field. `owner` is the name of the record or the operation that has the fields. */
 function described(owner: string, schema: Schema): Schema {
   const { properties } = schema;
@@ -380,8 +394,11 @@ function described(owner: string, schema: Schema): Schema {
 }
 
 function textOf(owner: string, field: string): string | undefined {
-  return FIELDS[`${owner}.${field}`] ?? FIELDS[field];
+  return FIELDS[`${owner}.${field}`] ?? FIELDS[`${EXTENDED[owner]}.${field}`] ?? FIELDS[field];
 }
+
+/** Records that have all fields of another one. */
+const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task" };
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
   const { properties } = schema;
@@ -440,7 +457,7 @@ function jsonAnswer(
   records: Records,
 ): Operation["responses"] {
   if (!("answer" in endpoint)) throw new Error(`${id} answers no JSON and is not described in RAW`);
-  const schema = records.refer(successOf(toSchema(endpoint.answer(variant), "output")));
+  const schema = records.refer(jsonSuccessOf(toSchema(endpoint.answer(variant), "output")));
   return { 200: success(described(id, schema)) };
 }
 

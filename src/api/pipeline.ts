@@ -4,11 +4,10 @@
  * client gets the error of the first (docs/errors-and-limits.md).
  */
 import type { Moment } from "../domain/model.ts";
-import { type JsonObject, readJsonObject } from "../http/json-body.ts";
+import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import { endOfTick } from "../lib/event-loop.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
@@ -28,6 +27,7 @@ import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
+import { RequestBodies } from "./request-bodies.ts";
 import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -37,6 +37,8 @@ export type PipelineParts = AccessPolicy & {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly log: Log;
+  /** Of the stored answers of all keys together. */
+  readonly maxAnswersBytes: number;
   readonly backpressure: ResponseBackpressure;
 };
 
@@ -51,11 +53,21 @@ export class Pipeline {
   readonly #log: Log;
   readonly #keys: KeyRing;
   readonly #longPolls: LongPolls;
+  readonly #bodies = new RequestBodies();
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, log, backpressure, ...policy }: PipelineParts) {
+  constructor({
+    services,
+    store,
+    keys,
+    clock,
+    log,
+    maxAnswersBytes,
+    backpressure,
+    ...policy
+  }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
@@ -64,7 +76,7 @@ export class Pipeline {
     this.#authenticator = new Authenticator(keys, clock, policy);
     this.#longPolls = new LongPolls(keys);
     this.#backpressure = backpressure;
-    this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash);
+    this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash, maxAnswersBytes);
   }
 
   get waiting(): LongPolls["waiting"] {
@@ -104,34 +116,40 @@ export class Pipeline {
     exchange: Exchange,
     served: Served,
   ): ReturnType<Handler> {
-    // Requests that arrived together run together, and most bodies are there by then. Not a GET: Bun answers pipelined
-    // requests only if each is answered at once.
-    if (endpoint.method === "POST") await endOfTick();
     const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
-      endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
+      endpoint.method === "POST"
+        ? await readBody(endpoint, exchange, () =>
+            this.#bodies.roomOf(this.#authenticator.shareOf(exchange, caller)),
+          )
+        : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
-    const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
+    const present = withoutAbsent(raw, endpoint.method === "GET" ? "" : null);
+    const input = endpoint.parse(present);
+    const ignored = endpoint.ignoredIn(present, caller.variant);
     const call = this.#call(exchange, caller, served);
     await checkNodes(endpoint, call, input);
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) {
       // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
       const encode = (answer: unknown): string =>
-        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
+        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()), ignored);
       return this.#idempotency.run(attempt, encode, async (transact) =>
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
       );
     }
     if (endpoint.method === "GET" && endpoint.once !== true) {
       const load = async (): Promise<Encoded> =>
-        encodeInPieces(endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at()));
+        encodeInPieces(
+          endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at()),
+          ignored,
+        );
       return endpoint.readsMany
         ? call.backpressure.ofLargeRead(call, load)
         : call.backpressure.ofRead(call, load);
     }
     const answer = endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
-    return call.backpressure.ofWrite(call, encodeSuccess(answer));
+    return call.backpressure.ofWrite(call, encodeSuccess(answer, ignored));
   }
 
   #at(): Moment {
@@ -146,6 +164,7 @@ export class Pipeline {
       services: this.#services,
       idempotency: this.#idempotency,
       backpressure: this.#backpressure,
+      bodyRoom: () => this.#bodies.roomOf(this.#authenticator.shareOf(exchange, caller)),
       variant,
       at: this.#at(),
       key,
@@ -231,7 +250,9 @@ export class Pipeline {
   #prepare<In, Out>(json: JsonEndpoint<In, Out>, call: Call, body: JsonObject): BatchCall {
     const { notInBatch: refusal } = json;
     if (typeof refusal === "string") throw notInBatch(refusal);
-    const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
+    const present = withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null);
+    const input = json.parse(present);
+    const ignored = json.ignoredIn(present, call.variant);
     const reason = refusal?.(input) ?? null;
     if (reason !== null) throw notInBatch(reason);
     return {
@@ -240,7 +261,7 @@ export class Pipeline {
         return checked ? checked.then(() => json.handle(own, input)) : json.handle(own, input);
       },
       // `answer` is what transact returned: as in #runJson.
-      encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at())),
+      encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at()), ignored),
     };
   }
 }
@@ -284,11 +305,16 @@ function storesSecret(): Problem {
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
-function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
+function readBody<In, Out>(
+  endpoint: JsonEndpoint<In, Out>,
+  { request }: Exchange,
+  roomOf: () => BodyRoom,
+): Promise<JsonObject> {
   const { emptyBody, exactNumbers } = endpoint;
   return readJsonObject(
     request,
     JSON_BODY_LIMITS,
+    roomOf,
     emptyBody ? {} : undefined,
     exactNumbers ? parseExact : undefined,
   );

@@ -79,6 +79,7 @@ export const epoch = () => z.int().check(z.minimum(0));
 export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
 export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
 export const taskTimeout = () => seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS);
+export const taskMaxRun = () => seconds(1, limit.TASK_RUN_MAX_SECONDS);
 const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
 export const keyName = () =>
   z
@@ -88,6 +89,7 @@ export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
+export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
 const DATE =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
@@ -305,21 +307,17 @@ export const search = () =>
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
 const NOT_A_CURSOR = "must be a next_cursor from an answer of this list";
-const CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,4})$/;
+const CURSOR = /^[0-9a-z]{1,11}$/;
 
 /** The text of a cursor, which clients send back as it is. */
-export function encodeCursor({ before, titles }: Position): string {
-  return Buffer.from(`${before.toString(36)}.${titles.toString(36)}`).toString("base64url");
+export function encodeCursor({ before }: Position): string {
+  return Buffer.from(before.toString(36)).toString("base64url");
 }
 
 function decodeCursor(text: string): Position | null {
-  const [, before = "", titles = ""] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
-  const position = { before: parseInt(before, 36), titles: parseInt(titles, 36) };
-  return encodeCursor(position) === text && isPosition(position) ? position : null;
-}
-
-function isPosition({ before, titles }: Position): boolean {
-  return Number.isSafeInteger(before) && titles <= limit.SEARCHED_TITLES_MAX;
+  const [digits = ""] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
+  const position = { before: parseInt(digits, 36) };
+  return Number.isSafeInteger(position.before) && encodeCursor(position) === text ? position : null;
 }
 
 /** `next_cursor` of a list, parsed to the position. */

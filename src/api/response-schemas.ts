@@ -8,6 +8,7 @@ import { EVENT_KINDS } from "../domain/event.ts";
 import { toLux } from "../domain/lux.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
 import {
+  ATTACHMENTS,
   BROADCAST_TYPES,
   type Delivery,
   type DeliveryState,
@@ -105,7 +106,9 @@ export const taskSchema = (variant: Variant) =>
     ready: z.boolean(),
     attempts: count(),
     max_attempts: z.nullable(count()),
+    restarts: count(),
     timeout_s: z.nullable(z.number()),
+    max_run_s: z.nullable(z.number()),
     not_before: z.nullable(time()),
     expires_at: z.nullable(time()),
     depends_on: z.array(z.string()),
@@ -113,6 +116,8 @@ export const taskSchema = (variant: Variant) =>
     progress: z.nullable(z.string()),
     failure: z.nullable(failureSchema()),
     files: z.array(z.string()),
+    inputs: z.array(z.string()),
+    outputs: z.array(z.string()),
     created_at: time(),
     updated_at: time(),
   });
@@ -133,7 +138,9 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     ready: isReady(task, now),
     attempts: task.attempts,
     max_attempts: task.maxAttempts,
+    restarts: task.restarts,
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / SECOND_MS,
+    max_run_s: task.maxRunMs === null ? null : task.maxRunMs / SECOND_MS,
     not_before: maybeTime(task.notBefore),
     expires_at: maybeTime(task.expiresAt),
     depends_on: task.dependsOn,
@@ -146,10 +153,22 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
       at: isoTime(task.failure.at),
     },
     files: task.files,
+    inputs: inputsOf(task),
+    outputs: task.outputs,
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
 }
+
+function inputsOf({ files, outputs }: Task): readonly string[] {
+  return outputs.length === 0 ? files : files.filter((fileId) => !outputs.includes(fileId));
+}
+
+/** A task with those that it waits for: only the answer with a single task shows them. */
+export const waitingTaskSchema = (variant: Variant) =>
+  z.extend(taskSchema(variant), {
+    unmet: z.strictObject({ count: count(), task_ids: z.array(z.string()) }),
+  });
 
 export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.nullable(time()) });
 
@@ -258,6 +277,7 @@ export const fileSchema = () =>
     metadata: z.record(z.string(), z.unknown()),
     node_id: z.nullable(z.string()),
     task_id: z.nullable(z.string()),
+    attached: z.nullable(z.enum(ATTACHMENTS)),
     uploaded_at: time(),
     url: z.string(),
   });
@@ -275,6 +295,7 @@ export function encodeFile(file: FileRecord): JsonFields {
     content_type: file.contentType,
     node_id: file.nodeId,
     task_id: file.taskId,
+    attached: file.attached,
     uploaded_at: isoTime(file.uploadedAt),
     url: `/api/v1/file/download/${file.fileId}`,
   };

@@ -7,7 +7,13 @@ import type { HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type BalanceReport, type BatchItem, UnknownTasks } from "../service/tasks.ts";
+import {
+  type BalanceReport,
+  type BatchItem,
+  type Creation,
+  type References,
+  UnusableReferences,
+} from "../service/tasks.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -15,7 +21,14 @@ import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint 
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import { encodeLease, encodeTask, leaseSchema, statusWord, taskSchema } from "./response-schemas.ts";
+import {
+  encodeLease,
+  encodeTask,
+  leaseSchema,
+  statusWord,
+  taskSchema,
+  waitingTaskSchema,
+} from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
 
@@ -44,12 +57,13 @@ const create = jsonEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
-  rejections: [],
+  rejections: ["key_bound_to_other_node"],
   input: newTask,
+  unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
   handle: (call, input) =>
-    withDraft(call, input, (draft) => call.services.tasks.create(call.transact, draft)),
+    withDraft(call, input, (draft, asked) => call.services.tasks.create(call.transact, draft, asked)),
   encode: encodeTaskAnswer,
 });
 
@@ -65,10 +79,12 @@ function newTask() {
     max_attempts: z.optional(field.maxAttempts()),
     backoff_s: z.optional(field.backoff()),
     timeout_s: z.optional(field.taskTimeout()),
+    max_run_s: z.optional(field.taskMaxRun()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
     depends_on: z.optional(field.dependsOn()),
+    files: z.optional(field.taskFiles()),
   });
 }
 
@@ -81,11 +97,16 @@ export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 export async function withDraft(
   { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
   input: NewTask,
-  create: (draft: TaskDraft) => Promise<Task>,
+  create: (draft: TaskDraft, asked: Creation) => Promise<Task>,
 ): Promise<Task> {
-  const dependsOn = input.depends_on ?? [];
-  const unknown = dependsOn.length === 0 ? [] : await services.tasks.unknown(dependsOn);
-  checkAgainstHub({ ...input, depends_on: dependsOn }, unknown, at);
+  const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
+  const errors = schedulingErrors(input, at);
+  if (errors.length > 0) {
+    // A request with all its errors at once. Otherwise the transaction finds what cannot be named.
+    const isAny = named.dependsOn.length > 0 || named.fileIds.length > 0;
+    const unusable = isAny ? await services.tasks.unusable(named) : named;
+    throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
+  }
   const draft = {
     title: input.title,
     description: input.description,
@@ -97,15 +118,16 @@ export async function withDraft(
     maxAttempts: input.max_attempts ?? null,
     backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
     timeoutMs: input.timeout_s ?? null,
+    maxRunMs: input.max_run_s ?? null,
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
-    dependsOn: [...new Set(dependsOn)],
+    dependsOn: [...new Set(named.dependsOn)],
   };
   try {
-    return await create(draft);
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
   } catch (error) {
-    if (!(error instanceof UnknownTasks)) throw error;
-    throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+    if (!(error instanceof UnusableReferences)) throw error;
+    throw invalidRequest(unusableErrors(named, error.references));
   }
 }
 
@@ -113,15 +135,10 @@ type Scheduling = {
   readonly delay_s?: number | undefined;
   readonly not_before?: number | undefined;
   readonly expires_at?: number | undefined;
-  readonly depends_on: readonly string[];
 };
 
-/**
- * Makes the checks of a new task that need the clock, several fields or the stored tasks.
- * @param unknown those of its dependencies that name no task
- * @throws {Problem} 400
- */
-function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }: Moment): void {
+/** The errors of a new task that only the clock or several fields together show. */
+function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
@@ -131,14 +148,19 @@ function checkAgainstHub(asked: Scheduling, unknown: readonly string[], { now }:
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  errors.push(...unknownDependencies(asked.depends_on, unknown));
-  if (errors.length > 0) throw invalidRequest(errors);
+  return errors;
 }
 
-function unknownDependencies(dependsOn: readonly string[], unknown: readonly string[]): FieldError[] {
-  return dependsOn.flatMap((taskId, i) =>
-    unknown.includes(taskId) ? [{ path: `depends_on.${i}`, message: "must be the id of a task" }] : [],
-  );
+/** An error for each task and file of a request that it cannot name, ERRORS_MAX of them. */
+function unusableErrors(named: References, unusable: References): readonly FieldError[] {
+  const errorsOf = (field: string, ids: readonly string[], wrong: readonly string[], message: string) => {
+    const isWrong = new Set(wrong);
+    return ids.flatMap((id, i) => (isWrong.has(id) ? [{ path: `${field}.${i}`, message }] : []));
+  };
+  return [
+    ...errorsOf("depends_on", named.dependsOn, unusable.dependsOn, "must be the id of a task"),
+    ...errorsOf("files", named.fileIds, unusable.fileIds, "must be the id of a file that belongs to no task"),
+  ].slice(0, limit.ERRORS_MAX);
 }
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
@@ -272,13 +294,23 @@ const retry = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/retry",
   auth: "secret",
-  summary: "Opens a failed task again",
+  summary: "Opens a failed task again, and what failed only because of it",
   rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed"],
-  input: () => z.object({ task_id: field.id() }),
-  answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id }) =>
-    services.tasks.retry(transact, { taskId: task_id, boundTo: key?.nodeId ?? null }),
-  encode: encodeTaskAnswer,
+  input: () => z.object({ task_id: field.id(), with_dependents: z.optional(z.boolean()) }),
+  answer: (variant) =>
+    z.extend(taskAnswer(variant), {
+      dependents: z.optional(z.strictObject({ opened: z.int(), left: z.int() })),
+    }),
+  handle: ({ services, transact, key }, { task_id, with_dependents = false }) => {
+    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null };
+    return with_dependents
+      ? services.tasks.retryWithDependents(transact, asked)
+      : services.tasks.retry(transact, asked);
+  },
+  encode: ({ task, dependents }, variant, at) => ({
+    ...encodeTaskAnswer(task, variant, at),
+    ...(dependents && { dependents }),
+  }),
 });
 
 const cancel = jsonEndpoint({
@@ -530,10 +562,17 @@ const get = jsonEndpoint({
   once: true,
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
-  answer: (variant) => z.strictObject({ task: taskSchema(variant) }),
-  handle: ({ services, hold }, { task_id, wait = 0 }) =>
-    wait === 0 ? services.feed.task(task_id) : hold((signal) => services.feed.taskEnd(task_id, wait, signal)),
-  encode: (task, variant, at) => ({ task: encodeTask(task, variant, at) }),
+  answer: (variant) => z.strictObject({ task: waitingTaskSchema(variant) }),
+  handle: async ({ services, hold }, { task_id, wait = 0 }) => {
+    const task =
+      wait === 0
+        ? await services.feed.task(task_id)
+        : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
+    return services.tasks.withUnmet(task);
+  },
+  encode: ({ task, waitsFor }, variant, at) => ({
+    task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },
+  }),
 });
 
 const pull = jsonEndpoint({

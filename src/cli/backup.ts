@@ -1,17 +1,33 @@
-/** `luxhub backup FILE`: backs the whole hub up into one file, also while it runs. */
+/**
+ * `luxhub backup FILE`: backs the whole hub up, also while it runs: into one file, to standard output, or into a storage
+ * that speaks the S3 protocol. Of dated backups in one place it can keep the newest only.
+ */
 import { constants, setPriority } from "node:os";
-import { resolve } from "node:path";
+import { isatty } from "node:tty";
+import { readPath } from "../config.ts";
+import { systemClock } from "../lib/clock.ts";
 import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
+import {
+  type BackupPlace,
+  type BackupTarget,
+  datedName,
+  isPlace,
+  keepNewest,
+  placeOf,
+  targetOf,
+} from "../upkeep/backup-target.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
-import { fileOf, readArguments } from "./arguments.ts";
+import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
+import { EXIT } from "./exit-codes.ts";
 import { withProgress } from "./progress.ts";
 import { BACKUP_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORM = formOf("backup");
+const STANDARD_OUTPUT = 1;
 
 export async function backupCommand(
   argv: readonly string[],
@@ -19,10 +35,11 @@ export async function backupCommand(
 ): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(BACKUP_HELP);
-  const to = resolve(fileOf(args, FORM));
+  const { place, keep, to } = destinationOf(args);
   const dir = findDataDir(args, env);
   process.umask(0o077); // the archive contains the secrets
   setPriority(constants.priority.PRIORITY_LOW); // a running hub has priority
+  await place?.list(); // creates a missing directory
   const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(dir, to, SOFTWARE, tools));
   const lost = manifest.missing.length + manifest.damaged.length;
   if (lost > 0) {
@@ -30,10 +47,45 @@ export async function backupCommand(
       `luxhub: the bytes of ${lost} files are gone or damaged; see luxhub doctor --data ${shellWord(dir.path)}`,
     );
   }
-  writeLine(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);
-  return writeLine(
+  const report = [
+    `${to.name}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`,
     hasSecrets
       ? "It contains the secrets: keep it as safe as them."
       : "It does not contain the secrets that the hub gets from its environment.",
-  );
+  ];
+  if (place !== null && keep !== null)
+    report.push(...(await keepNewest(place, keep)).map((name) => `deleted the older ${name}`));
+  if (args.words[0] === "-") console.error(report.join("\n"));
+  else writeLine(report.join("\n"));
+  return EXIT.OK;
+}
+
+type Destination = {
+  readonly to: BackupTarget;
+  /** Where dated backups are; null for a single one. */
+  readonly place: BackupPlace | null;
+  /** How many of them stay; null: all. */
+  readonly keep: number | null;
+};
+
+/** @throws {UsageError} */
+function destinationOf(args: Arguments): Destination {
+  const [word = ""] = args.words;
+  const refuse = (message: string): never => {
+    throw new UsageError(message, FORM.name);
+  };
+  const read = readPath(word);
+  if (!("value" in read)) return refuse(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`);
+  const [given] = args.flags["keep"] ?? [];
+  if (given !== undefined && !/^[1-9]\d{0,3}$/.test(given))
+    refuse("--keep must be a whole number from 1 to 9999");
+  if (isPlace(word)) {
+    const place = placeOf(word);
+    const keep = given === undefined ? null : Number(given);
+    return { to: place.target(datedName(systemClock().now())), place, keep };
+  }
+  if (given !== undefined) refuse("--keep needs a FILE that ends with /: a place for many backups");
+  if (word === "-" && isatty(STANDARD_OUTPUT))
+    refuse("standard output is a terminal: redirect it, or give a FILE");
+  return { to: targetOf(word), place: null, keep: null };
 }

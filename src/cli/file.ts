@@ -1,7 +1,7 @@
 /** `luxhub file …`: files of a hub, with their progress. */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { HubUnreachable } from "../client/luxhub.ts";
+import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from "../client/luxhub.ts";
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
@@ -41,25 +41,38 @@ const RUNS: Readonly<Record<string, Run>> = {
 
 async function put({ hub, values, json, words }: Remote): Promise<number> {
   const path = fileOf({ words, flags: {}, help: false }, formOf("file put"));
-  const size = sizeOf(path);
-  const content = Bun.file(path);
+  sizeOf(path); // else an unknown task would be the error
   const [task, node] = [values.text("task"), values.text("node")];
   if (task !== undefined) await hub.tasks.get({ task_id: task }); // else the file would be attached to nothing
-  const fields = {
-    name: values.text("name") ?? basename(path),
-    type: values.text("type") ?? content.type,
+  const file = await uploadFrom(hub, path, {
+    name: values.text("name"),
+    type: values.text("type"),
     metadata: { ...(task !== undefined && { task_id: task }), ...(node !== undefined && { node }) },
-  };
-  const file = await withProgress((tools) => {
-    const open = (): ReadableStream<Uint8Array> => content.stream().pipeThrough(counted(tools, size));
-    return hub.files.upload(open, fields, { signal: tools.signal });
   });
   if (task !== undefined && file.task_id !== task)
     console.error(`luxhub: there is no task ${task}: the file is attached to none`);
   return writeLine(json ? printableJson(recordOf(file), 2) : file.file_id);
 }
 
-function sizeOf(path: string): number {
+/** Uploads a file, by default under its own name, and shows the progress. */
+export function uploadFrom(
+  hub: LuxHub,
+  path: string,
+  {
+    name = basename(path),
+    type = Bun.file(path).type,
+    metadata,
+  }: { readonly name?: string | undefined } & Omit<UploadFields, "name">,
+): Promise<FileRecord> {
+  const size = sizeOf(path);
+  return withProgress((tools) => {
+    const open = (): ReadableStream<Uint8Array> => Bun.file(path).stream().pipeThrough(counted(tools, size));
+    return hub.files.upload(open, { name, type, metadata }, { signal: tools.signal });
+  });
+}
+
+/** @throws {Error} one line, for what is no file */
+export function sizeOf(path: string): number {
   try {
     const stat = statSync(path);
     if (stat.isFile()) return stat.size;

@@ -73,7 +73,13 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
   try {
     const { url, secret, adminKey } = placeOf(values, args, env, name);
     asked = url;
-    const hub = new LuxHub({ url, secret, adminKey, retry: { forMs: RETRY_FOR_MS } });
+    const hub = new LuxHub({
+      url,
+      secret,
+      adminKey,
+      retry: { forMs: RETRY_FOR_MS },
+      onIgnored: warnOfIgnored,
+    });
     return await run({ hub, url, secret, values, words: args.words, json: values.has("json") });
   } catch (error) {
     return reportFault(error, asked);
@@ -125,6 +131,11 @@ const NETWORK_REASONS: Readonly<Record<string, string>> = {
 
 const UNTRUSTED_CERTIFICATE = /SELF_SIGNED_CERT|ISSUER_CERT|LEAF_SIGNATURE/;
 const TRUST_IT = "name a file with the certificate to trust in NODE_EXTRA_CA_CERTS";
+
+/** Warns that the hub has not read some fields of a request. */
+function warnOfIgnored(fields: readonly string[]): void {
+  printError(`the hub ignored ${fields.join(", ")}: it may be older than this luxhub`);
+}
 
 /** Prints one line on standard error. Replaces control characters. */
 export function printError(text: string): void {

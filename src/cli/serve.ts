@@ -11,6 +11,7 @@ import {
   recordAddresses,
   secretWarnings,
 } from "../data-dir.ts";
+import { FAULT_END_MAX_MS } from "../domain/limits.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
@@ -40,6 +41,9 @@ const FORM: Form = {
   ),
 };
 
+/** What Bun reports of errors that nobody has caught. */
+const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
+
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
@@ -60,7 +64,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(
-    { format: config.log, level: config.logLevel, colour: await hasColour(env) },
+    { format: config.log, level: config.logLevel, colour: hasColour(env) && (await isTerminal()) },
     clock.now,
     output.write,
   );
@@ -68,7 +72,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const onFailure = (): void => discardNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   const forgetAddresses = recordListeners(dir, hub, log);
-  announce(config, hub, dir, secrets, log);
+  announce({ config, hub, dir, secrets, showsSecrets: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
   const warnings = [
@@ -77,16 +81,30 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     ...(config.tlsKey === null ? [] : permissionWarnings(config.tlsKey, "the file of --tls-key", true)),
   ];
   for (const warning of warnings) log.warn(warning);
+  const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log });
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
-  else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
+  else endAfterFault(end.fault, log);
   forgetAddresses();
-  await hub.close();
+  await Promise.all([hub.close(), stopBackups()]);
   log.info("ended");
   log.flush();
   const code = "signal" in end ? 0 : 1;
   if (!(await output.end())) process.exit(code); // its reader has stalled
   return code;
+}
+
+/** Logs an uncaught error, and the others that follow from it. Ends the process if the orderly end hangs. */
+function endAfterFault(fault: unknown, log: Log): void {
+  log.error("ending after an uncaught error", { cause: causeOf(fault) });
+  for (const event of FAULTS) {
+    process.on(event, (next: unknown) => log.error("another uncaught error", { cause: causeOf(next) }));
+  }
+  setTimeout(() => {
+    log.error("ended without order: it took too long");
+    log.flush();
+    process.exit(1);
+  }, FAULT_END_MAX_MS).unref();
 }
 
 /**
@@ -108,15 +126,27 @@ function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void
   }
 }
 
+/** Returns the function that stops the backups. Loads their code only when they are wanted. */
+async function backUpBySchedule(
+  { backupTo, backupEveryMs, backupKeep }: Config,
+  { path }: DataDir,
+  context: { readonly now: () => number; readonly log: Log },
+): Promise<() => Promise<void>> {
+  if (backupTo === null) return async () => {};
+  const { startBackups } = await import("./scheduled-backups.ts");
+  return startBackups({ to: backupTo, everyMs: backupEveryMs, keep: backupKeep }, path, context);
+}
+
 const STANDARD_OUTPUT = 1;
 
-/**
- * True on a terminal, unless NO_COLOR is set (no-color.org). Loads node:tty only for a character device, because
- * node:tty loads all of Node's streams.
- */
-async function hasColour(env: Environment): Promise<boolean> {
-  if (env["NO_COLOR"] || env["TERM"] === "dumb" || !isCharacterDevice(STANDARD_OUTPUT)) return false;
-  return (await import("node:tty")).isatty(STANDARD_OUTPUT);
+/** Whether the user wants colour on a terminal (no-color.org). */
+function hasColour(env: Environment): boolean {
+  return !env["NO_COLOR"] && env["TERM"] !== "dumb";
+}
+
+/** Loads node:tty only for a character device, because node:tty loads all of Node's streams. */
+async function isTerminal(): Promise<boolean> {
+  return isCharacterDevice(STANDARD_OUTPUT) && (await import("node:tty")).isatty(STANDARD_OUTPUT);
 }
 
 function isCharacterDevice(fd: number): boolean {
@@ -137,7 +167,7 @@ type End = { readonly signal: string } | { readonly fault: unknown };
 export function untilShutdown(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
-    for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+    for (const event of FAULTS) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
     onNpxExit(() => resolve({ signal: "SIGTERM to npx" }));
@@ -152,8 +182,19 @@ export function untilShutdown(): Promise<End> {
   });
 }
 
+/** What announce() tells. */
+type Announcement = {
+  readonly config: Config;
+  readonly hub: Hub;
+  readonly dir: DataDir;
+  readonly secrets: Secrets;
+  /** Whether new secrets may be printed: only to a terminal, because a file or a pipe keeps them for other readers. */
+  readonly showsSecrets: boolean;
+};
+
 /** Announces the hub: log lines for a collector, or a page for a person, which shows new secrets this one time. */
-function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
+function announce(announcement: Announcement, log: Log): void {
+  const { config, hub, dir, secrets } = announcement;
   const { listeners } = hub;
   if (config.log === "json") {
     for (const listener of listeners) {
@@ -186,18 +227,14 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     ...(config.ui && first ? [`  dashboard  ${urlOf(first)}/`] : []),
     `  data       ${dir.path}`,
   );
-  if (secrets.secretIsNew)
-    lines.push(`  secret     ${secrets.secret}   (kept in ${dir.secretFile}, not shown again)`);
-  if (secrets.adminKeyIsNew) {
-    lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
-  }
   lines.push(
+    ...newSecretLines(announcement),
     quotaLine(hub),
     ...openLines(hub),
     "",
     "Try:",
     "",
-    ...linesToTry(config, listeners, dir, secrets),
+    ...linesToTry(announcement),
     "",
   );
   try {
@@ -210,6 +247,15 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
 function quotaLine({ quotas }: Hub): string {
   const { tasks, bytes } = quotas;
   return `  quotas     keys bound to one node: ${tasks} unfinished tasks (--quota-tasks), ${sizeText(bytes)} (--quota-bytes)`;
+}
+
+function newSecretLines({ dir, secrets, showsSecrets }: Announcement): string[] {
+  const line = (name: string, secret: string, file: string): string =>
+    showsSecrets ? `  ${name}${secret}   (kept in ${file}, not shown again)` : `  ${name}in ${file}`;
+  return [
+    ...(secrets.secretIsNew ? [line("secret     ", secrets.secret, dir.secretFile)] : []),
+    ...(secrets.adminKeyIsNew ? [line("admin key  ", secrets.adminKey, dir.adminKeyFile)] : []),
+  ];
 }
 
 const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
@@ -246,21 +292,19 @@ function openLines(hub: Hub): string[] {
 }
 
 /** Returns three calls to paste into a shell, and one for another machine. A strict hub first needs a key for a node. */
-function linesToTry(
-  { isStrict, database }: Config,
-  listeners: readonly OpenListener[],
-  dir: DataDir,
-  secrets: Secrets,
-): string[] {
+function linesToTry({ config, hub, dir, secrets, showsSecrets }: Announcement): string[] {
+  const { isStrict, database } = config;
+  const { listeners } = hub;
   const listener = listeners[0];
   if (!listener) return [];
   const url = (path: string, base = urlOf(listener)): string => shellWord(`${base}/api/v1${path}`);
+  const isShown = secrets.secretIsNew && showsSecrets;
   const secretOr = (stored: string): string =>
-    secrets.secretFromEnv ? "$LUXHUB_SECRET" : secrets.secretIsNew ? secrets.secret : `$(cat ${stored})`;
+    secrets.secretFromEnv ? "$LUXHUB_SECRET" : isShown ? secrets.secret : `$(cat ${stored})`;
   const curlWith = (secret: string): string => `  curl -H "X-Matrix-Secret: ${secret}"`;
   const curl = curlWith(secretOr(shellWord(dir.secretFile)));
   const elsewhere = listeners.flatMap(urlsElsewhere)[0];
-  const copied = secrets.secretFromEnv || secrets.secretIsNew ? "" : `, with a copy of ${dir.secretFile}`;
+  const copied = secrets.secretFromEnv || isShown ? "" : `, with a copy of ${dir.secretFile}`;
   const registration = `-d '{"node_id":"worker-1","name":"Worker One"}'`;
   return [
     `${curl} ${url("/status")}`,

@@ -1,10 +1,11 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
 import { readFileSync } from "node:fs";
-import type { RequestOf, Task } from "../client/luxhub.ts";
+import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
 import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
+import { sizeOf, uploadFrom } from "./file.ts";
 import {
   type Environment,
   type Remote,
@@ -58,7 +59,10 @@ const RUNS: Readonly<Record<string, Run>> = {
     };
     return change(remote, (task_id) => hub.tasks.fail({ task_id, ...fields }));
   },
-  "task retry": (remote) => change(remote, (task_id) => remote.hub.tasks.retry({ task_id })),
+  "task retry": (remote) =>
+    remote.values.has("with-dependents")
+      ? retryAll(remote)
+      : change(remote, (task_id) => remote.hub.tasks.retry({ task_id })),
   "task cancel": (remote) => {
     const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
     return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
@@ -92,11 +96,34 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     delay_s: values.seconds("delay"),
     expires_at: values.moment("expires"),
     timeout_s: values.seconds("timeout"),
+    max_run_s: values.seconds("max-run"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
   };
-  const answer = recordOf(await hub.tasks.create(request));
+  const paths = values.texts("file");
+  const answer = recordOf(
+    await (paths.length === 0 ? hub.tasks.create(request) : addWith(hub, request, paths)),
+  );
   return writeLine(json ? printableJson(answer, 2) : answer.task_id);
+}
+
+/** Creates a task with input files, which are uploaded first. If the hub refuses the task, deletes them again. */
+async function addWith(
+  hub: LuxHub,
+  request: RequestOf<"task/create">,
+  paths: readonly string[],
+): Promise<AnswerOf<"task/create">> {
+  for (const path of paths) sizeOf(path);
+  const metadata = request.creator_node === undefined ? {} : { node: request.creator_node };
+  const files: string[] = [];
+  try {
+    for (const path of paths) files.push((await uploadFrom(hub, path, { metadata })).file_id);
+    return await hub.tasks.create({ ...request, files });
+  } catch (error) {
+    const isRefused = error instanceof LuxHubError && error.status < 500;
+    if (isRefused) for (const file_id of files) await hub.files.delete({ file_id }).catch(() => {}); // the error is the first
+    throw error;
+  }
 }
 
 const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
@@ -218,6 +245,24 @@ function resultIn(text: string, file: string): RequestOf<"task/complete">["resul
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new UsageError(`the result in ${file} ${must}`, "task complete");
   return value as RequestOf<"task/complete">["result"];
+}
+
+/** Retries each task and all its dependents, which the hub opens a number at a time. */
+function retryAll(remote: Remote): Promise<number> {
+  return change(remote, async (task_id) => {
+    let opened = 0;
+    for (;;) {
+      const { task, dependents } = await remote.hub.tasks.retry({ task_id, with_dependents: true });
+      opened += dependents?.opened ?? 0;
+      // None was opened: what is left fails for another reason, too.
+      if (dependents && dependents.left > 0 && dependents.opened > 0) continue;
+      if (!remote.json)
+        console.error(
+          `${opened} ${opened === 1 ? "task that depends" : "tasks that depend"} on it opened again`,
+        );
+      return { task };
+    }
+  });
 }
 
 /** Changes each task, and prints a line with its new status, or with --json its record. */

@@ -1,4 +1,4 @@
-/** `luxhub top`: shows the hub live in the terminal: tasks, nodes, and the work of each node. */
+/** `luxhub top`: shows the hub live in the terminal: what runs now, and which nodes are online. */
 import { writeSync } from "node:fs";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
@@ -17,7 +17,7 @@ export function topCommand(argv: readonly string[], env: Environment): Promise<n
       const intervalMs = (values.seconds("interval") ?? 2) * SECOND_MS;
       if (json) printJson(await look(remote));
       else if (values.has("once") || !process.stdout.isTTY)
-        print((await picture(remote, null)).lines.join("\n"));
+        print((await picture(remote, null, SHOWN_TASKS)).lines.join("\n"));
       else await live(remote, Math.max(intervalMs, SHORTEST_MS));
       return EXIT.OK;
     },
@@ -29,13 +29,15 @@ export function topCommand(argv: readonly string[], env: Environment): Promise<n
 const SHORTEST_MS = 200;
 const SHOWN_TASKS = 20;
 const SHOWN_NODES = 50;
+/** Lines above the first task. */
+const HEAD_ROWS = 5;
 
 async function look({ hub }: Remote) {
   const [status, stats, fleet, { nodes }, { tasks }] = await Promise.all([
     hub.status(),
     hub.tasks.stats(),
     hub.nodes.stats(),
-    hub.nodes.list({ order: "busy", per_page: SHOWN_NODES }),
+    hub.nodes.list({ status: "online", order: "busy", per_page: SHOWN_NODES }),
     hub.tasks.list({ status: "assigned", per_page: SHOWN_TASKS }),
   ]);
   return { status: recordOf(status), stats: recordOf(stats), fleet: recordOf(fleet), nodes, tasks };
@@ -43,10 +45,14 @@ async function look({ hub }: Remote) {
 
 type Count = { readonly at: number; readonly completed: number };
 
-/** Returns the lines of one screen. `before` is the count of the previous one, for the rate. */
+/**
+ * Returns the lines of one screen, running tasks first. `before` is the count of the previous screen, for the rate;
+ * `mostTasks` leaves room for the nodes.
+ */
 async function picture(
   remote: Remote,
   before: Count | null,
+  mostTasks: number,
 ): Promise<{ readonly lines: readonly string[]; readonly count: Count }> {
   const { status, stats, fleet, nodes, tasks } = await look(remote);
   const count = { at: systemClock().steady(), completed: stats.by_status.completed };
@@ -55,21 +61,23 @@ async function picture(
       ? null
       : ((count.completed - before.completed) * 60_000) / Math.max(1, count.at - before.at);
   const words = Object.entries(stats.by_status).map(([word, number]) => `${word} ${number}`);
-  const more = fleet.total > nodes.length ? [`… the busiest ${nodes.length} of ${fleet.total} nodes`] : [];
+  const { online, offline } = fleet.by_status;
+  const more = online > nodes.length ? [`… the busiest ${nodes.length} of ${online} online nodes`] : [];
+  const running = tasks.filter(({ assigned_node }) => assigned_node !== null).slice(0, mostTasks);
   return {
     count,
     lines: [
       `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
-      `nodes ${fleet.total}: online ${fleet.by_status.online}`,
-      "",
-      ...tableOf(NODE_HEAD, nodes.map(nodeRow)),
-      ...more,
+      `nodes ${fleet.total}: online ${online}, offline ${offline}`,
       "",
       ...tableOf(
         TASK_HEAD,
-        tasks.filter(({ assigned_node }) => assigned_node !== null).map((task) => taskRow(task)),
+        running.map((task) => taskRow(task)),
       ),
+      "",
+      ...tableOf(NODE_HEAD, nodes.map(nodeRow)),
+      ...more,
     ],
   };
 }
@@ -83,7 +91,9 @@ const CTRL_C = "\x03";
 
 /** Refreshes the screen until q, Ctrl-C or a signal, and then restores the terminal. */
 async function live(remote: Remote, everyMs: number): Promise<void> {
-  let last = await picture(remote, null); // a fault now is a line, not a screen
+  const rows = (): number => (process.stdout.rows || 24) - 1;
+  const mostTasks = (): number => Math.min(SHOWN_TASKS, Math.max(1, Math.floor(rows() / 2) - HEAD_ROWS));
+  let last = await picture(remote, null, mostTasks()); // a fault now is a line, not a screen
   const ended = Promise.withResolvers<"ended">();
   const end = (): void => ended.resolve("ended");
   const onKey = (key: Buffer): void => {
@@ -95,13 +105,12 @@ async function live(remote: Remote, everyMs: number): Promise<void> {
   try {
     put(ENTER);
     for (let isOver = false; !isOver;) {
-      const rows = (process.stdout.rows || 24) - 1;
-      const lines = last.lines.slice(0, rows).map(truncateToTerminal);
+      const lines = last.lines.slice(0, rows()).map(truncateToTerminal);
       put(`${HOME}${lines.map((line) => `${line}${TO_LINE_END}`).join("\r\n")}${TO_SCREEN_END}`);
       isOver = (await Promise.race([Bun.sleep(everyMs), ended.promise])) === "ended";
       if (isOver) break;
       try {
-        last = await picture(remote, last.count);
+        last = await picture(remote, last.count, mostTasks());
       } catch (error) {
         if (!(error instanceof HubUnreachable)) throw error;
         last = { ...last, lines: [plain(error.message), ...last.lines.slice(1)] };

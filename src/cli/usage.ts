@@ -46,13 +46,20 @@ const DATA_LINE = "  --data DIR   the data directory (LUXHUB_DATA; ./luxhub-data
 
 export const BACKUP_HELP = `luxhub backup FILE: back up the whole hub into one file, even while it runs
 
+  --keep N    of the backups in FILE/ keep the newest N, and delete the others
 ${DATA_LINE}
 
-FILE is a tar archive, a consistent snapshot of the database, the files and the secrets. Only its
-owner can read it. FILE must not exist yet, and cannot be a stream; it has a temporary name until it
-is complete. The disk needs room for the files and twice the database. Secrets that the hub gets
-from its environment are not in it. Back up a hub on PostgreSQL with PostgreSQL's own tools, such as
-pg_dump.`;
+FILE is  hub.tar                a new file; it has a temporary name until it is complete
+         backups/               a directory: the file's name is its time, luxhub-20270131T020000Z.tar
+         -                      standard output
+         s3://BUCKET/hub.tar    an object in a storage that speaks the S3 protocol
+         s3://BUCKET/PREFIX/    the same, with its time as name
+
+The backup is a tar archive, a consistent snapshot of the database, the files and the secrets. Only
+its owner can read the file. There must be room for a copy of the database: next to FILE, else in the
+data directory. Secrets that the hub gets from its environment are not in it. The storage's address
+and credentials come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
+Back up a hub on PostgreSQL with PostgreSQL's own tools, such as pg_dump.`;
 
 export const RESTORE_HELP = `luxhub restore FILE: restore a backup
 

@@ -125,11 +125,11 @@ function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeou
 
 // ---- Files
 
-/** Downloads the task's files into the directory, under their names. */
-async function fetchFiles({ files }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
+/** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */
+async function fetchFiles({ inputs }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
   mkdirSync(join(dir, OUT));
   const taken = new Set([OUT]);
-  for (const fileId of files) {
+  for (const fileId of inputs) {
     if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
     for (;;) {
       try {

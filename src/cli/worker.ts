@@ -5,7 +5,7 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
-import { HubUnreachable, LuxHub, LuxHubError, type WorkerEvent } from "../client/luxhub.ts";
+import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/luxhub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Log, openLog } from "../lib/log.ts";
 import { UsageError } from "./arguments.ts";
@@ -22,6 +22,8 @@ const NAME = "worker";
 const GRACE_S = 10;
 /** Added to the grace of the command, so that a transfer of files can end too. */
 const GRACE_MORE_MS = 5_000;
+/** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 200;
 const STANDARD_ERROR = 2;
@@ -45,7 +47,11 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   );
   const colour = isatty(STANDARD_ERROR) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const log = openLog({ format, level: "info", colour }, systemClock().now, output.write);
-  const hub = new LuxHub({ url, secret, ...connectionLog(log) });
+  const onIgnored = (fields: readonly string[]): void =>
+    log.warn("the hub ignored fields of a request: it may be older than this luxhub", {
+      fields: fields.join(", "),
+    });
+  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log) });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));
@@ -63,6 +69,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
     return EXIT.CONFLICT;
   }
+  log.info(`${nodeId} ${takesTypes(values.text("capabilities"))}`);
   try {
     if (lock.endedProcesses > 0)
       log.warn("ended the processes that a killed worker left running", { processes: lock.endedProcesses });
@@ -90,7 +97,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       nodeId,
       async (task, { signal, epoch }) => {
         try {
-          return await doTask(task, epoch, signal, options);
+          return await doTask(task, epoch, signal, { ...options, timeoutMs: timeoutOf(task, options) });
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {
@@ -107,10 +114,13 @@ async function work(remote: Remote, env: Environment): Promise<number> {
         signal: signals.stop.signal,
         release: signals.release.signal,
         graceMs: options.graceMs + GRACE_MORE_MS,
+        timeoutMs: null, // that of the command ends it, and reports its last lines
         onEvent: (event) => {
           if (event.kind === "started" && isOnce) signals.stop.abort();
           if (event.kind === "completed") completed++;
           logEvent(event, log);
+          // Before its command runs, which may kill the worker: the log must say which task that was.
+          if (event.kind === "started") log.flush();
         },
       },
     );
@@ -212,6 +222,20 @@ async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log
     // The node is not registered yet, or the hub cannot be reached.
     if (!(error instanceof LuxHubError || error instanceof HubUnreachable || signal.aborted)) throw error;
   }
+}
+
+/** The limit of the command; without --timeout that of the task's attempt. */
+function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | null {
+  if (timeoutMs !== null) return timeoutMs;
+  const limitMs = max_run_s === null ? null : max_run_s * 1_000;
+  return limitMs !== null && limitMs <= TIMER_MAX_MS ? limitMs : null;
+}
+
+/** Says which tasks the worker takes: without capabilities it takes every type. */
+function takesTypes(capabilities: string | undefined): string {
+  return capabilities === undefined
+    ? "takes tasks of every type (--capabilities limits them)"
+    : `takes tasks of the types ${capabilities}, and tasks without a type`;
 }
 
 function logEvent(event: WorkerEvent, log: Log): void {

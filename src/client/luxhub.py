@@ -830,6 +830,7 @@ class LuxHub:
         concurrency: int = 1,
         stop: Stop | None = None,
         release: Stop | None = None,
+        timeout: float | Literal["max_run_s"] | None = "max_run_s",
         signals: bool = True,
         on_event: Callable[[WorkerEvent], object] | None = None,
     ) -> None:
@@ -841,6 +842,8 @@ class LuxHub:
         concurrency: How many tasks it does at once, each in a thread of its own.
         stop: Stops the worker in order: it takes no more tasks, finishes those it has, and leaves the hub.
         release: Stops it now: it stops its handlers, gives their tasks back, and leaves the hub.
+        timeout: How many seconds a handler may take; then its stop is set and the attempt fails. By default the
+            `max_run_s` of its task, if it has one. None: without a limit of the worker's own.
         signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`.
         on_event: Called with each event of the worker, in any thread; by default the logger "luxhub".
 
@@ -848,11 +851,13 @@ class LuxHub:
         """
         worker = _Worker(
             self.call,
+            self.stream,
             node_id,
             handler,
             {"name": name or node_id, "capabilities": capabilities},
             task_types,
             concurrency,
+            timeout,
             on_event or _log_worker,
         )
         worker.run(stop or Stop(), release or Stop(), signals)
@@ -1051,7 +1056,8 @@ class TaskContext:
     """The second argument of a handler."""
 
     def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
-        #: Set when the result is no longer wanted: the task was taken away, or the worker gives it back.
+        #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
+        #: back.
         self.stop = stop
         #: The number of this hand-out of the task.
         self.epoch = epoch
@@ -1101,8 +1107,23 @@ def _log_worker(event: WorkerEvent) -> None:
 _WAIT_S = 300
 #: The pause after a fault, and after an answer that came at once and without a task.
 _PAUSE_S = 1
-#: How long a handler may take to end after its stop; then its task is given back while it still runs.
+#: How long a handler may take to end after its stop; then the worker goes on while it still runs.
 _GRACE_S = 10
+#: How long a refused event stream is asked for in quick succession.
+_STREAM_RETRY_S = 10
+#: How often a worker whose event stream is refused asks for lost tasks, and for the stream.
+_NO_STREAM_S = 30
+#: The events after which a task may no longer be its holder's.
+_MAY_BE_LOST = (
+    "task.attempt_failed",
+    "task.completed",
+    "task.deleted",
+    "task.failed",
+    "task.released",
+    "task.requeued",
+    "task.revoked",
+    "task.timed_out",
+)
 _ERROR_MAX_CHARS = 4000
 #: The codes with which the hub refuses a task that is no longer this worker's.
 _LOST = (
@@ -1136,6 +1157,8 @@ class _Job:
         self.is_ending = False
         #: Why the task is no longer this worker's.
         self.lost: LuxHubError | None = None
+        #: The handler took too long.
+        self.timed_out: TimeoutError | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1151,25 +1174,30 @@ class _Worker:
 
     A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because
     the epoch is old or the task was ended or taken away, the task is lost: its handler's stop is set, and the
-    result is dropped.
+    result is dropped. An event of the node that may mean a loss makes the worker ask the hub at once.
 
     Threads: the caller's takes tasks. Each job has one that reports, one that runs the handler, and with a
-    timeout_s one that extends its lease. One sends heartbeats. All but the caller's are daemons.
+    timeout_s one that extends its lease. One sends heartbeats, one follows the events of the node. All but the
+    caller's are daemons.
     """
 
     def __init__(
         self,
         call: _Call,
+        stream: Callable[..., Iterator[StreamItem]],
         node_id: str,
         handler: Handler,
         profile: Mapping[str, Any],
         task_types: Sequence[str] | None,
         concurrency: int,
+        timeout: float | Literal["max_run_s"] | None,
         on_event: Callable[[WorkerEvent], object],
     ) -> None:
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
         self._call = call
+        self._stream = stream
+        self._timeout = timeout
         self._node_id = node_id
         self._handler = handler
         self._profile = profile
@@ -1195,6 +1223,7 @@ class _Worker:
         try:
             with _signal_handlers(stop, release) if signals else contextlib.nullcontext():
                 heartbeats = _thread("heartbeats", self._send_heartbeats, self._register(), beats)
+                follower = _thread("events", self._follow_events, self._last_event_id(), beats)
                 self._take_tasks()
                 if self._running():
                     self._give_back_rest()
@@ -1202,6 +1231,7 @@ class _Worker:
                     self._changed.wait_for(lambda: not self._jobs)
                 beats.set()
                 heartbeats.join()
+                follower.join()
                 self._leave()
         except (Stopped, LuxHubError, HubUnreachable):
             if not self._stop.is_set():
@@ -1270,6 +1300,39 @@ class _Worker:
             except Exception as error:
                 self._survive(error)
 
+    def _last_event_id(self) -> int | None:
+        """Returns where the stream of events begins: before the first task. None if the hub does not say."""
+        options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
+        try:
+            return cast(int, self._call("events", {"limit": 1}, options)["cursor"])
+        except (Stopped, LuxHubError, HubUnreachable):
+            return None  # the stream begins a moment later
+
+    def _follow_events(self, last_id: int | None, ended: Stop) -> None:
+        """Follows the events of the node, so that a task that is cancelled or taken away is lost at once.
+
+        If the hub refuses the stream, asks for lost tasks now and then.
+        """
+        options = CallOptions(stop=ended, retry=Retry(for_s=_STREAM_RETRY_S))
+        is_refused = False
+        while True:
+            try:
+                for item in self._stream(self._node_id, last_event_id=last_id, options=options):
+                    last_id = item.id
+                    is_refused = False
+                    for job in self._running():
+                        is_own = item.data.get("task_id") == job.task["task_id"]
+                        if item.event == "gap" or (item.event in _MAY_BE_LOST and is_own):
+                            self._check(job)
+            except (LuxHubError, HubUnreachable) as error:
+                if not is_refused:
+                    self._emit("fault", error=error)
+                is_refused = True
+            if ended.wait(_NO_STREAM_S):
+                return
+            for job in self._running():
+                self._check(job)
+
     def _leave(self) -> None:
         """Reports a failure only as an event: without heartbeats the node soon goes offline anyway."""
         try:
@@ -1315,24 +1378,44 @@ class _Worker:
     def _resume(self) -> None:
         """Resumes the tasks that the node had started before this worker.
 
-        The hub hands them out in a circle, each time with a new epoch, so all are known when one comes again.
+        The hub hands them out in a circle and counts each time as a restart of the task, so each is asked for once.
         """
+        started = self._count_started()
         found: dict[str, tuple[Task, Lease]] = {}
-        while True:
+        for _ in range(min(started, self._concurrency)):
             taken = self._next({"resume": True})
             if taken is None or taken["task"] is None or taken["lease"] is None:
                 break
             task = taken["task"]
             is_known = task["task_id"] in found
             found[task["task_id"]] = (task, taken["lease"])
-            if is_known:
+            if is_known:  # another one ended meanwhile
                 break
         if self._stop.is_set():
             return
-        for task, lease in list(found.values())[: self._concurrency]:
+        for task, lease in found.values():
             self._start(task, lease)
-        if len(found) > self._concurrency:
+        if started > self._concurrency:
             self._give_back_rest()
+
+    def _count_started(self) -> int:
+        """How many tasks the node has started: all, or more than this worker runs at once. 0 after a fault."""
+        options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
+        held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
+        started = 0
+        try:
+            while started <= self._concurrency:
+                page = self._call("task/list", held, options)
+                started += sum(task["started_at"] is not None for task in page["tasks"])
+                if page["next_cursor"] is None:
+                    break
+                held["cursor"] = page["next_cursor"]
+        except Stopped:
+            return 0
+        except (LuxHubError, HubUnreachable) as error:
+            self._survive(error)
+            return 0
+        return started
 
     def _give_back_rest(self) -> None:
         """Releases the tasks that the node holds and this worker does not run, because its jobs may take long."""
@@ -1381,8 +1464,10 @@ class _Worker:
             job.is_ending = True
         try:
             if job.lost is not None:
-                raise job.lost
-            if outcome.error is None:
+                return  # reported already
+            if job.timed_out is not None:
+                self._fail(job, job.timed_out)
+            elif outcome.error is None:
                 self._complete(job, outcome.result)
             elif job.abort.is_set():
                 self._insist(job, "task/release", {})
@@ -1398,7 +1483,7 @@ class _Worker:
                 self._changed.notify_all()
 
     def _handle(self, job: _Job) -> _Outcome:
-        """Runs the handler. If it does not end within the grace after its stop, it counts as failed."""
+        """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
         outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
 
         def extend(note: str | None) -> None:
@@ -1416,8 +1501,14 @@ class _Worker:
 
         _thread(f"task {job.task['task_id']}", run)
         unsubscribe = job.abort.on_set(lambda: outcomes.put(None))
+        timeout_s = job.task["max_run_s"] if self._timeout == "max_run_s" else self._timeout
         try:
-            outcome = outcomes.get()
+            try:
+                outcome = outcomes.get(timeout=timeout_s)
+            except queue.Empty:
+                job.timed_out = TimeoutError(f"The handler timed out after {timeout_s:g} s.")
+                job.abort.set()
+                outcome = outcomes.get()  # the outcome that came meanwhile, or None
             if outcome is None:
                 outcome = outcomes.get(timeout=_GRACE_S)
         except queue.Empty:
@@ -1459,12 +1550,12 @@ class _Worker:
     # -- Leases
 
     def _extend_lease(self, job: _Job, timeout_s: float) -> None:
-        while not job.end.wait(timeout_s / 3):
+        while job.lost is None and not job.end.wait(timeout_s / 3):
             self._check(job)
 
     def _check(self, job: _Job) -> None:
         """Finds out whether a task is still the worker's own."""
-        if job.is_ending:
+        if job.is_ending or job.lost is not None:
             return
         refusal = self._extend(job, None)
         if refusal is not None and job.lost is None and not job.end.is_set():
@@ -1482,10 +1573,11 @@ class _Worker:
 
     def _lose(self, job: _Job, error: LuxHubError) -> None:
         with self._changed:
-            if job.is_ending:
-                return  # the report of the outcome will be refused
+            if job.is_ending or job.lost is not None:
+                return  # once it ends, the report of the outcome will be refused
             job.lost = error
         job.abort.set()
+        self._emit("lost", job.task, error)
 
     def _emit(
         self,
@@ -1639,7 +1731,7 @@ class Lease(TypedDict):
     #: fail, release and extend.
     epoch: int
     #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-    #: `timeout_s`.
+    #: `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
     expires_at: str | None
 
 
@@ -1683,12 +1775,18 @@ class Task(TypedDict):
     result_verified: bool
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, and nodes that went offline.
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
+    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
+    #: `max_attempts` each counts as an attempt.
+    restarts: int
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -1701,12 +1799,88 @@ class Task(TypedDict):
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
-    #: The ids of the files that are attached to the task.
+    #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
+    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    inputs: list[str]
+    #: Those of `files` that were attached by the node that holds the task, or held it.
+    outputs: list[str]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
     updated_at: str
+
+
+class TaskDetailsUnmet(TypedDict):
+    """The tasks in `depends_on` that are not completed yet."""
+
+    #: How many they are.
+    count: int
+    #: The ids of the first 20, oldest first.
+    task_ids: list[str]
+
+
+class TaskDetails(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: As the node sent it; null until the task is completed.
+    result: TaskResult | None
+    #: Whether the result came with a key that is bound to the node that completed the task.
+    result_verified: bool
+    #: Whether the task is open and may be handed out now.
+    ready: bool
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
+    attempts: int
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
+    #: `max_attempts` each counts as an attempt.
+    restarts: int
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
+    #: The task is not handed out before this time.
+    not_before: str | None
+    #: If the task is not completed by this time, it fails.
+    expires_at: str | None
+    #: The ids of the tasks that must be completed first.
+    depends_on: list[str]
+    #: When the node started the task.
+    started_at: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: The ids of the files that are attached to the task, oldest first.
+    files: list[str]
+    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    inputs: list[str]
+    #: Those of `files` that were attached by the node that holds the task, or held it.
+    outputs: list[str]
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+    #: The tasks in `depends_on` that are not completed yet.
+    unmet: TaskDetailsUnmet
 
 
 class Node(TypedDict):
@@ -1850,6 +2024,9 @@ class FileRecord(TypedDict):
     node_id: str | None
     #: The task that the file is attached to.
     task_id: str | None
+    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+    #: attached, else `input`; null for a file of no task.
+    attached: Literal["input", "output"] | None
     #: When the file was uploaded.
     uploaded_at: str
     #: The path for its download.
@@ -1917,6 +2094,9 @@ class TaskAnswer(TypedDict):
     lease: Lease
     #: The task as it is now.
     task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class EventBatch(TypedDict):
@@ -1925,6 +2105,9 @@ class EventBatch(TypedDict):
     events: list[Event]
     #: The id of the last event that the hub examined: the next `since`.
     cursor: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class ProblemError(TypedDict):
@@ -1970,6 +2153,9 @@ class NodeRegisterAnswer(TypedDict):
     offline_after: float
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeHeartbeatAnswer(TypedDict):
@@ -1988,6 +2174,9 @@ class NodeHeartbeatAnswer(TypedDict):
     messages_waiting: int
     #: Whether the node drains: it finishes its tasks and gets no new ones.
     drain: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeLeaveAnswer(TypedDict):
@@ -1998,6 +2187,9 @@ class NodeLeaveAnswer(TypedDict):
     status: Literal["offline"]
     #: How many tasks the node gave back.
     tasks_released: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeDrainAnswer(TypedDict):
@@ -2008,12 +2200,18 @@ class NodeDrainAnswer(TypedDict):
     drain: bool
     #: How many unfinished tasks the node has.
     tasks_assigned: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the node.
     node_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeListAnswer(TypedDict):
@@ -2030,6 +2228,9 @@ class NodeListAnswer(TypedDict):
     pages: NotRequired[int | None]
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: NotRequired[str | None]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatsNodesAnswerByStatus(TypedDict):
@@ -2051,12 +2252,18 @@ class StatsNodesAnswer(TypedDict):
     draining: int
     #: The sum of their balances.
     lux_balance: float
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class NodeGetAnswer(TypedDict):
     success: Literal[True]
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskNextAnswer(TypedDict):
@@ -2067,6 +2274,9 @@ class TaskNextAnswer(TypedDict):
     lease: Lease | None
     #: Whether the node drains: it gets no new tasks.
     drain: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskCompleteAnswer(TypedDict):
@@ -2077,6 +2287,37 @@ class TaskCompleteAnswer(TypedDict):
     lux_paid: float
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskRetryAnswerDependents(TypedDict):
+    """Only with `with_dependents`."""
+
+    #: How many dependents were opened again.
+    opened: int
+    #: How many are left, at most 100,000: repeat the call for the next ones.
+    left: int
+
+
+class TaskRetryAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: Only with `with_dependents`.
+    dependents: NotRequired[TaskRetryAnswerDependents]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskBatchAssignAssignment(TypedDict):
@@ -2111,6 +2352,9 @@ class TaskBatchAssignAnswer(TypedDict):
     pending: NotRequired[int]
     #: The tasks and the nodes that get them.
     assignments: NotRequired[list[TaskBatchAssignAnswerAssignment]]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
     #: The result of each assignment, in the same order.
     results: NotRequired[list[TaskBatchAssignAnswerResult]]
 
@@ -2119,6 +2363,9 @@ class TaskDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskListAnswer(TypedDict):
@@ -2135,12 +2382,18 @@ class TaskListAnswer(TypedDict):
     pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskPullAnswer(TypedDict):
     success: Literal[True]
     #: The tasks.
     tasks: list[Task]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskStatsAnswerByStatus(TypedDict):
@@ -2175,12 +2428,18 @@ class TaskStatsAnswer(TypedDict):
     by_status: TaskStatsAnswerByStatus
     #: The nodes that completed most, at most 10.
     top_nodes: list[TaskStatsAnswerTopNode]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
-    task: Task
+    task: TaskDetails
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageSendAnswer(TypedDict):
@@ -2189,6 +2448,9 @@ class MessageSendAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageBroadcastAnswer(TypedDict):
@@ -2199,6 +2461,9 @@ class MessageBroadcastAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageReceiveAnswer(TypedDict):
@@ -2209,10 +2474,16 @@ class MessageReceiveAnswer(TypedDict):
     messages: list[ReceivedMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageAckAnswer(TypedDict):
     success: Literal[True]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageHistoryAnswer(TypedDict):
@@ -2223,6 +2494,9 @@ class MessageHistoryAnswer(TypedDict):
     messages: list[HistoryMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageParkedAnswer(TypedDict):
@@ -2237,10 +2511,16 @@ class MessageParkedAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class MessageRedriveAnswer(TypedDict):
     success: Literal[True]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class AgentMessagesAnswer(TypedDict):
@@ -2249,6 +2529,9 @@ class AgentMessagesAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[HistoryMessage]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class SigninAnswer(TypedDict):
@@ -2261,6 +2544,9 @@ class SigninAnswer(TypedDict):
     lux_balance: float
     #: The next midnight in UTC.
     next_signin_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class LuxLedgerAnswer(TypedDict):
@@ -2275,6 +2561,9 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class FileListAnswer(TypedDict):
@@ -2289,18 +2578,27 @@ class FileListAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class FileDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the file.
     file_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
     keys: list[Key]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyAddAnswer(TypedDict):
@@ -2311,6 +2609,9 @@ class KeyAddAnswer(TypedDict):
     secret: str
     #: The key.
     key: Key
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class KeyRevokeAnswer(TypedDict):
@@ -2319,6 +2620,9 @@ class KeyRevokeAnswer(TypedDict):
     name: str
     #: The key.
     key: Key
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatusAnswer(TypedDict):
@@ -2339,6 +2643,9 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
@@ -2445,6 +2752,9 @@ class StatsMinutesAnswer(TypedDict):
     minutes: list[StatsMinutesAnswerMinute]
     #: The sum of these minutes.
     total: StatsMinutesAnswerTotal
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class PgDiagnosticAnswer(TypedDict):
@@ -2465,6 +2775,9 @@ class PgDiagnosticAnswer(TypedDict):
     queued: int | None
     #: What else the engine reports.
     details: dict[str, str | float | bool]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class BatchedAnswer(TypedDict):
@@ -2478,6 +2791,9 @@ class BatchAnswer(TypedDict):
     success: Literal[True]
     #: The answers, in the order of the requests.
     answers: list[BatchedAnswer]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
 
 
 class BatchRequest(TypedDict):
@@ -2612,10 +2928,12 @@ class Tasks(_Resource):
         max_attempts: int | None = None,
         backoff_s: float | None = None,
         timeout_s: float | None = None,
+        max_run_s: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Creates a task; on B the hub assigns it at once when a node is available.
@@ -2631,10 +2949,13 @@ class Tasks(_Resource):
         backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
             each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
+        max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
         depends_on: The ids of the tasks that must be completed first.
+        files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
+            commit.
         """
         fields = {
             "title": title,
@@ -2646,10 +2967,12 @@ class Tasks(_Resource):
             "max_attempts": max_attempts,
             "backoff_s": backoff_s,
             "timeout_s": timeout_s,
+            "max_run_s": max_run_s,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
             "depends_on": depends_on,
+            "files": files,
         }
         return cast("TaskAnswer", self._call("task/create", fields, options))
 
@@ -2671,7 +2994,7 @@ class Tasks(_Resource):
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
             in any case.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
-            not finished.
+            not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
         """
         fields = {"node_id": node_id, "wait": wait, "task_types": task_types, "resume": resume}
         return cast("TaskNextAnswer", self._call("task/next", fields, options))
@@ -2773,13 +3096,21 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
-    def retry(self, task_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
-        """Opens a failed task again.
+    def retry(
+        self,
+        task_id: str,
+        *,
+        with_dependents: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskRetryAnswer:
+        """Opens a failed task again, and what failed only because of it.
 
         task_id: The id of the task.
+        with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
+            1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
         """
-        fields = {"task_id": task_id}
-        return cast("TaskAnswer", self._call("task/retry", fields, options))
+        fields = {"task_id": task_id, "with_dependents": with_dependents}
+        return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
         self,
@@ -2855,8 +3186,8 @@ class Tasks(_Resource):
         node_id: Only tasks that this node holds or completed.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
-        q: Only tasks whose title has, for each of these words, a word that begins with it; among the newest
-            10,000.
+        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+            10,000 tasks; continue with next_cursor.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and without `page`.

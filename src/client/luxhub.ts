@@ -29,6 +29,11 @@ export type LuxHubOptions = HttpOptions & {
    * minute. By default 50; the hub accepts at most 300.
    */
   readonly longestAskS?: number | undefined;
+  /**
+   * Called when the hub has not read some fields of a request, for a log: one may be misspelt, or the hub may be older
+   * than the client.
+   */
+  readonly onIgnored?: ((fields: readonly string[], operation: Operation) => void) | undefined;
 };
 
 /**
@@ -38,10 +43,12 @@ export type LuxHubOptions = HttpOptions & {
 export class LuxHub<V extends Variant = "A"> {
   readonly #http: Http;
   readonly #longestAskS: number;
+  readonly #onIgnored: LuxHubOptions["onIgnored"];
 
-  constructor({ longestAskS = 50, ...options }: LuxHubOptions) {
+  constructor({ longestAskS = 50, onIgnored, ...options }: LuxHubOptions) {
     this.#http = new Http(options);
     this.#longestAskS = longestAskS;
+    this.#onIgnored = onIgnored;
   }
 
   readonly nodes = {
@@ -143,7 +150,8 @@ export class LuxHub<V extends Variant = "A"> {
 
   /** Registers a node and does its tasks until a signal of the options stops the worker. */
   worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
-    return runWorker<V>(this.call.bind(this), nodeId, handler, options);
+    const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
+    return runWorker<V>(hub, nodeId, handler, options);
   }
 
   /**
@@ -204,6 +212,8 @@ export class LuxHub<V extends Variant = "A"> {
       readJson,
       options,
     );
+    if ("ignored" in answer && Array.isArray(answer.ignored))
+      this.#onIgnored?.(answer.ignored.map(String), operation);
     return answer as AnswerOf<O, V>; // the hub answers as it declares
   }
 

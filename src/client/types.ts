@@ -48,7 +48,7 @@ export interface Lease {
   epoch: number;
   /**
    * When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-   * `timeout_s`.
+   * `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
    */
   expires_at: string | null;
 }
@@ -102,12 +102,22 @@ export interface Task<V extends Variant = "A"> {
   result_verified: boolean;
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
-  /** Attempts without a result: failures, timeouts, and nodes that went offline. */
+  /**
+   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+   * restarts.
+   */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
+  /**
+   * How often task/next has handed the task out again with `resume`, because its worker ended. With
+   * `max_attempts` each counts as an attempt.
+   */
+  restarts: number;
   /** Seconds that a node may hold the task without task/extend or task/complete. */
   timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+  max_run_s: number | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, it fails. */
@@ -120,12 +130,88 @@ export interface Task<V extends Variant = "A"> {
   progress: string | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
-  /** The ids of the files that are attached to the task. */
+  /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
+  /** Those of `files` that came with the task or were attached by others than the node that holds it. */
+  inputs: string[];
+  /** Those of `files` that were attached by the node that holds the task, or held it. */
+  outputs: string[];
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
   updated_at: string;
+}
+
+export interface TaskDetails<V extends Variant = "A"> {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** What to do; at most 64 KiB of UTF-8. */
+  description: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The urgency. */
+  priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The status of the task. task/retry opens a `failed` task again. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** As the node sent it; null until the task is completed. */
+  result: TaskResult | null;
+  /** Whether the result came with a key that is bound to the node that completed the task. */
+  result_verified: boolean;
+  /** Whether the task is open and may be handed out now. */
+  ready: boolean;
+  /**
+   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+   * restarts.
+   */
+  attempts: number;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /**
+   * How often task/next has handed the task out again with `resume`, because its worker ended. With
+   * `max_attempts` each counts as an attempt.
+   */
+  restarts: number;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+  max_run_s: number | null;
+  /** The task is not handed out before this time. */
+  not_before: string | null;
+  /** If the task is not completed by this time, it fails. */
+  expires_at: string | null;
+  /** The ids of the tasks that must be completed first. */
+  depends_on: string[];
+  /** When the node started the task. */
+  started_at: string | null;
+  /** The last note of the node that holds it. */
+  progress: string | null;
+  /** Why the last attempt, or the task, failed. */
+  failure: Failure | null;
+  /** The ids of the files that are attached to the task, oldest first. */
+  files: string[];
+  /** Those of `files` that came with the task or were attached by others than the node that holds it. */
+  inputs: string[];
+  /** Those of `files` that were attached by the node that holds the task, or held it. */
+  outputs: string[];
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+  /** The tasks in `depends_on` that are not completed yet. */
+  unmet: {
+    /** How many they are. */
+    count: number;
+    /** The ids of the first 20, oldest first. */
+    task_ids: string[];
+  };
 }
 
 export interface Node<V extends Variant = "A"> {
@@ -276,6 +362,11 @@ export interface FileRecord {
   node_id: string | null;
   /** The task that the file is attached to. */
   task_id: string | null;
+  /**
+   * What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+   * attached, else `input`; null for a file of no task.
+   */
+  attached: "input" | "output" | null;
   /** When the file was uploaded. */
   uploaded_at: string;
   /** The path for its download. */
@@ -345,6 +436,11 @@ export interface TaskAnswer<V extends Variant = "A"> {
   lease: Lease;
   /** The task as it is now. */
   task: Task<V>;
+  /**
+   * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+   * field may be misspelt.
+   */
+  ignored?: string[] | undefined;
 }
 
 export interface EventBatch {
@@ -353,6 +449,11 @@ export interface EventBatch {
   events: Event[];
   /** The id of the last event that the hub examined: the next `since`. */
   cursor: number;
+  /**
+   * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+   * field may be misspelt.
+   */
+  ignored?: string[] | undefined;
 }
 
 /** An error (RFC 9457, problem details). */
@@ -464,6 +565,11 @@ export interface Operations<V extends Variant = "A"> {
       offline_after: number;
       /** The node as it is now. */
       node: Node<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -489,6 +595,11 @@ export interface Operations<V extends Variant = "A"> {
       messages_waiting: number;
       /** Whether the node drains: it finishes its tasks and gets no new ones. */
       drain: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -506,6 +617,11 @@ export interface Operations<V extends Variant = "A"> {
       status: "offline";
       /** How many tasks the node gave back. */
       tasks_released: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -525,6 +641,11 @@ export interface Operations<V extends Variant = "A"> {
       drain: boolean;
       /** How many unfinished tasks the node has. */
       tasks_assigned: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -538,6 +659,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the node. */
       node_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -574,6 +700,11 @@ export interface Operations<V extends Variant = "A"> {
       pages?: number | null | undefined;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor?: string | null | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -587,6 +718,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The node as it is now. */
       node: Node<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -617,6 +753,8 @@ export interface Operations<V extends Variant = "A"> {
       backoff_s?: number | undefined;
       /** Seconds that a node may hold the task without task/extend or task/complete. */
       timeout_s?: number | undefined;
+      /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+      max_run_s?: number | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -625,6 +763,11 @@ export interface Operations<V extends Variant = "A"> {
       expires_at?: string | undefined;
       /** The ids of the tasks that must be completed first. */
       depends_on?: readonly string[] | undefined;
+      /**
+       * The ids of uploaded files that belong to no task: they become inputs of the task in the same
+       * commit.
+       */
+      files?: readonly string[] | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -643,7 +786,7 @@ export interface Operations<V extends Variant = "A"> {
       task_types?: readonly string[] | undefined;
       /**
        * Whether to hand out first, again and with a new epoch, the tasks that the node had started and not
-       * finished.
+       * finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
        */
       resume?: boolean | undefined;
     };
@@ -655,6 +798,11 @@ export interface Operations<V extends Variant = "A"> {
       lease: Lease | null;
       /** Whether the node drains: it gets no new tasks. */
       drain: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -711,6 +859,11 @@ export interface Operations<V extends Variant = "A"> {
       lux_paid: number;
       /** The id of the task. */
       task_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -761,13 +914,44 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Opens a failed task again */
+  /** Opens a failed task again, and what failed only because of it */
   "task/retry": {
     request: {
       /** The id of the task. */
       task_id: string;
+      /**
+       * Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the
+       * oldest first. A task that is not failed any more stays as it is.
+       */
+      with_dependents?: boolean | undefined;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** Only with `with_dependents`. */
+      dependents?:
+        | {
+            /** How many dependents were opened again. */
+            opened: number;
+            /** How many are left, at most 100,000: repeat the call for the next ones. */
+            left: number;
+          }
+        | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Ends an unfinished task: it fails */
@@ -825,6 +1009,11 @@ export interface Operations<V extends Variant = "A"> {
           /** The code of the refusal; null if it succeeded. */
           error: string | null;
         }[];
+        /**
+         * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+         * field may be misspelt.
+         */
+        ignored?: string[] | undefined;
       },
       {
         success: true;
@@ -839,6 +1028,11 @@ export interface Operations<V extends Variant = "A"> {
           /** The id of the node. */
           node_id: string;
         }[];
+        /**
+         * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+         * field may be misspelt.
+         */
+        ignored?: string[] | undefined;
       }
     >;
   };
@@ -853,6 +1047,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the task. */
       task_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -868,8 +1067,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks of this type. */
       task_type?: string | undefined;
       /**
-       * Only tasks whose title has, for each of these words, a word that begins with it; among the newest
-       * 10,000.
+       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 tasks; continue with next_cursor.
        */
       q?: string | undefined;
       /** The number of the page, from 1. */
@@ -893,6 +1092,11 @@ export interface Operations<V extends Variant = "A"> {
       pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -908,6 +1112,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The tasks. */
       tasks: Task<V>[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -949,6 +1158,11 @@ export interface Operations<V extends Variant = "A"> {
         /** LUX that the node earned with completed tasks. */
         lux_earned: number;
       }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -963,7 +1177,12 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /** The task as it is now. */
-      task: Task<V>;
+      task: TaskDetails<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -990,6 +1209,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1013,6 +1237,11 @@ export interface Operations<V extends Variant = "A"> {
       messages: ReceivedMessage[];
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1034,6 +1263,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1047,6 +1281,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1068,6 +1307,11 @@ export interface Operations<V extends Variant = "A"> {
       messages: HistoryMessage[];
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1093,6 +1337,11 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1106,6 +1355,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1132,6 +1386,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1153,6 +1412,11 @@ export interface Operations<V extends Variant = "A"> {
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1174,6 +1438,11 @@ export interface Operations<V extends Variant = "A"> {
       message_id: string;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1187,6 +1456,11 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1206,6 +1480,11 @@ export interface Operations<V extends Variant = "A"> {
       lux_balance: number;
       /** The next midnight in UTC. */
       next_signin_at: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1231,6 +1510,11 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1241,6 +1525,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All keys, including the two of the first start. */
       keys: Key[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1271,6 +1560,11 @@ export interface Operations<V extends Variant = "A"> {
       secret: string;
       /** The key. */
       key: Key;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1286,6 +1580,11 @@ export interface Operations<V extends Variant = "A"> {
       name: string;
       /** The key. */
       key: Key;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1310,6 +1609,11 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1429,6 +1733,11 @@ export interface Operations<V extends Variant = "A"> {
           p95_s: number | null;
         };
       };
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1450,6 +1759,11 @@ export interface Operations<V extends Variant = "A"> {
       draining: number;
       /** The sum of their balances. */
       lux_balance: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1474,6 +1788,11 @@ export interface Operations<V extends Variant = "A"> {
       queued: number | null;
       /** What else the engine reports. */
       details: Record<string, string | number | boolean>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1500,6 +1819,11 @@ export interface Operations<V extends Variant = "A"> {
         /** The body of the request. */
         body: Record<string, unknown>;
       }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1528,6 +1852,11 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1541,6 +1870,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the file. */
       file_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 
@@ -1554,6 +1888,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The id of the file. */
       file_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
     };
   };
 }

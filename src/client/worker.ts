@@ -1,10 +1,11 @@
 /**
  * A worker: registers a node, takes tasks with task/next, runs the handler for each, and reports its result or error.
- * Sends heartbeats, extends leases, and survives restarts of the hub. Must not: know what a task is about.
+ * Sends heartbeats, extends leases, follows the events of its node, and survives restarts of the hub. Must not: know
+ * what a task is about.
  *
  * A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because the
  * epoch is old or the task was ended or taken away, the task is lost: its handler's signal aborts, and the result is
- * dropped.
+ * dropped. An event of the node that may mean a loss makes the worker ask the hub at once.
  */
 import {
   type CallOptions,
@@ -16,7 +17,8 @@ import {
   sleepUnlessAborted,
 } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
-import type { Lease, Task, TaskResult, Variant } from "./types.ts";
+import type { StreamItem, StreamOptions } from "./events.ts";
+import type { EventKind, Lease, Task, TaskResult, Variant } from "./types.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -28,7 +30,9 @@ export type Handler<V extends Variant = "A"> = (
 ) => TaskResult | Promise<TaskResult>;
 
 export type TaskContext = {
-  /** Aborts when the result is no longer wanted: the task was taken away, or the worker gives it back. */
+  /**
+   * Aborts when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it back.
+   */
   readonly signal: AbortSignal;
   /** The number of this hand-out of the task. */
   readonly epoch: number;
@@ -54,8 +58,13 @@ export type WorkerOptions<V extends Variant = "A"> = {
   /** Stops it now: it aborts its handlers, gives their tasks back, and leaves the hub. */
   readonly release?: AbortSignal | undefined;
   /**
-   * How long a handler may take to end after its signal, in milliseconds; then its task is given back while it still
-   * runs. By default 10,000.
+   * How long a handler may take, in milliseconds; then its signal aborts and the attempt fails. By default the
+   * `max_run_s` of its task, if it has one; null: without a limit of the worker's own.
+   */
+  readonly timeoutMs?: number | null | undefined;
+  /**
+   * How long a handler may take to end after its signal, in milliseconds; then the worker goes on while it still runs. By
+   * default 10,000.
    */
   readonly graceMs?: number | undefined;
   /** Called with each event of the worker, for a log. */
@@ -79,13 +88,19 @@ export type WorkerEvent<V extends Variant = "A"> =
  * @throws {LuxHubError} when the hub refuses the worker, for a wrong secret for example
  */
 export function runWorker<V extends Variant>(
-  call: Call<V>,
+  hub: WorkersHub<V>,
   nodeId: string,
   handler: Handler<V>,
   options: WorkerOptions<V>,
 ): Promise<void> {
-  return new Worker(call, nodeId, handler, options).run();
+  return new Worker(hub, nodeId, handler, options).run();
 }
+
+/** The methods of the client that a worker needs. */
+export type WorkersHub<V extends Variant> = {
+  readonly call: Call<V>;
+  readonly stream: (nodeId: string, options: StreamOptions) => AsyncGenerator<StreamItem, void, undefined>;
+};
 
 /** The worker waits for an unavailable hub, however long. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
@@ -93,6 +108,23 @@ const WAIT_S = 300;
 /** The pause after a fault, and after an answer that came at once and without a task. */
 const PAUSE_MS = 1_000;
 const GRACE_MS = 10_000;
+/** How long a refused event stream is asked for in quick succession. */
+const STREAM_RETRY_MS = 10_000;
+/** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
+const NO_STREAM_MS = 30_000;
+/** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+/** The events after which a task may no longer be its holder's. */
+const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
+  "task.attempt_failed",
+  "task.completed",
+  "task.deleted",
+  "task.failed",
+  "task.released",
+  "task.requeued",
+  "task.revoked",
+  "task.timed_out",
+]);
 /**
  * How long a task must look like another worker's before we believe it: the answer that hands it to us may be on its
  * way.
@@ -119,10 +151,13 @@ type Job<V extends Variant> = {
   /** The handler has ended, and its outcome is being reported. */
   isEnding: boolean;
   lost: LuxHubError | null;
+  /** The handler took too long. */
+  timedOut: Error | null;
 };
 
 class Worker<V extends Variant> {
   readonly #call: Call<V>;
+  readonly #stream: WorkersHub<V>["stream"];
   readonly #nodeId: string;
   readonly #handler: Handler<V>;
   readonly #options: WorkerOptions<V>;
@@ -138,8 +173,14 @@ class Worker<V extends Variant> {
   /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
-  constructor(call: Call<V>, nodeId: string, handler: Handler<V>, options: WorkerOptions<V>) {
+  constructor(
+    { call, stream }: WorkersHub<V>,
+    nodeId: string,
+    handler: Handler<V>,
+    options: WorkerOptions<V>,
+  ) {
     this.#call = call;
+    this.#stream = stream;
     this.#nodeId = nodeId;
     this.#handler = handler;
     this.#options = options;
@@ -157,6 +198,7 @@ class Worker<V extends Variant> {
     const heartbeats = new AbortController();
     try {
       const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
+      void this.#followEvents(await this.#lastEventId(), heartbeats.signal);
       await this.#takeTasks();
       if (this.#jobs.size > 0 && this.#refusal === null) await this.#giveBackRest();
       while (this.#jobs.size > 0) await this.#jobEnd();
@@ -166,6 +208,7 @@ class Worker<V extends Variant> {
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {
+      heartbeats.abort();
       this.#stop.abort();
       this.#end.abort();
     }
@@ -206,6 +249,40 @@ class Worker<V extends Variant> {
       } catch (error) {
         if (!signal.aborted) await this.#survive(error);
       }
+    }
+  }
+
+  /** Where the stream of events begins: before the first task. Undefined if the hub does not say. */
+  async #lastEventId(): Promise<number | undefined> {
+    try {
+      return (await this.#call("events", { limit: 1 }, { signal: this.#stop.signal, retry: FOREVER })).cursor;
+    } catch {
+      return undefined; // the stream begins a moment later
+    }
+  }
+
+  /**
+   * Follows the events of the node, so that a task that is cancelled or taken away is lost at once. If the hub refuses
+   * the stream, asks for lost tasks now and then. Never rejects.
+   */
+  async #followEvents(lastEventId: number | undefined, signal: AbortSignal): Promise<void> {
+    let isRefused = false;
+    for (let last = lastEventId; !signal.aborted;) {
+      try {
+        const options = { signal, lastEventId: last, retry: { forMs: STREAM_RETRY_MS } };
+        for await (const { id, event, data } of this.#stream(this.#nodeId, options)) {
+          last = id;
+          isRefused = false;
+          if (event === "gap") await this.#findLost();
+          else if (event !== "message" && MAY_BE_LOST.has(event))
+            for (const job of this.#jobs) if (job.task.task_id === data.task_id) void this.#check(job);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!isRefused) this.#emit({ kind: "fault", error });
+        isRefused = true;
+      }
+      if (await sleepUnlessAborted(NO_STREAM_MS, signal)) await this.#findLost();
     }
   }
 
@@ -257,21 +334,41 @@ class Worker<V extends Variant> {
   }
 
   /**
-   * Resumes the tasks that the node had started before this worker. The hub hands them out in a circle, each time with
-   * a new epoch, so all of them are known when one comes a second time.
+   * Resumes the tasks that the node had started before this worker. The hub hands them out in a circle and counts each
+   * time as a restart of the task, so each is asked for once.
    */
   async #resume(): Promise<void> {
+    const started = await this.#countStarted();
     const found = new Map<string, { readonly task: Task<V>; readonly lease: Lease }>();
-    for (;;) {
+    for (let asked = 0; asked < Math.min(started, this.#concurrency); asked++) {
       const { task = null, lease } = (await this.#next({ resume: true })) ?? {};
       if (!task || !lease) break;
-      const isKnown = found.has(task.task_id);
+      const isKnown = found.has(task.task_id); // another one ended meanwhile
       found.set(task.task_id, { task, lease });
       if (isKnown) break;
     }
     if (this.#stop.signal.aborted) return;
-    for (const { task, lease } of [...found.values()].slice(0, this.#concurrency)) this.#start(task, lease);
-    if (found.size > this.#concurrency) await this.#giveBackRest();
+    for (const { task, lease } of found.values()) this.#start(task, lease);
+    if (started > this.#concurrency) await this.#giveBackRest();
+  }
+
+  /** How many tasks the node has started: all, or more than this worker runs at once. 0 after a fault. */
+  async #countStarted(): Promise<number> {
+    const { signal } = this.#stop;
+    let started = 0;
+    try {
+      for (let cursor: string | undefined; started <= this.#concurrency;) {
+        const held = { node_id: this.#nodeId, status: "assigned", per_page: 50, cursor } as const;
+        const page = await this.#call("task/list", held, { signal, retry: FOREVER });
+        started += page.tasks.filter((task) => task.started_at !== null).length;
+        if (page.next_cursor === null) break;
+        cursor = page.next_cursor;
+      }
+      return started;
+    } catch (error) {
+      if (!signal.aborted) await this.#survive(error);
+      return 0;
+    }
   }
 
   /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
@@ -308,6 +405,7 @@ class Worker<V extends Variant> {
       end: new AbortController(),
       isEnding: false,
       lost: null,
+      timedOut: null,
     };
     for (const before of this.#jobs)
       if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // the hub had taken it away
@@ -330,16 +428,21 @@ class Worker<V extends Variant> {
   async #work(job: Job<V>): Promise<void> {
     const outcome = await this.#handle(job);
     job.isEnding = true;
-    const { task, lost } = job;
+    const { task, lost, timedOut } = job;
     try {
-      if (lost !== null) throw lost;
-      if (outcome.isDone) await this.#complete(job, outcome.result);
+      if (lost !== null) return await this.#afterLoss(job, lost);
+      if (timedOut !== null) await this.#fail(job, timedOut);
+      else if (outcome.isDone) await this.#complete(job, outcome.result);
       else if (job.abort.signal.aborted) await this.#giveBack(job);
       else await this.#fail(job, outcome.error);
     } catch (error) {
       this.#emit(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
-      if (isLoss(error) && error.code === "stale_lease") await this.#findSuccessor(job);
+      if (isLoss(error)) await this.#afterLoss(job, error);
     }
+  }
+
+  async #afterLoss(job: Job<V>, error: LuxHubError): Promise<void> {
+    if (error.code === "stale_lease") await this.#findSuccessor(job);
   }
 
   /**
@@ -368,7 +471,13 @@ class Worker<V extends Variant> {
     await this.#findLost(job);
   }
 
-  /** Runs the handler. It counts as failed if it does not end in time after its signal. */
+  /** How long the handler may take; null: without a limit of the worker's own. */
+  #timeoutOf({ max_run_s }: Task<V>): number | null {
+    const { timeoutMs = max_run_s === null ? null : max_run_s * 1_000 } = this.#options;
+    return timeoutMs !== null && timeoutMs <= TIMER_MAX_MS ? timeoutMs : null;
+  }
+
+  /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
     const { signal } = abort;
@@ -387,6 +496,16 @@ class Worker<V extends Variant> {
           end({ isDone: false, error: signal.reason });
       };
       signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
+      const timeoutMs = this.#timeoutOf(task);
+      if (timeoutMs !== null)
+        void sleepUnlessAborted(timeoutMs, ended.signal).then((isOver) => {
+          if (!isOver || signal.aborted) return;
+          job.timedOut = new DOMException(
+            `The handler timed out after ${timeoutMs / 1_000} s.`,
+            "TimeoutError",
+          );
+          abort.abort(job.timedOut);
+        });
       Promise.resolve()
         .then(() => this.#handler(task, { signal, epoch, extend }))
         .then(
@@ -447,7 +566,9 @@ class Worker<V extends Variant> {
   async #extendLease(job: Job<V>): Promise<void> {
     const { timeout_s } = job.task;
     if (timeout_s === null) return;
-    while (await sleepUnlessAborted((timeout_s * 1_000) / 3, job.end.signal)) await this.#check(job);
+    const { signal } = job.end;
+    while (job.lost === null && (await sleepUnlessAborted((timeout_s * 1_000) / 3, signal)))
+      await this.#check(job);
   }
 
   /** Finds the jobs whose task is no longer this worker's. */
@@ -456,7 +577,7 @@ class Worker<V extends Variant> {
   }
 
   async #check(job: Job<V>): Promise<void> {
-    if (job.isEnding) return;
+    if (job.isEnding || job.lost !== null) return;
     const refusal = await this.#extend(job);
     if (refusal !== null && job.lost === null && !job.end.signal.aborted)
       this.#emit({ kind: "fault", error: refusal });
@@ -474,9 +595,11 @@ class Worker<V extends Variant> {
   }
 
   #lose(job: Job<V>, error: LuxHubError): void {
-    if (job.isEnding) return; // the report of the outcome will be refused
+    // Once it ends, the report of the outcome will be refused.
+    if (job.isEnding || job.lost !== null) return;
     job.lost = error;
     job.abort.abort(error);
+    this.#emit({ kind: "lost", task: job.task, error });
   }
 
   #emit(event: WorkerEvent<V>): void {

@@ -69,13 +69,21 @@ export type Change =
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
-  /** A task waits for another; it no longer does; it waits for none any more. */
+  /**
+   * The task that must be retried so that this one, which failed through its dependencies, can be opened again; null: it
+   * has not failed through them.
+   */
+  | { readonly kind: "task.broken"; readonly taskId: string; readonly brokenBy: string | null }
+  /** A task waits for others from now on. */
   | {
-      readonly kind: "dependency.added" | "dependency.met";
+      readonly kind: "dependencies.added";
       readonly taskId: string;
-      readonly dependsOn: string;
+      readonly dependsOn: readonly string[];
     }
-  | { readonly kind: "dependencies.dropped"; readonly taskId: string }
+  /** A task no longer waits for one of them. */
+  | { readonly kind: "dependency.met"; readonly taskId: string; readonly dependsOn: string }
+  /** A task waits for none any more. `count`: for how many it waited. */
+  | { readonly kind: "dependencies.dropped"; readonly taskId: string; readonly count: number }
   /** A task that others depend on has ended: the others must still be updated; all of them have been. */
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
@@ -131,6 +139,8 @@ export type Change =
   | { readonly kind: "message.removed"; readonly messageId: string }
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
+  /** An uploaded file becomes an input of a new task, which names it in its `files`. */
+  | { readonly kind: "file.attached"; readonly fileId: string; readonly taskId: string }
   /** What a step adds to the running totals of all files: their number, and their bytes together. */
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
   /** What a step adds to the usage of a node: see quota.ts. */
@@ -177,4 +187,21 @@ export type Change =
     }
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number }
   /** Removes the oldest `count` stored answers, of one key or of all (null). */
-  | { readonly kind: "answers.evicted"; readonly keyId: string | null; readonly count: number };
+  /**
+   * Deletes the oldest stored answers, of one key or of all (null), beyond `maxBytes`: about twice `storedBytes`, what the
+   * commit stores. `scope`: of the answer that it stores last; "" if it stores none.
+   */
+  | {
+      readonly kind: "answers.trimmed";
+      readonly keyId: string | null;
+      readonly maxBytes: number;
+      readonly storedBytes: number;
+      readonly scope: string;
+    };
+
+/** How many rows a change writes, as far as it says so: the measure of what it costs. A dependency is in two indexes. */
+export function rowsOf(change: Change): number {
+  if (change.kind === "dependencies.added") return 2 * change.dependsOn.length;
+  if (change.kind === "dependencies.dropped") return 2 * change.count;
+  return change.kind === "deliveries.queued" ? change.toNodes.length : 1;
+}

@@ -1,10 +1,17 @@
-/** File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/). */
+/**
+ * File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/).
+ *
+ * A file of a task is an output if its node is the task's `assignedNode` when it is attached. Every other is an input: what
+ * its creator attached, and what anybody else uploads for it. A file stays what it is: a later attempt gets the inputs,
+ * and not what an earlier one has made.
+ */
+import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
 import type { FileRecord, Node, Task } from "./model.ts";
 
-/** Bytes of one file id in the answer of its task: a UUID, the quotes and a comma. */
-export const FILE_ID_BYTES = 39;
+/** Bytes of one file id in the answer of its task, which has it twice: a UUID, the quotes and a comma. */
+export const FILE_ID_BYTES = 2 * 39;
 
 /**
  * Records an upload whose bytes are on disk, and attaches it to the task and the node that its metadata names, if they
@@ -25,12 +32,34 @@ export function upload(
       return boundElsewhere(nodeId, `and task ${task.taskId} is neither assigned to it nor made by it`);
   }
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
-  const file = { ...named, taskId: task?.taskId ?? null, nodeId: bound?.nodeId ?? node?.nodeId ?? null };
+  const nodeId = bound?.nodeId ?? node?.nodeId ?? null;
+  const isOutput = nodeId !== null && task?.assignedNode === nodeId;
+  const attached = task && (isOutput ? "output" : "input");
+  const file: FileRecord = { ...named, taskId: task?.taskId ?? null, nodeId, attached };
   return accept(file, [
     { kind: "file.saved", file },
     { kind: "files.tallied", files: 1, bytes: file.sizeBytes },
     fileEvent("file.uploaded", file, file.uploadedAt),
   ]);
+}
+
+/** Whether a new task may take the file as an input. */
+export function isFree({ taskId }: FileRecord): boolean {
+  return taskId === null;
+}
+
+/**
+ * Attaches free files to a new task. `boundTo`: the node to which the caller's key is bound, if it is: it attaches only
+ * files of that node.
+ */
+export function attach(files: readonly FileRecord[], taskId: string, boundTo: string | null): Decision<null> {
+  const other = boundTo === null ? undefined : files.find(({ nodeId }) => nodeId !== boundTo);
+  if (boundTo !== null && other)
+    return boundElsewhere(boundTo, `and ${other.fileId} is a file of another node`);
+  return accept(
+    null,
+    files.map(({ fileId }): Change => ({ kind: "file.attached", fileId, taskId })),
+  );
 }
 
 /** Removes the record; the caller removes the bytes after the commit. */

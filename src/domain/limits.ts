@@ -32,6 +32,9 @@ export const JSON_BODY_MAX_BYTES = 1 * MIB;
 export const JSON_VALUES_MAX = 50_000;
 /** Invalid fields that one answer names. */
 export const ERRORS_MAX = 100;
+/** Fields that nothing has read and that one response names, and the length of each name. */
+export const IGNORED_FIELDS_MAX = 20;
+export const IGNORED_FIELD_MAX_CHARS = 100;
 /** Requests to an endpoint after which its input schema is compiled. */
 export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
@@ -73,9 +76,18 @@ export const BACKOFF_DEFAULT_SECONDS = 5;
 export const BACKOFF_MAX_SECONDS = 3_600;
 /** A week. */
 export const TASK_TIMEOUT_MAX_SECONDS = 604_800;
+/** The longest max_run_s of a task: 30 days. */
+export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
-export const DEPENDENCIES_MAX = 100;
+export const DEPENDENCIES_MAX = 1_000;
+/** Unfinished dependencies that one task shows by their ids. */
+export const UNMET_SHOWN_MAX = 20;
+/** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
+export const RETRIED_DEPENDENTS_MAX = 1_000;
+export const RETRIED_DEPENDENCIES_MAX = 10_000;
+/** Failed dependents that are counted; beyond it the answer says this many. */
+export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 export const ID_MAX_CHARS = 128;
@@ -104,6 +116,17 @@ export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
 /** A body that is still arriving after this time is cut off, even if it keeps arriving. */
 export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
+/**
+ * The bytes of JSON request bodies that are still arriving, a chunked body twice; beyond it the body is refused. More
+ * than 256 callers with small bodies ever have in transit.
+ */
+export const BODY_BYTES_SHARES: ShareSizes = {
+  keys: 64 * MIB,
+  fullKey: 48 * MIB,
+  limitedKey: 8 * MIB,
+  addresses: 16 * MIB,
+  address: 2 * MIB,
+};
 /** An upload may take long, but must send UPLOAD_STALL_MIN_BYTES in each UPLOAD_STALL_MS. */
 export const UPLOAD_STALL_MS = 25 * SECOND_MS;
 export const UPLOAD_STALL_MIN_BYTES = 16 * KIB;
@@ -128,8 +151,14 @@ export const MESSAGES_MAX = 1_000;
  * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
-/** The answers of one batch together; beyond it the rest of its requests is not done. */
-export const BATCH_ANSWERS_MAX_BYTES = 8 * MIB;
+/** The same of a receive with an Idempotency-Key: others wait while the answer is stored. */
+export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
+/**
+ * The answers of one batch together, and the rows that its requests read and write; beyond either the rest of its requests
+ * is not done. Others wait while a batch is decided and written: some 50 ms.
+ */
+export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
+export const BATCH_ROWS_MAX = 6_000;
 /** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
 export const BATCH_RECEIVE_BYTES = 256 * KIB;
 
@@ -139,12 +168,12 @@ export const LIST_NEAR_ROWS = 10_000;
 export const LIST_FAR_PAGES_MAX = 256;
 /** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-/** Titles that one search examines: the newest. */
-export const SEARCHED_TITLES_MAX = 10_000;
 /** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
 export const LIST_SCANNED_MAX = 10_000;
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
+/** Failed tasks of one node that a list of its tasks counts, in some milliseconds; the pages by number end there. */
+export const LIST_FAILED_COUNTED_MAX = 100_000;
 /** Tasks, and blocks of tasks, that one step of a search examines: about a millisecond. */
 export const SEARCH_STEP_ROWS = 500;
 export const SEARCH_STEP_BLOCKS = 32;
@@ -241,6 +270,8 @@ export const MCP_INLINE_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
+/** Dependencies of a task that an answer names. */
+export const MCP_DEPENDENCIES_MAX = 20;
 export const MCP_LIST_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
 
@@ -282,11 +313,20 @@ export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
 /** Calls of MCP within this time that ask for the same are one call and its repeats. */
 export const MCP_REPEAT_WINDOW_MS = 10 * MINUTE_MS;
-/** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
+/** Stored answers of one key, and of all unless configured otherwise; the commit beyond it deletes the oldest. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
+/** No stored answer has fewer bytes with its key and path: a commit deletes at most so many as have twice its own bytes. */
+export const ANSWER_MIN_BYTES = 64;
+export const ANSWERS_TRIMMED_MIN = 16;
+/** Bytes of stored answers that one step deletes when a limit was lowered. */
+export const ANSWERS_EVICT_STEP_BYTES = 2 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** How long a chore works in one sweep; the rest of its work is done after the other chores have run. */
+export const CHORE_BUDGET_MS = SECOND_MS / 5;
+/** How much longer a sweep waits for the end of a chore's step, before it goes on without the chore. */
+export const CHORE_OVERRUN_MS = 1 * SECOND_MS;
 /** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
 export const KEYS_RELOAD_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
@@ -318,6 +358,8 @@ export const WAITING_PART_MAX = 5_000;
 /** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
+/** How long the orderly end after an uncaught error may take: no state can be trusted any more. */
+export const FAULT_END_MAX_MS = 20 * SECOND_MS;
 /** Log text that its reader has not taken; lines beyond it are dropped and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
 /** Path and query of a request in its log line. */
@@ -329,6 +371,9 @@ export const LOG_WARNINGS_PER_SECOND = 20;
 /** How long events are gathered before they become lines of the log; beyond ACTIVITY_LINES_MAX they are counted. */
 export const ACTIVITY_WINDOW_MS = 250;
 export const ACTIVITY_LINES_MAX = 20;
+/** The backups that a hub makes by itself. */
+export const BACKUP_EVERY_DEFAULT_MS = 24 * HOUR_MS;
+export const BACKUPS_KEPT_DEFAULT = 7;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
@@ -343,7 +388,16 @@ export const METRICS_KEPT_MS = 1 * SECOND_MS;
 export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;
+/** Types of tasks that have metrics of their own; the others are counted together. */
+export const METRICS_TYPES_MAX = 100;
+/** Types whose ready tasks are counted for a scrape, and ready tasks of each type. */
+export const METRICS_TYPES_READ_MAX = 1_000;
+export const METRICS_TASKS_MAX = 50_000;
+/** The weight of the transactions of a group commit (store/pending-transaction.ts): of light ones, and of heavy ones. */
 export const GROUP_MAX = 1_024;
+export const GROUP_HEAVY_MAX = 128;
+/** A heavier transaction (a large batch, a task that depends on a thousand) waits behind light ones. */
+export const LIGHT_MAX = 32;
 export const QUEUE_MAX = 20_000;
 /** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */
 export const CACHED_TASKS = 2_048;
@@ -351,6 +405,8 @@ export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
 /** Combinations of types whose best tasks are cached. */
 export const CACHED_BACKLOGS = 8;
+/** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
+export const RANKED_TYPES_MAX = 64;
 /** The best tasks of one combination that are cached. */
 export const CACHED_BACKLOG_TASKS = 128;
 /** Queries of the best tasks, by combination of types: their SQL takes 5 us to build, and each hand-out asks for one. */

@@ -142,13 +142,13 @@ export function dropBroadcast(
 /** The most bytes of JSON for one byte of text: a control character becomes \u0000. */
 const JSON_BYTES_MAX = 6;
 
-/** Returns the first of `waiting` whose JSON fits into one answer, at least one. */
-function fitting(waiting: readonly Delivery[]): readonly Delivery[] {
+/** Returns the first of `waiting` whose JSON fits into one answer of `maxBytes`, at least one. */
+function fitting(waiting: readonly Delivery[], maxBytes: number): readonly Delivery[] {
   const chars = waiting.reduce((sum, { message }) => sum + message.content.length, 0);
-  if (chars * JSON_BYTES_MAX <= MESSAGES_ANSWER_MAX_BYTES) return waiting;
+  if (chars * JSON_BYTES_MAX <= maxBytes) return waiting;
   let bytes = 0;
   return waiting.filter(({ message }) => {
-    const fits = bytes < MESSAGES_ANSWER_MAX_BYTES;
+    const fits = bytes < maxBytes;
     if (fits) bytes += Buffer.byteLength(JSON.stringify(message.content));
     return fits;
   });
@@ -163,10 +163,11 @@ export function receive(
   nodeId: string,
   waiting: readonly Delivery[],
   steady: number,
+  maxBytes = MESSAGES_ANSWER_MAX_BYTES,
 ): Decision<readonly Delivery[]> | Undecided {
   if (!node) return nodeNotFound(nodeId);
   if (waiting.length === 0) return UNDECIDED;
-  const taken = fitting(waiting).map((delivery): Delivery => {
+  const taken = fitting(waiting, maxBytes).map((delivery): Delivery => {
     const { requireAck } = delivery.message;
     return {
       ...delivery,

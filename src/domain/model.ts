@@ -105,17 +105,26 @@ export type Task = {
   readonly balanced: boolean;
   /** The node that it was last revoked from: the balancer does not assign it to that node at once. */
   readonly revokedFrom: string | null;
-  /** Attempts that ended without a result: failures, timeouts, and nodes that went offline with it. */
+  /**
+   * Attempts that ended without a result: failures, timeouts, nodes that went offline with it and, if it has
+   * `maxAttempts`, restarts.
+   */
   readonly attempts: number;
   /** Of the attempts, the failures and timeouts. */
   readonly failures: number;
   /** After so many attempts it has failed; null: after FAILURES_DEFAULT_MAX failures and timeouts. */
   readonly maxAttempts: number | null;
+  /** How often its node was handed it again through resume: its worker ended while it had the task. */
+  readonly restarts: number;
   /** The wait before the second attempt; it doubles with each further one. */
   readonly backoffMs: number;
   /** How long a node may hold it without extend or complete; null is any time. */
   readonly timeoutMs: number | null;
-  /** Steady clock; only while it is assigned and has a timeout. */
+  /** How long one attempt may take in all, extended or not; null is any time. */
+  readonly maxRunMs: number | null;
+  /** Steady clock; only while it is assigned and has a `maxRunMs`. */
+  readonly runUntil: number | null;
+  /** Steady clock; only while it is assigned and has a timeout or a `maxRunMs`. Never after `runUntil`. */
   readonly leaseUntil: number | null;
   /** Fencing token: counts its hand-outs and its returns to open. A request with an older one is refused. */
   readonly epoch: number;
@@ -138,10 +147,12 @@ export type Task = {
   readonly failure: Failure | null;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The files that are attached to it. */
+  /** The files that are attached to it, oldest first. */
   readonly files: readonly string[];
   /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
   readonly keptBytes: number;
+  /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
+  readonly outputs: readonly string[];
 };
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
@@ -227,6 +238,9 @@ export type MessageFate = {
 
 // ---- Files
 
+export const ATTACHMENTS = ["input", "output"] as const;
+export type Attachment = (typeof ATTACHMENTS)[number];
+
 export type FileRecord = {
   /** Also the id of its blob. */
   readonly fileId: string;
@@ -240,6 +254,8 @@ export type FileRecord = {
   readonly metadata: string;
   readonly nodeId: string | null;
   readonly taskId: string | null;
+  /** What it is for its task (domain/file.ts); null: it belongs to no task. */
+  readonly attached: Attachment | null;
   readonly uploadedAt: number;
   /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
   readonly keptBytes: number;

@@ -3,7 +3,7 @@
  *
  *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
  *   online --leave--> offline
- *   any --delete--> deleted --register--> online, with its old totals
+ *   any --delete, retire--> deleted --register--> online, with its old totals
  *
  * A draining node gets no new tasks and finishes those that it has, until it ends the drain, leaves or is deleted.
  *
@@ -207,6 +207,22 @@ export function drain(
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   return accept(node, [{ kind: "node.deleted", nodeId }, nodeEvent("node.deleted", node, now)]);
+}
+
+/**
+ * Deletes a node that has been offline for long and holds nothing: no task, and no message that waits for it. Changes
+ * nothing if the node has come back. Answers whether it was deleted.
+ * @param before a heartbeat at this time or later keeps the node (wall clock)
+ */
+export function retire(
+  node: Node | null,
+  messagesWaiting: number,
+  { before, now }: { before: number; now: number },
+): Decision<boolean> {
+  const isHeld = node === null || node.online || node.tasksAssigned > 0 || messagesWaiting > 0;
+  if (isHeld || node.lastHeartbeatAt >= before) return accept(false);
+  const deleted: Change = { kind: "node.deleted", nodeId: node.nodeId };
+  return accept(true, [deleted, nodeEvent("node.deleted", node, now, { reason: "offline" })]);
 }
 
 /** The changes that save a registration and its heartbeat. They do not change the stored totals. */

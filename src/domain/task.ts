@@ -18,7 +18,7 @@
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
- *                    node offline: one attempt more
+ *                    node offline, restart with maxAttempts: one attempt more
  *
  * An open task is ready when its start time has come (`notBefore`, a delayed job) and its dependencies are completed
  * (`unmet` is 0). Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
@@ -41,7 +41,7 @@ import {
   taskNotFound,
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { upload } from "./file.ts";
+import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
@@ -62,13 +62,20 @@ export type TaskDraft = Pick<
   | "maxAttempts"
   | "backoffMs"
   | "timeoutMs"
+  | "maxRunMs"
   | "notBefore"
   | "expiresAt"
   | "dependsOn"
 >;
 
 /** The fields of a task that those depending on it read. */
-export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents">;
+export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
+  /**
+   * Of a task that failed through its dependencies: the one at the root of it, which failed in another way or was
+   * deleted. A retry of that one can open all of them again.
+   */
+  readonly brokenBy: string | null;
+};
 
 export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
 
@@ -81,6 +88,7 @@ export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now:
  * Creates an open task, or a failed one if it depends on what has failed. If it is ready and the balancer may assign it,
  * it goes to the best of `candidates` at once.
  * @param dependencies those of `draft.dependsOn` that there are
+ * @param files its inputs
  */
 export function create(
   draft: TaskDraft,
@@ -88,8 +96,9 @@ export function create(
   candidates: readonly Node[],
   at: Moment,
   dependencies: readonly Dependency[] = [],
+  files: readonly string[] = [],
 ): Accepted<Task> {
-  const wait = waitFor({ taskId, dependsOn: draft.dependsOn }, dependencies, at);
+  const wait = waitFor({ taskId, dependsOn: draft.dependsOn }, byId(dependencies), at);
   const blank: Task = {
     ...draft,
     seq: 0,
@@ -101,6 +110,8 @@ export function create(
     revokedFrom: null,
     attempts: 0,
     failures: 0,
+    restarts: 0,
+    runUntil: null,
     leaseUntil: null,
     epoch: 0,
     unmet: 0,
@@ -111,7 +122,8 @@ export function create(
     failure: null,
     createdAt: at.now,
     updatedAt: at.now,
-    files: [],
+    files,
+    outputs: [],
     keptBytes: 0, // charge() of quota.ts sets it
     ...wait.patch,
   };
@@ -129,12 +141,31 @@ export function create(
   return accept(created, changes);
 }
 
+/** Creates a task that has free files as its inputs. `boundTo`: see attach() (domain/file.ts). */
+export function createWith(
+  draft: TaskDraft,
+  taskId: string,
+  rows: {
+    readonly candidates: readonly Node[];
+    readonly dependencies: readonly Dependency[];
+    readonly files: readonly FileRecord[];
+  },
+  boundTo: string | null,
+  at: Moment,
+): Decision<Task> {
+  const attached = attach(rows.files, taskId, boundTo);
+  if (attached.kind === "rejected") return attached;
+  const files = rows.files.map(({ fileId }) => fileId);
+  const created = create(draft, taskId, rows.candidates, at, rows.dependencies, files);
+  return accept(created.answer, [...created.changes, ...attached.changes]);
+}
+
 /** The data of a task sent through A2A, besides its draft. */
 export type Sent = {
   readonly origin: TaskOrigin;
   /** The node whose card it was sent to; null: the hub's. */
   readonly nodeId: string | null;
-  /** Their bytes are on disk. */
+  /** Those in the message: their bytes are on disk. */
   readonly files: readonly FileRecord[];
 };
 
@@ -143,25 +174,26 @@ export function createSent(
   draft: TaskDraft,
   { origin, nodeId, files }: Sent,
   taskId: string,
-  rows: {
-    readonly candidates: readonly Node[];
-    readonly dependencies: readonly Dependency[];
-    readonly node: Node | null;
-  },
+  rows: Parameters<typeof createWith>[2] & { readonly node: Node | null },
+  boundTo: string | null,
   at: Moment,
 ): Decision<Task> {
-  const created = create(draft, taskId, nodeId === null ? rows.candidates : [], at, rows.dependencies);
+  const candidates = nodeId === null ? rows.candidates : [];
+  const created = createWith(draft, taskId, { ...rows, candidates }, boundTo, at);
+  if (created.kind === "rejected") return created;
   const changes: Change[] = [...created.changes, { kind: "task.sent", taskId, origin }];
+  let task = created.answer;
   for (const file of files) {
-    const { nodeId: uploader } = file;
-    const owner = uploader === null ? null : { nodeId: uploader };
-    const attached = upload({ ...file, taskId }, created.answer, owner);
+    const owner = file.nodeId === null ? null : { nodeId: file.nodeId };
+    // Nobody holds the task yet, so each file is an input.
+    const attached = upload({ ...file, taskId }, { ...task, assignedNode: null }, owner);
     if (attached.kind === "rejected") return attached;
     changes.push(...attached.changes);
+    task = { ...task, files: [...task.files, file.fileId] };
   }
-  if (nodeId === null) return accept(created.answer, changes);
-  if (rows.node && !isReady(created.answer, at.now)) return notReadyForNode();
-  const taken = take(created.answer, rows.node, { taskId, nodeId, by: "assign" }, at);
+  if (nodeId === null) return accept(task, changes);
+  if (rows.node && !isReady(task, at.now)) return notReadyForNode();
+  const taken = take(task, rows.node, { taskId, nodeId, by: "assign" }, at);
   if (taken.kind === "rejected") return taken;
   // The row is written once, as it is after the assignment.
   const assigned = changes.map((change): Change =>
@@ -201,10 +233,18 @@ export function take(
 /** The previous state of a task that `next` hands out: open, a gift of the node, or started by it before. */
 export type TakenFrom = "open" | "gifts" | "started";
 
-/** The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available. */
+/**
+ * The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available.
+ * `ended`: what the node had started, and whose attempts were used up by this restart.
+ */
 export type Next =
-  | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
-  | { readonly task: null; readonly isFull: boolean; readonly draining: boolean };
+  | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean; readonly ended: Task | null }
+  | {
+      readonly task: null;
+      readonly isFull: boolean;
+      readonly draining: boolean;
+      readonly ended: Task | null;
+    };
 
 /** The candidates of `next`: the best task of each kind, null if there is none. `open` may have several. */
 export type NextTasks = {
@@ -214,22 +254,49 @@ export type NextTasks = {
 };
 
 /**
- * Hands an online node a task: one that it has started, if loaded; else its best gift; else the best open task. The
- * answer that there is none is not stored: a repeat asks again.
+ * Hands an online node a task: one that it has started, if loaded and its attempts are not used up; else its best gift;
+ * else the best open task. The answer that there is none is not stored: a repeat asks again.
  */
 export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
   const { nodeId, draining } = node;
-  const held = found.started ?? found.gifts;
-  if (held) {
-    const after: Task = { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
-    const from = found.started ? "started" : "gifts";
-    return accept<Next>({ task: after, from, draining }, [{ kind: "task.moved", task: after }]);
+  const again = found.started && restart(found.started, nodeId, at);
+  if (again?.after.status === "assigned")
+    return accept<Next>({ task: again.after, from: "started", draining, ended: null }, again.changes);
+  const ended = again?.after ?? null;
+  const before = again?.changes ?? [];
+  if (found.gifts) {
+    const after = startAgain(found.gifts, nodeId, at);
+    const moved: Change = { kind: "task.moved", task: after };
+    return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
-  const isFull = !hasRoom(node);
+  const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
   const best = draining || isFull ? undefined : found.open[0];
-  if (!best) return { ...accept<Next>({ task: null, isFull, draining }), isStored: false };
+  if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
-  return accept<Next>({ task: after, from: "open", draining }, changes);
+  return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
+}
+
+/**
+ * Hands a node again what it has started: its worker ended without a result. If the task has `maxAttempts` that ended an
+ * attempt, and the task fails after the last one: a poison task, which kills its workers, must not come back for ever.
+ */
+function restart(started: Task, nodeId: string, at: Moment): Step {
+  const task: Task = { ...started, restarts: started.restarts + 1 };
+  if (task.maxAttempts === null) {
+    const { runUntil } = task; // it is the same attempt
+    const after = { ...startAgain(task, nodeId, at), runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
+    return { after, changes: [{ kind: "task.moved", task: after }] };
+  }
+  const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
+  const ended = endAttempt(task, { kind: "offline", message, retry: true }, at);
+  if (ended.after.status === "failed") return ended;
+  const { after, changes } = assignTo(ended.after, nodeId, "next", at);
+  return { after, changes: [...ended.changes, ...changes] };
+}
+
+/** What the node holds already, handed out by `next`. */
+function startAgain(held: Task, nodeId: string, at: Moment): Task {
+  return { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
 }
 
 /** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
@@ -297,7 +364,7 @@ export function complete(
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
-    leaseUntil: null,
+    ...NO_LEASE,
     updatedAt: at.now,
   });
   changes.push({ kind: "task.moved", task: after });
@@ -347,7 +414,9 @@ export function fail(
   return assignIfBalanced(ended.after, candidates, ended.changes, at);
 }
 
-/** Restarts the lease of a task that has a timeout. A note becomes its `progress`. */
+/**
+ * Restarts the lease of a task that has a timeout, at most to the end of its `maxRunMs`. A note becomes its `progress`.
+ */
 export function extend(
   task: Task | null,
   node: Node | null,
@@ -359,7 +428,7 @@ export function extend(
   if (asked.note === null && held.timeoutMs === null) return accept(held);
   const after = recharged({
     ...held,
-    leaseUntil: leaseFrom(held, at),
+    leaseUntil: leaseFrom(held, held.runUntil, at),
     progress: asked.note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
   });
@@ -449,27 +518,87 @@ export function retry(
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
   if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
-  if (task.status !== "failed") {
-    return reject(
-      "task_not_failed",
-      `Task ${task.taskId} is ${task.status}. Only a failed task can be retried.`,
-    );
-  }
+  if (task.status !== "failed") return notFailed(task);
+  const { after, changes } = reopen(task, byId(dependencies), at);
+  return assignIfBalanced(after, candidates, changes, at);
+}
+
+/** Failed -> open; or failed again at once, if one of its dependencies has failed. */
+function reopen(
+  task: Task,
+  dependencies: ReadonlyMap<string, Dependency>,
+  at: Moment,
+  because: EventData = {},
+): Step {
   const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
-  const again: Task = { ...task, ...returned(task), status: "open", attempts: 0, failures: 0, expiresAt };
+  const uncounted = { attempts: 0, failures: 0, restarts: 0 };
+  const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt };
   const wait = waitFor(again, dependencies, at);
-  const moved = move(task, { ...again, ...wait.patch }, at.now);
-  const changes = [
-    ...moved.changes,
-    ...wait.changes,
-    taskEvent("task.retried", moved.after, task.creatorNode, at.now, {}),
-  ];
-  if (wait.patch.failure) {
-    changes.push(...settlement(moved.after, "failed"), failedEvent(moved.after, null, wait.patch.failure));
-  } else if (task.hasDependents) {
-    changes.push({ kind: "settlement.removed", taskId: task.taskId });
+  const { after, changes } = move(task, { ...again, ...wait.patch }, at.now);
+  const { failure } = wait.patch;
+  const wasBroken = task.failure?.kind === "dependency" && !failure;
+  return {
+    after,
+    changes: [
+      ...changes,
+      ...wait.changes,
+      ...(wasBroken ? [broken(task, null)] : []),
+      taskEvent("task.retried", after, task.creatorNode, at.now, because),
+      ...(failure ? [...settlement(after, "failed"), failedEvent(after, null, failure)] : forget(task)),
+    ],
+  };
+}
+
+/** The end of a task that is open again must not reach those dependents that have not heard of it. */
+function forget({ taskId, hasDependents }: Task): readonly Change[] {
+  return hasDependents ? [{ kind: "settlement.removed", taskId }] : [];
+}
+
+/** The outcome of a retry. `opened`: how many dependents it opened again too. */
+export type Retried = { readonly task: Task; readonly opened: number };
+
+/**
+ * As retry(), and opens again what failed only because of the task, that is, which depends on nothing else that has
+ * failed. A task that is not failed any more stays as it is: a repeat, or a retry without its dependents, came before.
+ * @param dependents what failed through the task, oldest first: so what they depend on comes before them
+ * @param dependencies those of the task and of all `dependents`
+ */
+export function retryWithDependents(
+  task: Task | null,
+  dependents: readonly Task[],
+  dependencies: readonly Dependency[],
+  candidates: readonly Node[],
+  asked: CreatorRequest,
+  at: Moment,
+): Decision<Retried> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
+  const isFailed = task.status === "failed";
+  if (!isFailed && dependents.length === 0) return notFailed(task);
+  const known = new Map(byId(dependencies));
+  const first = isFailed ? retry(task, dependencies, candidates, asked, at) : accept(task);
+  if (first.kind === "rejected") return first;
+  const changes: Change[] = [...first.changes];
+  const remember = ({ taskId, status, hasDependents }: Task, brokenBy: string | null): void =>
+    void known.set(taskId, { taskId, status, hasDependents, brokenBy });
+  remember(first.answer, null);
+  if (first.answer.status === "failed") return accept({ task: first.answer, opened: 0 }, changes);
+  let opened = 0;
+  for (const dependent of dependents) {
+    if (dependent.failure?.kind !== "dependency" || dependent.status !== "failed") continue;
+    if (!mayDecide(dependent, asked)) continue;
+    const cause = firstFailure(dependent, known);
+    if (cause !== null) {
+      changes.push(broken(dependent, cause.brokenBy));
+      remember(dependent, cause.brokenBy);
+      continue;
+    }
+    const step = reopen(dependent, known, at, { retried_with: task.taskId });
+    changes.push(...step.changes);
+    remember(step.after, null);
+    opened++;
   }
-  return assignIfBalanced(moved.after, candidates, changes, at);
+  return accept({ task: first.answer, opened }, changes);
 }
 
 /** Deletes a task in any state. LUX that was paid for it stays paid. */
@@ -499,10 +628,16 @@ export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly T
 
 /** Takes back the tasks whose lease has run out. */
 export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    const message = `The node neither completed nor extended it within ${(task.timeoutMs ?? 0) / SECOND_MS} s.`;
-    return endAttempt(task, { kind: "timed_out", message, retry: true }, at);
-  });
+  return each(tasks, (task) =>
+    endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at),
+  );
+}
+
+function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): string {
+  if (maxRunMs !== null && leaseUntil === runUntil)
+    return `The attempt was not completed within its max_run_s of ${maxRunMs / SECOND_MS} s.`;
+  if (timeoutMs === null) throw new Error("A task without timeout_s and max_run_s has a lease.");
+  return `The node neither completed nor extended it within ${timeoutMs / SECOND_MS} s.`;
 }
 
 /** Ends unfinished tasks whose `expiresAt` has passed. */
@@ -518,15 +653,22 @@ export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly
   return each(tasks, (task) => move(task, {}, at.now));
 }
 
-/** Updates tasks when one that they depend on has ended: one dependency less, or failed. */
+/**
+ * Updates tasks when one that they depend on has ended: one dependency less, or failed. `root`: the task at the root of
+ * that failure (Dependency.brokenBy).
+ */
 export function settle(
   tasks: readonly Task[],
   dependsOn: string,
   outcome: Outcome,
   at: Moment,
+  root = dependsOn,
 ): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
-    if (outcome !== "completed") return end(task, brokenBy(dependsOn, outcome, at.now), at);
+    if (outcome !== "completed") {
+      const { after, changes } = end(task, dependencyFailure(dependsOn, outcome, at.now), at);
+      return { after, changes: [...changes, broken(task, root)] };
+    }
     const { after, changes } = move(task, { unmet: task.unmet - 1 }, at.now);
     return { after, changes: [...changes, { kind: "dependency.met", taskId: task.taskId, dependsOn }] };
   });
@@ -623,7 +765,7 @@ function backoffOf({ backoffMs, attempts }: Task): number {
 
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
 function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
-  const patch = { status: "failed", assignedNode: null, leaseUntil: null, unmet: 0, failure } as const;
+  const patch = { ...NO_LEASE, status: "failed", assignedNode: null, unmet: 0, failure } as const;
   const { after, changes } = move(task, patch, at.now);
   return {
     after,
@@ -639,55 +781,87 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
 
 /** The fields that a hand-out sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
+  const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return {
     status: "assigned",
     assignedNode: nodeId,
     revokedFrom: null,
     epoch: task.epoch + 1,
-    leaseUntil: leaseFrom(task, at),
+    runUntil,
+    leaseUntil: leaseFrom(task, runUntil, at),
   } as const;
 }
 
 /** The fields that a return to open sets. */
 function returned(task: Task) {
   return {
+    ...NO_LEASE,
     status: "open",
     assignedNode: null,
-    leaseUntil: null,
     startedAt: null,
     progress: null,
     epoch: task.epoch + 1,
   } as const;
 }
 
-function leaseFrom({ timeoutMs }: Task, { steady }: Moment): number | null {
-  return timeoutMs === null ? null : steady + timeoutMs;
+const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
+
+/** The end of a lease that begins now: after the timeout, and never after the hand-out may end (`runUntil`). */
+function leaseFrom(
+  { timeoutMs }: Pick<Task, "timeoutMs">,
+  runUntil: number | null,
+  { steady }: Moment,
+): number | null {
+  if (timeoutMs === null) return runUntil;
+  return runUntil === null ? steady + timeoutMs : Math.min(steady + timeoutMs, runUntil);
+}
+
+function byId(dependencies: readonly Dependency[]): ReadonlyMap<string, Dependency> {
+  return new Map(dependencies.map((dependency) => [dependency.taskId, dependency]));
+}
+
+/** The first of a task's dependencies that has failed or is gone, and the task at the root of that; null: none. */
+function firstFailure(
+  { dependsOn }: Pick<Task, "dependsOn">,
+  dependencies: ReadonlyMap<string, Dependency>,
+): { readonly taskId: string; readonly outcome: Outcome; readonly brokenBy: string } | null {
+  for (const taskId of dependsOn) {
+    const dependency = dependencies.get(taskId);
+    if (!dependency) return { taskId, outcome: "deleted", brokenBy: taskId };
+    if (dependency.status === "failed")
+      return { taskId, outcome: "failed", brokenBy: dependency.brokenBy ?? taskId };
+  }
+  return null;
 }
 
 /** Waits for those of its dependencies that are not completed; fails when one of them has failed or is gone. */
 function waitFor(
   task: Pick<Task, "taskId" | "dependsOn">,
-  dependencies: readonly Dependency[],
+  dependencies: ReadonlyMap<string, Dependency>,
   at: Moment,
 ): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
-  const found = new Map(dependencies.map((dependency) => [dependency.taskId, dependency]));
-  const unfinished: Dependency[] = [];
-  for (const dependsOn of task.dependsOn) {
-    const dependency = found.get(dependsOn);
-    if (!dependency || dependency.status === "failed") {
-      const failure = brokenBy(dependsOn, dependency ? "failed" : "deleted", at.now);
-      return { patch: { status: "failed", failure }, changes: [] };
-    }
-    if (dependency.status !== "completed") unfinished.push(dependency);
+  const cause = firstFailure(task, dependencies);
+  if (cause !== null) {
+    const failure = dependencyFailure(cause.taskId, cause.outcome, at.now);
+    return { patch: { status: "failed", failure }, changes: [broken(task, cause.brokenBy)] };
   }
-  const changes = unfinished.flatMap(({ taskId: dependsOn, hasDependents }): Change[] => [
-    { kind: "dependency.added", taskId: task.taskId, dependsOn },
-    ...(hasDependents ? [] : [{ kind: "task.depended", taskId: dependsOn } as const]),
-  ]);
+  const unfinished = task.dependsOn.flatMap((taskId) => {
+    const dependency = dependencies.get(taskId);
+    return dependency && dependency.status !== "completed" ? [dependency] : [];
+  });
+  if (unfinished.length === 0) return { patch: { unmet: 0 }, changes: [] };
+  const dependsOn = unfinished.map(({ taskId }) => taskId);
+  const changes: Change[] = [{ kind: "dependencies.added", taskId: task.taskId, dependsOn }];
+  for (const { taskId, hasDependents } of unfinished)
+    if (!hasDependents) changes.push({ kind: "task.depended", taskId });
   return { patch: { unmet: unfinished.length }, changes };
 }
 
-function brokenBy(dependsOn: string, outcome: Outcome, at: number): Failure {
+function broken({ taskId }: Pick<Task, "taskId">, brokenBy: string | null): Change {
+  return { kind: "task.broken", taskId, brokenBy };
+}
+
+function dependencyFailure(dependsOn: string, outcome: Outcome, at: number): Failure {
   const what = outcome === "failed" ? "failed" : "was deleted";
   return {
     kind: "dependency",
@@ -697,8 +871,8 @@ function brokenBy(dependsOn: string, outcome: Outcome, at: number): Failure {
   };
 }
 
-function noLongerWaits({ taskId }: Task): Change {
-  return { kind: "dependencies.dropped", taskId };
+function noLongerWaits({ taskId, unmet }: Task): Change {
+  return { kind: "dependencies.dropped", taskId, count: unmet };
 }
 
 /** Asks the periodic work to update the tasks that depend on this one. */
@@ -821,6 +995,10 @@ function notYours(task: Task, node: Node): Rejected {
     "not_assigned_to_node",
     `Task ${task.taskId} is not assigned to ${node.nodeId}. Only the node that holds a task can do this.`,
   );
+}
+
+function notFailed({ taskId, status }: Task): Rejected {
+  return reject("task_not_failed", `Task ${taskId} is ${status}. Only a failed task can be retried.`);
 }
 
 function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {

@@ -1,5 +1,6 @@
 /** The types that the HTTP layer and the endpoints share: an exchange (one request and its response) and a route. */
 import type { BunRequest, Server } from "bun";
+import { CONNECTION_GUARD } from "./connection-guard.ts";
 
 export type Method = "GET" | "POST" | "DELETE";
 
@@ -8,6 +9,8 @@ export type Exchange = {
   readonly server: Server<undefined>;
   /** The client's X-Request-Id if it is valid, else a new one. Every answer and every log line of the request has it. */
   readonly requestId: string;
+  /** Whether the connection has no idle timeout; the listener sets it again before the response. */
+  isUntimed?: true;
 };
 
 /** Answers a request. A string or a stream is the JSON of a success; the listener wraps it in a Response. */
@@ -25,11 +28,28 @@ export type Route = {
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
 /** On every JSON answer: no cache may store it, because the secret decides the content and the variant. */
-export const UNCACHED = { ...NO_SNIFF, "Cache-Control": "no-store", Vary: "X-Matrix-Secret" } as const;
+export const UNCACHED = {
+  ...NO_SNIFF,
+  "Cache-Control": "no-store",
+  Vary: "X-Matrix-Secret, Authorization",
+} as const;
 
-/** Turns off the idle timeout of the connection, for a request that waits (long poll) or streams. */
-export function disableIdleTimeout({ server, request }: Exchange): void {
-  server.timeout(request, 0);
+/**
+ * Turns off the idle timeout of the connection until the response, for a request that waits (long poll).
+ * @throws {Problem} 503 when too few file descriptors are free for connections that last
+ */
+export function disableIdleTimeout(exchange: Exchange): void {
+  CONNECTION_GUARD.admitLongCall();
+  exchange.isUntimed = true;
+  exchange.server.timeout(exchange.request, 0);
+}
+
+/**
+ * Turns the idle timeout on again, if it is off. Call it before the response: the timeout belongs to the connection, which
+ * would stay open for ever after it.
+ */
+export function restoreIdleTimeout({ isUntimed, server, request }: Exchange, seconds: number): void {
+  if (isUntimed) server.timeout(request, seconds);
 }
 
 /**

@@ -1,9 +1,11 @@
 /**
  * Reads a JSON request body, bounded in size, in values and in time. It needs a deadline of its own: a client that
- * sends a byte now and then keeps resetting the server's idle timer.
+ * sends a byte now and then keeps resetting the server's idle timer. Bodies that are still arriving share a bound in
+ * memory, the room; a small body that is there already needs none.
  */
+import { endOfTick } from "../lib/event-loop.ts";
 import { Deadlines } from "./deadlines.ts";
-import { discardRemainingBody } from "./lingering-close.ts";
+import { type BodyReader, lingerOverRest } from "./lingering-close.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
 const READ_DEADLINES = new Deadlines();
@@ -11,16 +13,28 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 export type JsonObject = { readonly [name: string]: unknown };
 
+/** The memory that a caller's bodies may still take while they arrive. */
+export type BodyRoom = {
+  /** @throws {Problem} if there is none; never waits, because the body arrives meanwhile */
+  readonly take: (bytes: number) => void;
+  readonly give: (bytes: number) => void;
+};
+
+/** A larger body takes room before it is read, a smaller one only if it is not there yet. */
+const SMALL_BYTES = 64 * 1024;
+
 /**
  * Reads the body as a JSON object.
+ * @param roomOf called once if the body needs room
  * @param emptyAs the value of an empty body; without it, an empty body is refused
  * @param parse parses the text; any error it throws becomes a 400
- * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 when the body is not a JSON object
+ * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, what the room throws, 400 when the body is not a JSON object
  *   or has more than `maxValues` values
  */
 export async function readJsonObject(
   request: Request,
   limits: { maxBytes: number; maxValues: number; deadlineMs: number },
+  roomOf: () => BodyRoom,
   emptyAs?: JsonObject,
   parse: (text: string) => unknown = JSON.parse,
 ): Promise<JsonObject> {
@@ -32,7 +46,7 @@ export async function readJsonObject(
       "Send the body as application/json.",
     );
   }
-  const bytes = await readBytes(request, limits);
+  const bytes = await readBytes(request, limits, roomOf);
   if (bytes.length === 0 && emptyAs) return emptyAs;
   if (hasMoreValues(bytes, limits.maxValues)) {
     throw notAnObject(`The body must hold at most ${limits.maxValues} values, lists and objects.`);
@@ -95,26 +109,76 @@ function parseBytes(bytes: Uint8Array, parse: (text: string) => unknown): unknow
   }
 }
 
-function readBytes(
-  request: Request,
-  { maxBytes, deadlineMs }: { readonly maxBytes: number; readonly deadlineMs: number },
-): Promise<Uint8Array> {
+type Limits = { readonly maxBytes: number; readonly deadlineMs: number };
+
+async function readBytes(request: Request, limits: Limits, roomOf: () => BodyRoom): Promise<Uint8Array> {
   const length = request.headers.get("content-length");
-  if (length === null) return readChunked(request, maxBytes, deadlineMs);
-  if (Number(length) > maxBytes) throw closing(tooLarge(maxBytes));
+  if (length === null) return readChunked(request, limits, roomOf);
+  const size = Number(length);
+  if (size > limits.maxBytes) throw closing(tooLarge(limits.maxBytes));
+  if (size > SMALL_BYTES) {
+    const room = roomOf();
+    room.take(size);
+    return within(room, size, withDeadline(request.bytes(), limits.deadlineMs));
+  }
+  // Requests that arrived together run together, and most bodies are there by then. The callers are authenticated: one who
+  // is turned away must not make the others wait.
+  await endOfTick();
   const body = request.bytes();
-  return Bun.peek.status(body) === "fulfilled" ? body : withDeadline(body, deadlineMs); // most are there already
+  if (Bun.peek.status(body) === "fulfilled") return body; // as most are
+  const arriving = withDeadline(body, limits.deadlineMs);
+  const room = roomOf();
+  try {
+    room.take(size);
+  } catch (error) {
+    arriving.catch(() => {}); // nobody waits for it any more
+    throw error;
+  }
+  return within(room, size, arriving);
+}
+
+/** Gives the room back when the body has arrived, or will not. */
+async function within(room: BodyRoom, size: number, body: Promise<Uint8Array>): Promise<Uint8Array> {
+  try {
+    return await body;
+  } finally {
+    room.give(size);
+  }
+}
+
+/** Takes room for a chunked body as it grows, since its length is unknown. */
+async function readChunked(request: Request, limits: Limits, roomOf: () => BodyRoom): Promise<Uint8Array> {
+  const room = roomOf();
+  // Before `body` is read: that makes a stream, whose memory only a garbage collection returns.
+  let taken = request.headers.has("transfer-encoding") ? SMALL_BYTES : 0;
+  room.take(taken);
+  const grow = (size: number): void => {
+    if (size <= taken) return;
+    room.take(size - taken);
+    taken = size;
+  };
+  try {
+    await endOfTick();
+    return request.body
+      ? await readChunks(request, request.body.getReader(), limits, grow)
+      : new Uint8Array();
+  } finally {
+    room.give(taken);
+  }
 }
 
 /**
- * Reads a chunked body, whose length is unknown, up to the first byte over the limit. Bun 1.4.5 reports the end of the
- * body before it has parsed what follows the last chunk, and answers trailers or anything else there with a bare 400.
- * A request that Bun refuses must have no effect, so the body is accepted only one event-loop tick later, if the
- * connection is still open.
+ * Reads a chunked body up to the first byte over the limit. Bun 1.4.5 reports the end of the body before it has parsed
+ * what follows the last chunk, and answers trailers or anything else there with a bare 400. A request that Bun refuses
+ * must have no effect, so the body is accepted only one event-loop tick later, if the connection is still open.
+ * @param onGrowth called with the new size before a chunk is kept
  */
-async function readChunked(request: Request, maxBytes: number, deadlineMs: number): Promise<Uint8Array> {
-  if (!request.body) return new Uint8Array();
-  const reader = request.body.getReader();
+async function readChunks(
+  { signal }: Request,
+  reader: BodyReader,
+  { maxBytes, deadlineMs }: Limits,
+  onGrowth: (size: number) => void,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   const readAll = async (): Promise<Uint8Array> => {
@@ -122,10 +186,13 @@ async function readChunked(request: Request, maxBytes: number, deadlineMs: numbe
       const { done, value } = await reader.read();
       if (done) return Buffer.concat(chunks);
       size += value.length;
-      if (size > maxBytes) {
+      try {
+        if (size > maxBytes) throw closing(tooLarge(maxBytes));
+        onGrowth(2 * size); // the chunks, and the whole that they become
+      } catch (error) {
         chunks.length = 0;
-        await discardRemainingBody(reader);
-        throw closing(tooLarge(maxBytes));
+        await lingerOverRest(reader);
+        throw error;
       }
       chunks.push(value);
     }
@@ -133,7 +200,7 @@ async function readChunked(request: Request, maxBytes: number, deadlineMs: numbe
   try {
     const bytes = await withDeadline(readAll(), deadlineMs);
     await new Promise(setImmediate);
-    if (request.signal.aborted) throw truncated();
+    if (signal.aborted) throw truncated();
     return bytes;
   } finally {
     reader.cancel().catch(() => {}); // rejects after a complete body: nothing is left to cancel

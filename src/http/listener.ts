@@ -3,13 +3,22 @@
  * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
  */
 import type { BunRequest, DirectUnderlyingSource, Server } from "bun";
-import type { BlockList } from "../lib/ip.ts";
+import { type BlockList, callerKey, canonicalIp, isListed } from "../lib/ip.ts";
+import { Turns } from "../lib/event-loop.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
-import { clientIp } from "./client-address.ts";
+import { clientAddress, clientIp } from "./client-address.ts";
+import { CONNECTION_GUARD } from "./connection-guard.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
-import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
-import { discardRemainingBody } from "./lingering-close.ts";
+import {
+  type Exchange,
+  type Handler,
+  type Method,
+  type Route,
+  UNCACHED,
+  restoreIdleTimeout,
+} from "./exchange.ts";
+import { lingerOver } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
 
@@ -74,21 +83,43 @@ export async function openListener(listening: Listening): Promise<Listener> {
 function asListener(listening: Listening, opened: Server<undefined>): Listener {
   const { host, tls } = listening.address;
   const port = opened.port ?? listening.address.port;
-  let current = opened;
-  /** Servers with an older certificate, until their last connection ends. */
+  let certificate = tls;
+  /** Null while the guard pauses it. */
+  let current: Server<undefined> | null = opened;
+  /** Servers that no longer listen, until their last connection ends. */
   const ending = new Set<Server<undefined>>();
+  const end = (server: Server<undefined>): void => {
+    ending.add(server);
+    void server.stop(false).finally(() => ending.delete(server));
+  };
+  const unwatch = CONNECTION_GUARD.watch(
+    {
+      closeIdle: () => current?.closeIdleConnections(),
+      pause() {
+        if (current !== null) end(current);
+        current = null;
+      },
+      resume() {
+        current ??= serve(listening, port, certificate);
+      },
+    },
+    listening.log,
+  );
   return {
     host,
     port,
     tls: tls !== null,
     renewTls(renewed) {
+      certificate = renewed;
+      if (current === null) return; // when it resumes
       const before = current;
       current = serve(listening, port, renewed); // first, so that the port is open all the time
-      ending.add(before);
-      void before.stop(false).finally(() => ending.delete(before));
+      end(before);
     },
     async stop(force) {
-      await Promise.all([current, ...ending].map((server) => server.stop(force)));
+      unwatch();
+      const servers = current === null ? [...ending] : [current, ...ending];
+      await Promise.all(servers.map((server) => server.stop(force)));
     },
   };
 }
@@ -149,6 +180,17 @@ function byPath(routes: readonly Route[], metrics: RequestMetrics): Map<string, 
   );
 }
 
+/**
+ * A response that closes its connection gets a turn of its own. Bun 1.4.5 closes within the microtask that resolves the
+ * handler's promise, and runs the next microtasks from there: some 2,500 such responses that one promise releases are
+ * so many native calls within each other, and exhaust the stack. Then the process ends at once (exit code 7), because a
+ * handler of uncaught errors needs the stack too.
+ */
+const CLOSING = new Turns(100);
+
+/** Numbers the requests. The response to the last one that came is in a turn of its own already. */
+let lastTicket = 0;
+
 async function answer(
   listening: Listening,
   table: MethodTable,
@@ -156,36 +198,64 @@ async function answer(
   server: Server<undefined>,
 ): Promise<Response> {
   const started = performance.now();
+  const ticket = ++lastTicket;
   listening.metrics.begin();
   const given = request.headers.get("x-request-id");
   const requestId = given !== null && VALID_REQUEST_ID.test(given) ? given : listening.newRequestId();
   const { method } = request;
   const { accessLog, crossOrigin, metrics } = listening;
   const route = table.routes[method];
+  const exchange: Exchange = { request, server, requestId };
   let response: Response;
+  let isClosing = false;
   try {
     crossOrigin.checkHost(request);
-    const answered = await handle(listening, table, { request, server, requestId });
+    const answered = await handle(listening, table, exchange);
     response = toResponse(answered, method, requestId);
   } catch (error) {
-    const unread = request.bodyUsed ? null : request.body;
-    if (unread !== null) await discardRemainingBody(unread.getReader());
+    const isUnread = hasUnreadBody(request);
+    if (isUnread) {
+      const peer = peerOf(request, server);
+      await lingerOver(request, clientAddress(peer, request.headers, listening.trustedProxies));
+    }
     response = faultAnswer(listening, error, requestId);
     // Without it Bun would read the body to its end; the body of a CONNECT has no end.
-    if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
+    if (isUnread || method === "CONNECT") response.headers.set("Connection", "close");
+    isClosing = response.headers.has("Connection");
   }
+  restoreIdleTimeout(exchange, IDLE_SECONDS);
+  if (CONNECTION_GUARD.noteRequest() && isOfCrowd(listening, request, server)) {
+    response.headers.set("Connection", "close");
+    isClosing = true;
+  }
+  if (isClosing && ticket !== lastTicket) await CLOSING.next();
   crossOrigin.open(request, response);
   metrics.end(table.counts[method] ?? metrics.unmatched, response.status, performance.now() - started);
   if (accessLog.wants(response.status)) {
-    const from = clientIp(
-      server.requestIP(request)?.address ?? "",
-      request.headers,
-      listening.trustedProxies,
-    );
+    const from = clientIp(peerOf(request, server), request.headers, listening.trustedProxies);
     const target = targetOf(request, route);
     accessLog.write({ method, target, status: response.status, startedMs: started, requestId, from });
   }
   return response;
+}
+
+/** Whether a body was announced that nobody has begun to read. */
+function hasUnreadBody({ bodyUsed, headers }: Request): boolean {
+  if (bodyUsed) return false;
+  return headers.has("transfer-encoding") || Number(headers.get("content-length")) > 0;
+}
+
+/** Whether the peer's address keeps too many connections. Those of a trusted proxy are of many callers. */
+function isOfCrowd({ trustedProxies }: Listening, request: Request, server: Server<undefined>): boolean {
+  const peer = server.requestIP(request);
+  const address = peer && canonicalIp(peer.address);
+  if (peer === null || address === null || isListed(address, trustedProxies)) return false;
+  return CONNECTION_GUARD.mustClose(callerKey(address), peer.port);
+}
+
+/** The other end of the connection; "" when it is closed already. */
+function peerOf(request: Request, server: Server<undefined>): string {
+  return server.requestIP(request)?.address ?? "";
 }
 
 /** Runs the route's handler. A CORS preflight has no route and is answered here. */

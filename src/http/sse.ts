@@ -10,6 +10,7 @@
  * a hang-up while it waits.
  */
 import type { DirectUnderlyingSource, Server } from "bun";
+import { CONNECTION_GUARD } from "./connection-guard.ts";
 import { NO_SNIFF } from "./exchange.ts";
 
 /** The fields of one event. `id` and `event` hold no line break; `retry` is in milliseconds. */
@@ -83,15 +84,20 @@ function wholeNumber(value: number): number {
 /**
  * Opens an event stream. Return `response` as the response to `request`; what is sent before that is held.
  * If the response is never returned, close() the stream (else the keep-alive timer cuts it after a minute).
+ * Of a HEAD request it closes the stream itself, at the end of this microtask queue: nobody reads it.
+ * @throws {Problem} 503 when too few file descriptors are free for connections that last
  */
 export function openEventStream(
   request: Request,
   server: Server<undefined>,
   options: SseOptions,
 ): { response: Response; stream: SseStream } {
-  server.timeout(request, 0);
+  CONNECTION_GUARD.admitLongCall();
+  const isHead = request.method === "HEAD";
+  if (!isHead) server.timeout(request, 0);
   const stream = new EventStream(request, server, options);
-  const body = new ReadableStream(stream);
+  if (isHead) queueMicrotask(() => stream.close());
+  const body = isHead ? null : new ReadableStream(stream);
   const headers = {
     ...NO_SNIFF,
     "Content-Type": "text/event-stream",

@@ -14,7 +14,7 @@ import {
   parseParameters,
   truncated,
 } from "./multipart.ts";
-import { discardRemainingBody } from "./lingering-close.ts";
+import { type BodyReader, lingerOverRest } from "./lingering-close.ts";
 import { Problem, closing, tooLarge } from "./problem.ts";
 
 /** RFC 2046 5.1.1. */
@@ -82,8 +82,6 @@ export async function readUpload<Sink extends UploadSink>(
   }
 }
 
-type BodyReader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
-
 /** Moves one body from the socket through the parser into the sink. */
 class Transfer<Sink extends UploadSink> {
   readonly #reader: BodyReader;
@@ -134,7 +132,7 @@ class Transfer<Sink extends UploadSink> {
    */
   async discard(lingering: boolean): Promise<void> {
     await this.#sink?.discard().catch(() => {});
-    if (lingering && !this.ended && !this.#cancelled) await discardRemainingBody(this.#reader);
+    if (lingering && !this.ended && !this.#cancelled) await lingerOverRest(this.#reader);
     this.cancel();
   }
 

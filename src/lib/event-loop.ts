@@ -1,33 +1,90 @@
 /**
  * The end of an event-loop tick, when the I/O that is ready has been read. Work that came in one tick and runs together
- * there takes less processor time than work that runs piece by piece between two reads of sockets.
+ * there takes less processor time than work that runs piece by piece between two reads of sockets. At most TOGETHER
+ * callers continue in one tick; the others continue in the next ticks, in FIFO order.
  *
- * What it queues by lastInTick() runs in the same tick, before the sockets are polled again: a caller who ends its side
- * of the connection after a request is answered before Bun hears of that and closes the connection.
+ * What a caller queues by lastInTick() runs in the same tick, before the sockets are polled again: a client that ends its
+ * side of the connection after a request is answered before Bun hears of that and closes the connection.
  */
 
-let current: Promise<void> | null = null;
+/** Bounds how long one tick lasts; a group commit takes more than one of these groups. */
+const TOGETHER = 512;
+
+type Group = PromiseWithResolvers<void> & { size: number };
+
+/** Who waits for the end of this tick, and then of each of the next ticks. */
+const groups: Group[] = [];
 /** What runs last in this tick; null before the end of the tick. */
 let lastWork: (() => void)[] | null = null;
 
-/** Resolves at the end of this tick, for all callers together. */
+/** Resolves at the end of this tick, for all callers of a group together. */
 export function endOfTick(): Promise<void> {
-  return (current ??= new Promise((resolve) => {
-    setImmediate(() => {
-      current = null;
-      lastWork = [];
-      resolve();
-    });
-    setImmediate(() => {
-      const work = lastWork ?? [];
-      lastWork = null;
-      for (const run of work) run();
-    });
-  }));
+  let group = groups.at(-1);
+  if (group === undefined) atEndOfTick();
+  if (group === undefined || group.size === TOGETHER) {
+    group = { ...Promise.withResolvers<void>(), size: 0 };
+    groups.push(group);
+  }
+  group.size++;
+  return group.promise;
+}
+
+function atEndOfTick(): void {
+  setImmediate(() => {
+    const group = groups.shift();
+    if (groups.length > 0) atEndOfTick();
+    lastWork = [];
+    group?.resolve();
+  });
+  setImmediate(() => {
+    const work = lastWork ?? [];
+    lastWork = null;
+    for (const run of work) run();
+  });
 }
 
 /** Runs `work` after what the end of this tick started; if that is over or has not begun, in the next immediate. */
 export function lastInTick(work: () => void): void {
   if (lastWork) lastWork.push(work);
   else setImmediate(work);
+}
+
+/**
+ * Gives each caller a turn of its own: a macrotask, at whose end the engine runs only what this caller continues with. At
+ * most `perTick` turns are given in one tick, in FIFO order.
+ */
+export class Turns {
+  readonly #perTick: number;
+  #waiting: (() => void)[] = [];
+  /** The turns before this one have been given. */
+  #next = 0;
+  /** Turns that the coming tick gives. */
+  #scheduled = 0;
+
+  constructor(perTick: number) {
+    this.#perTick = perTick;
+  }
+
+  /** Resolves in the caller's turn, in a later macrotask. */
+  next(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    this.#schedule();
+    return promise;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled >= Math.min(this.#perTick, this.#waiting.length - this.#next)) return;
+    this.#scheduled++;
+    setImmediate(() => this.#give());
+  }
+
+  #give(): void {
+    this.#scheduled--;
+    this.#waiting[this.#next++]?.();
+    if (this.#next === this.#waiting.length) {
+      this.#waiting = [];
+      this.#next = 0;
+    } else this.#schedule();
+  }
 }

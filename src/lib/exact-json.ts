@@ -81,6 +81,15 @@ function decimal(text: string): string {
   if (start === digits.length) return "0";
   let end = digits.length;
   while (digits[end - 1] === "0") end--;
-  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - end);
-  return `${sign}${digits.slice(start, end)}e${power}`;
+  return `${sign}${digits.slice(start, end)}e${shifted(exponent, digits.length - end - fraction.length)}`;
+}
+
+/** A longer exponent is compared as text: its digits would take milliseconds to become a number. */
+const EXPONENT_MAX_CHARS = 15;
+
+/** Returns an exponent plus `by`, as text. */
+function shifted(exponent: string, by: number): string {
+  const [, minus = "", magnitude = ""] = /^([+-]?)0*(\d*)$/.exec(exponent) ?? [];
+  if (magnitude.length > EXPONENT_MAX_CHARS) return `${minus === "-" ? "-" : ""}${magnitude}+${by}`;
+  return String(Number(`${minus}${magnitude || "0"}`) + by);
 }

@@ -2,7 +2,8 @@
  * Metrics in the text format of Prometheus (exposition format 0.0.4): histograms, which requests update, and the text,
  * which is made for each scrape.
  *
- * Invariant: observing allocates nothing. Label values must come from a closed set, never from a caller.
+ * Invariant: observing allocates nothing. Label values must come from a closed set, or from one that the
+ * caller of this file bounds: each value takes memory until the process ends.
  */
 
 export class Histogram {

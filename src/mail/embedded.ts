@@ -142,13 +142,21 @@ export class EmbeddedMail implements Mail {
     steady: () => number,
     receiver?: Receiver,
   ): Promise<Taken | undefined> {
-    const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
+    const maxBytes = receiver?.maxBytes ?? limit.MESSAGES_ANSWER_MAX_BYTES;
+    const small = await this.#take(
+      transact,
+      nodeId,
+      waitingDeliveriesIfSmall(nodeId, count),
+      steady,
+      maxBytes,
+    );
     if (small !== "large") return small;
-    const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
+    const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, maxBytes);
     await receiver?.room?.acquire(mostBytes, limit.ANSWER_WAIT_MS, receiver.signal);
     try {
       if (receiver?.signal.aborted) return undefined; // newer messages could overtake those that are taken and put back
-      const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
+      const waiting = waitingDeliveries(nodeId, count, maxBytes);
+      const taken = await this.#take(transact, nodeId, waiting, steady, maxBytes);
       return taken === "large" ? undefined : taken;
     } finally {
       receiver?.room?.release(mostBytes); // from here on response backpressure counts the answer
@@ -161,13 +169,14 @@ export class EmbeddedMail implements Mail {
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
     steady: () => number,
+    maxBytes: number,
   ): Promise<Taken | "large" | undefined> {
     const { transport } = this;
     let isLarge = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
       isLarge = rows.node !== null && rows.waiting === null;
       if (isLarge) return UNDECIDED;
-      const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady());
+      const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady(), maxBytes);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport }, decision.changes);
     });

@@ -26,8 +26,15 @@ export type Room = {
   release(bytes: number): void;
 };
 
-/** Who takes messages: `signal` aborts when it hangs up. */
-export type Receiver = { readonly signal: AbortSignal; readonly room?: Room };
+/** Who takes messages. */
+export type Receiver = {
+  /** Aborts when it hangs up. */
+  readonly signal: AbortSignal;
+  /** Bounds the memory of what is loaded; without it nothing does. */
+  readonly room?: Room;
+  /** Of the contents as JSON together, but at least one message is taken; MESSAGES_ANSWER_MAX_BYTES unless given. */
+  readonly maxBytes?: number;
+};
 
 /**
  * `transact` comes from the caller, who may store an answer in the same commit. For `now` and `steady` see
@@ -47,7 +54,7 @@ export interface Mail {
   broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
   /**
    * Takes up to `count` messages; undefined when none waits, or when the receiver hung up before there was room to load
-   * them. Without `room` nothing bounds the memory.
+   * them.
    * @throws {Rejection} node_not_found
    */
   take(

@@ -31,7 +31,7 @@ export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: 
   return rawEndpoint({
     method: "POST",
     path: "/mcp",
-    auth: "bearer",
+    auth: "secret",
     summary: "The Model Context Protocol, for AI agents",
     rejections: [],
     handle: async (call) => {
@@ -66,7 +66,7 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
 async function readMessage(request: Request, session: Session): Promise<JsonObject | Response> {
   const parse = (text: string): unknown => JSON.parse((session.text = text));
   try {
-    return await readJsonObject(request, JSON_BODY_LIMITS, undefined, parse);
+    return await readJsonObject(request, JSON_BODY_LIMITS, session.call.bodyRoom, undefined, parse);
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
     return rpcError(400, PARSE_ERROR, error.message, null);

@@ -25,7 +25,7 @@ export function promptText(taskTypes: string | undefined): string {
   return `You are now a worker of this hub. Repeat these steps:
 
 1. Call ${next}. It answers one task, which is then yours alone, or none.
-2. Do what the title and description ask, with the tools you have. Its files: file_get. What it depends on is completed: read those results with task_get.
+2. Do what the title and description ask, with the tools you have. Its input files: file_get. What it depends on is completed: read those results with task_get.
 3. While you work for more than a few minutes, call task_progress with a short note now and then. It keeps the task yours, and its creator reads the note.
 4. End the task with one call:
    - done: task_complete with problem (what was to be solved), improvement (what you did, and what came of it), lesson (what the next worker should know) and, for data, output. Put large results into file_put with the task_id first.

@@ -1,5 +1,6 @@
 /** What the tools answer as text: short, for a model to read. The structured content has the fields of HTTP. */
 import type { CallToolResult } from "@modelcontextprotocol/server";
+import { MCP_DEPENDENCIES_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 
 /** The answer of a tool: for the model, for programs, and what is neither (a file). */
@@ -16,6 +17,19 @@ export function compact(record: JsonObject): JsonObject {
       ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
     ),
   );
+}
+
+/** The same of a task, with the first of many dependencies: a model would read each id. */
+export function compactTask({ depends_on, unmet, ...task }: JsonObject): JsonObject {
+  const all = Array.isArray(depends_on) ? depends_on : [];
+  const more = all.length > MCP_DEPENDENCIES_MAX ? { depends_on_count: all.length } : {};
+  const isWaiting = Number(recordOf(unmet)["count"]) > 0;
+  return compact({
+    ...task,
+    depends_on: all.slice(0, MCP_DEPENDENCIES_MAX),
+    ...more,
+    ...(isWaiting ? { unmet } : {}),
+  });
 }
 
 export function isRecord(value: unknown): value is JsonObject {
@@ -52,16 +66,26 @@ export function taskText(task: JsonObject, self: string | null): string {
     );
   };
   add("creator", task["creator_node"]);
-  add("depends on (completed when it is ready)", task["depends_on"]);
-  add("files (file_get)", task["files"]);
+  const dependsOn = Array.isArray(task["depends_on"]) ? task["depends_on"] : [];
+  add("depends on (completed when it is ready)", firstOf(dependsOn));
+  const unmet = recordOf(task["unmet"]);
+  if (Number(unmet["count"]) > 0) add(`waits for ${plural(unmet["count"], "task")}`, unmet["task_ids"]);
+  add("input files (file_get)", task["inputs"]);
+  add("output files (of its worker, or of earlier attempts)", task["outputs"]);
   if (Number(task["attempts"]) > 0) add("failed attempts so far", task["attempts"]);
   add("time limit in s, restarted by task_progress", task["timeout_s"]);
+  add("time limit in s of the whole attempt", task["max_run_s"]);
   add("not before", task["not_before"]);
   add("expires at", task["expires_at"]);
   add("progress", task["progress"]);
   add("last failure", task["failure"]);
   add("result", task["result"]);
   return lines.join("\n");
+}
+
+function firstOf(ids: readonly unknown[]): readonly unknown[] {
+  const others = ids.length - MCP_DEPENDENCIES_MAX;
+  return others <= 0 ? ids : [...ids.slice(0, MCP_DEPENDENCIES_MAX), `and ${others} more`];
 }
 
 export function nodeLine(node: JsonObject, self: string | null): string {

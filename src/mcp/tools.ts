@@ -19,6 +19,7 @@ import { Refused, type Session } from "./session.ts";
 import {
   type ToolAnswer,
   compact,
+  compactTask,
   isRecord,
   messageText,
   nodeLine,
@@ -127,14 +128,16 @@ const TOOLS = {
   task_create: {
     description:
       "Creates a task for other nodes. Write the description for a worker that knows nothing else. depends_on: task_ids " +
-      "to be completed before. timeout_s: how long a worker may be silent. Then task_get with wait_s for the result.",
+      "to be completed before. files: file_ids of file_put. timeout_s: how long a worker may be silent; max_run_s: how long it may take in all. Then task_get with wait_s for the result.",
     properties: {
       title: STRING,
       description: STRING,
       task_type: STRING,
       priority: PRIORITY,
       depends_on: STRINGS,
+      files: STRINGS,
       timeout_s: NUMBER,
+      max_run_s: NUMBER,
       delay_s: NUMBER,
       max_attempts: INTEGER,
       lux_reward: NUMBER,
@@ -401,12 +404,12 @@ const AGAIN =
 
 function handedOut({ self }: Session, task: JsonObject, before: string): ToolAnswer {
   const text = `${before}${taskText(task, self)}\nIt is yours. End it with task_complete, task_fail or task_release.`;
-  return { text, data: { task: compact(task) } };
+  return { text, data: { task: compactTask(task) } };
 }
 
 function taskAnswer({ nodeId }: Session, answer: JsonObject, text: string): ToolAnswer {
   const task = recordOf(answer["task"]);
-  const { description: _, ...shown } = compact(task);
+  const { description: _, ...shown } = compactTask(task);
   const repeated = answer["repeated"] === true ? { repeated: true } : {};
   return { text: said(answer, `${text}\n${taskLine(task, nodeId)}`), data: { task: shown, ...repeated } };
 }
@@ -474,7 +477,7 @@ async function taskList(session: Session, args: Args): Promise<ToolAnswer> {
   const { next_cursor, total } = answer;
   const end = next_cursor === null ? [] : [`More: cursor ${next_cursor}`];
   const lines = [...tasks.map((task) => taskLine(task, session.nodeId)), ...end];
-  const shown = tasks.map(({ description: _d, result: _r, ...task }) => compact(task));
+  const shown = tasks.map(({ description: _d, result: _r, ...task }) => compactTask(task));
   return {
     text: lines.length === 0 ? "No such tasks." : lines.join("\n"),
     data: compact({ tasks: shown, total, next_cursor }),
@@ -489,7 +492,7 @@ async function taskGet(session: Session, args: Args): Promise<ToolAnswer> {
     waitOf(args) > 0 && !isOver
       ? `${taskText(task, session.nodeId)}\nIt has not ended yet: call again to wait on.`
       : taskText(task, session.nodeId);
-  return { text, data: { task: compact(task) } };
+  return { text, data: { task: compactTask(task) } };
 }
 
 /** Without a node in the request: an unbound key may cancel any task, and a bound one its own. */

@@ -32,10 +32,11 @@ import {
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
 import type { Store } from "../store/store.ts";
+import type { ChoreEnd } from "./scheduler.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 
-/** The assignments of one round, best task first; `isCutShort`: it ended at BALANCE_ROUND_MAX, before the backlog's end. */
+/** The assignments of one round, best task first; `isCutShort`: it ended before the backlog's end. */
 export type Round = { readonly assignments: readonly Assignment[]; readonly isCutShort: boolean };
 
 /** The assignments of one step, and the types that no available node takes any longer. */
@@ -50,7 +51,10 @@ export class BalancerRounds {
     this.#clock = clock;
   }
 
-  /** Assigns at most BALANCE_ROUND_MAX open tasks; with `onlyBalanced`, only those that the balancer may assign unasked. */
+  /**
+   * Assigns at most BALANCE_ROUND_MAX open tasks; with `onlyBalanced`, only those that the balancer may assign unasked.
+   * Ends after a step when `signal` is aborted.
+   */
   async run(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
     const assignments: Assignment[] = [];
     // The usual case, which reads no node.
@@ -58,8 +62,7 @@ export class BalancerRounds {
     const lists = new CapabilityLists();
     for await (const waiting of this.#waitingTypes(onlyBalanced)) {
       const types = await this.#typesTaken(waiting, lists);
-      let after = BACKLOG_START;
-      while (!signal?.aborted) {
+      for (let after = BACKLOG_START; ;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
         if (limit === 0) return { assignments, isCutShort: true };
         const best = await this.#bestOf([...types], onlyBalanced, after, limit);
@@ -70,6 +73,7 @@ export class BalancerRounds {
         for (const type of step.exhausted) types.delete(type);
         if (best.length < limit) break;
         after = last; // skips the unassigned tasks: their only takers are the nodes they were revoked from
+        if (signal?.aborted && assignments.length > 0) return { assignments, isCutShort: true }; // it got on
       }
     }
     return { assignments, isCutShort: false };
@@ -143,8 +147,8 @@ export class BalancerRounds {
 }
 
 /**
- * The periodic round, for tasks that a failed step left open: at the first sweep, then every BALANCE_EVERY_MS. A round
- * that was cut short continues in the next sweep, so that the other chores run in between.
+ * The periodic round, for tasks that other chores opened or a failed step left open: at the first sweep, then every
+ * BALANCE_EVERY_MS and when a chore asks for it. A round that was cut short continues after the other chores have run.
  */
 export class PeriodicBalancer {
   readonly #store: Store;
@@ -161,18 +165,25 @@ export class PeriodicBalancer {
     this.#rounds = new BalancerRounds(store, clock);
   }
 
-  async runIfDue(signal: AbortSignal): Promise<void> {
-    if (this.#clock.steady() < this.#dueAt) return;
-    const newest = await this.#store.read(lastEventId());
-    if (newest !== this.#settledAt) return this.run(signal);
-    this.#dueAt = this.#clock.steady() + BALANCE_EVERY_MS;
+  /** Makes the next round due: tasks were opened. */
+  wake(): void {
+    this.#settledAt = -1;
+    this.#dueAt = 0;
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  async runIfDue(signal: AbortSignal): Promise<ChoreEnd> {
+    if (this.#clock.steady() < this.#dueAt) return;
     const newest = await this.#store.read(lastEventId());
-    const { isCutShort } = await this.#rounds.run(true, signal);
-    this.#settledAt = isCutShort || signal.aborted ? -1 : newest;
-    this.#dueAt = isCutShort ? 0 : this.#clock.steady() + BALANCE_EVERY_MS;
+    this.#dueAt = this.#clock.steady() + BALANCE_EVERY_MS;
+    if (newest === this.#settledAt) return;
+    this.#settledAt = newest;
+    let isCutShort = true;
+    try {
+      ({ isCutShort } = await this.#rounds.run(true, signal));
+    } finally {
+      if (isCutShort) this.wake();
+    }
+    if (isCutShort) return "cut short";
   }
 }
 

@@ -30,6 +30,7 @@ import {
   firstEventId,
   lastEventId,
   newestEvents,
+  nthEventOfTask,
   nodeEventsIn,
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
@@ -112,18 +113,29 @@ export class Feed {
     return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };
   }
 
-  /** Events of one task or node. No index finds them: one call scans EVENTS_SCANNED_MAX, and its cursor goes past those. */
+  /**
+   * Events of one task or node, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or else of the
+   * whole log. The cursor goes past all that were looked at.
+   */
   async #scan(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
     const lastId = await this.lastId();
     if (since === null) {
-      const window = { after: lastId - EVENTS_SCANNED_MAX, upTo: lastId };
-      const events = await this.#store.read(eventsIn(window, filter, limit, true));
+      const after = await this.#scanEnd(filter, lastId, true);
+      const events = await this.#store.read(eventsIn({ after, upTo: lastId }, filter, limit, true));
       return { events, cursor: lastId };
     }
     const after = Math.max(Math.min(since, lastId), (await this.#store.read(firstEventId())) - 1); // skips what was pruned
-    const window = { after, upTo: Math.min(after + EVENTS_SCANNED_MAX, lastId) };
-    const events = await this.#store.read(eventsIn(window, filter, limit, false));
-    return { events, cursor: events.length < limit ? window.upTo : (events.at(-1)?.id ?? after) };
+    const upTo = Math.min(await this.#scanEnd(filter, after, false), lastId);
+    const events = await this.#store.read(eventsIn({ after, upTo }, filter, limit, false));
+    return { events, cursor: events.length < limit ? upTo : (events.at(-1)?.id ?? after) };
+  }
+
+  /** Where a scan from an event ends, on the way to the end of the log or, with `newest`, to its beginning. */
+  async #scanEnd({ taskId }: EventFilter, from: number, newest: boolean): Promise<number> {
+    if (taskId === null) return newest ? from - EVENTS_SCANNED_MAX : from + EVENTS_SCANNED_MAX;
+    const nth = await this.#store.read(nthEventOfTask(taskId, from, EVENTS_SCANNED_MAX, newest));
+    if (newest) return nth === null ? 0 : nth - 1;
+    return nth ?? Number.POSITIVE_INFINITY;
   }
 
   /**

@@ -59,7 +59,8 @@ export class FileService {
     try {
       const { sha256, size } = await writer.finish();
       const uploadedAt = this.#clock.now();
-      const file = { ...draft, fileId: writer.blobId, sizeBytes: size, sha256, uploadedAt, keptBytes: 0 };
+      const stored = { fileId: writer.blobId, sizeBytes: size, sha256, uploadedAt };
+      const file = { ...draft, ...stored, attached: null, keptBytes: 0 };
       return await this.#record(transact, file, boundTo);
     } finally {
       this.#saving.delete(writer.blobId);
@@ -89,6 +90,7 @@ export class FileService {
             fileId: writer.blobId,
             sizeBytes: size,
             sha256,
+            attached: null,
             uploadedAt: this.#clock.now(),
             keptBytes: 0,
           });

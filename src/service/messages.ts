@@ -8,7 +8,7 @@
  * Must not: answer a receive before its commit.
  */
 import { Rejection } from "../domain/decision.ts";
-import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
+import { MESSAGES_ANSWER_MAX_BYTES, STORED_RECEIVE_MAX_BYTES } from "../domain/limits.ts";
 import { type HandOut, messageNotFound } from "../domain/message.ts";
 import type { Delivery, Message, MessageFate } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -90,7 +90,9 @@ export class MessageService {
     const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
-    const take = () => this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), patience);
+    const maxBytes = repeatable ? STORED_RECEIVE_MAX_BYTES : MESSAGES_ANSWER_MAX_BYTES;
+    const receiver = { ...patience, maxBytes };
+    const take = () => this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), receiver);
     try {
       // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
       const isEmpty = patience.waitMs > 0 && (await this.#store.read(hasEmptyMailbox(nodeId)));

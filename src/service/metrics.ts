@@ -19,6 +19,7 @@ import { type Origin, type Query, type Store, StoreUnavailable } from "../store/
 import { NODE_KINDS, NodeCensus } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { StoreReport } from "./system.ts";
+import type { StoredTypes, TypeMetrics } from "./type-metrics.ts";
 
 /** Values that the rest of the hub supplies. */
 export type Gauges = {
@@ -36,12 +37,14 @@ export type MetricsParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
+  readonly types: TypeMetrics;
 };
 
 /** The counts of stored rows. */
 type Stored = {
   readonly tasks: TaskTotals;
   readonly oldestReadyAt: number | null;
+  readonly types: StoredTypes;
   readonly messages: Readonly<Record<(typeof MESSAGE_STATES)[number], number>>;
   readonly nodes: NodeCounts;
   readonly files: FileTotals;
@@ -68,10 +71,11 @@ export class Metrics {
   readonly #commitSeconds = new Histogram(COMMIT_BOUNDS);
   readonly #lagSeconds = new Histogram(LAG_BOUNDS);
   readonly #nodes: NodeCensus;
+  readonly #types: TypeMetrics;
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ store, blobs, clock, log, version }: MetricsParts) {
+  constructor({ store, blobs, clock, log, version, types }: MetricsParts) {
     this.#store = store;
     this.#blobs = blobs;
     this.#clock = clock;
@@ -79,6 +83,7 @@ export class Metrics {
     this.#version = version;
     this.#startedSteady = clock.steady();
     this.#nodes = new NodeCensus(store);
+    this.#types = types;
     store.onCommit((changes, _, origin) => this.#note(changes, origin));
     store.onGroup((transactions, ms) => {
       this.#groupSizes.observe(transactions);
@@ -98,6 +103,7 @@ export class Metrics {
     gauges.writeRequests(text);
     this.#writeStore(text);
     if (stored !== null) this.#writeStored(text, stored);
+    this.#types.write(text, stored?.types ?? null, this.#clock.now());
     await writeProcess(text);
     return text.toString();
   }
@@ -137,6 +143,7 @@ export class Metrics {
       messages,
       tasks: await read(taskTotals()),
       oldestReadyAt: await read(oldestReady()),
+      types: await this.#types.read(this.#store),
       nodes: await this.#nodes.count(),
       files: await read(fileTotals()),
       databaseBytes: (await diagnose()).found?.sizeBytes ?? null,

@@ -13,6 +13,7 @@ import type { Task } from "../domain/model.ts";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { minutesBetween } from "../store/sql/minutes.ts";
 import type { Origin, Store } from "../store/store.ts";
+import type { TypeMetrics } from "./type-metrics.ts";
 
 /** The upper bounds of the histogram's buckets in milliseconds, inclusive; the last bucket has no bound. */
 const BOUNDS_MS: readonly number[] = [
@@ -68,9 +69,11 @@ export class Minutes {
   /** This hub's numbers, by the beginning of the minute. */
   readonly #own = new Map<number, Numbers>();
   readonly #unsaved = new Set<number>();
+  readonly #types: TypeMetrics;
   #isSaving = true;
 
-  constructor(store: Store, clock: Clock, hub: string) {
+  constructor(store: Store, clock: Clock, hub: string, types: TypeMetrics) {
+    this.#types = types;
     this.#store = store;
     this.#clock = clock;
     this.#hub = hub;
@@ -146,9 +149,14 @@ export class Minutes {
           if (kind === "task.completed") {
             numbers.completed++;
             observe(numbers.toFinish, ms);
+            if (moved !== null && moved.startedAt !== null)
+              this.#types.ran(moved.taskType, Math.max(0, at - moved.startedAt));
           } else {
             numbers.started++;
-            if (moved?.epoch === 1) observe(numbers.toStart, ms);
+            if (moved?.epoch === 1) {
+              observe(numbers.toStart, ms);
+              this.#types.waited(moved.taskType, ms);
+            }
           }
         }
       }

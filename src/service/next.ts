@@ -169,6 +169,7 @@ export class NextService {
       const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
       return nextTask(node, nodeId, rows, beat, known.isBeaten);
     });
+    if (found?.ended) await this.#tasks.settleAfter(found.ended);
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
     return { found, current };
   }

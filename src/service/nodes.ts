@@ -1,5 +1,11 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the expiry of the leases of silent nodes. */
-import { NODES_DEFAULT_MAX, NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
+import {
+  NODES_DEFAULT_MAX,
+  NODES_PART,
+  NODES_SEARCH_STEP,
+  SWEEP_BATCH,
+  WAITING_PART_MAX,
+} from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
 import {
@@ -13,6 +19,7 @@ import {
   leave,
   register,
   remove,
+  retire,
   tooManyNodes,
 } from "../domain/node.ts";
 import { releaseAll } from "../domain/task.ts";
@@ -23,6 +30,7 @@ import {
   deletedNode,
   expiredNodes,
   hasNodes,
+  idleNodesAfter,
   nextLeaseEnd,
   nodeById,
   nodesAfter,
@@ -57,6 +65,8 @@ export class NodeService {
   readonly #clock: Clock;
   readonly #tasks: TaskService;
   readonly #maxNodes: number;
+  /** Where retireSome() goes on, in the order of registration. */
+  #retiredUpTo = 0;
   /** Steady clock: no lease ends before this time, so expireSome() reads nothing until then. */
   #leasesHoldUntil = 0;
   /** Mailboxes are counted one step per tick. */
@@ -194,6 +204,23 @@ export class NodeService {
       this.#leasesHoldUntil = next === null ? newest : Math.min(next, newest);
     }
     return expired;
+  }
+
+  /**
+   * Deletes the nodes that have been offline since `before` (wall clock) and hold nothing, among the next NODES_SEARCH_STEP
+   * in the order of registration. Returns whether there are more to look at; the call after the last part begins anew.
+   */
+  async retireSome(before: number): Promise<boolean> {
+    const { nodeIds, next } = await this.#store.read(
+      idleNodesAfter(this.#retiredUpTo, NODES_SEARCH_STEP, before),
+    );
+    for (const nodeId of nodeIds) {
+      const load = { node: nodeById(nodeId), mail: waitingPart(nodeId, 0) };
+      const now = this.#clock.now();
+      await this.#store.transact(load, ({ node, mail }) => retire(node, mail.count, { before, now }));
+    }
+    this.#retiredUpTo = next ?? 0;
+    return next !== null;
   }
 
   /** The heartbeat of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */

@@ -15,7 +15,8 @@
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
- *   answers           deletes the oldest stored answers of a key, or of all keys, above their limit of bytes
+ *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
+ *   old nodes         deletes nodes that were offline for --retain-nodes and hold nothing (domain/node.ts retire)
  *   orphans           deletes the bytes of files that have no record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
@@ -27,14 +28,7 @@ import * as limit from "../domain/limits.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
-import {
-  nextAnswers,
-  oldAnswers,
-  oldDeliveries,
-  oldEvents,
-  oldMessages,
-  oldestAnswers,
-} from "../store/sql/retention.ts";
+import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
@@ -44,7 +38,7 @@ import type { MessageService } from "./messages.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { NodeService } from "./nodes.ts";
-import type { Chore } from "./scheduler.ts";
+import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
@@ -61,6 +55,8 @@ export type ChoreParts = {
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
+  /** How long a node that holds nothing may be offline before it is deleted; null: for ever. */
+  readonly retainNodesMs: number | null;
   /** How many bytes of stored answers are kept, of all keys together. */
   readonly maxAnswersBytes: number;
 };
@@ -101,19 +97,20 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     { ...writing("put-backs of tasks", everySweep, () => next.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
-      untilFewer(signal, async () => {
-        await clock.check(lateMs); // a standstill since the last check must not end visibility timeouts
-        return messages.expireSome();
-      }),
+      inTurns(signal, [
+        async () => {
+          await clock.check(lateMs); // a standstill since the last check must not end visibility timeouts
+          return isFull(await messages.expireSome());
+        },
+      ]),
     ),
-    writing("broadcasts", everySweep, async (signal) => {
-      while (!signal.aborted && (await messages.dropUnfinished()));
-    }),
+    writing("broadcasts", everySweep, (signal) => inTurns(signal, [() => messages.dropUnfinished()])),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
+    writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
@@ -249,49 +246,62 @@ async function expireNodes(
   balancer: PeriodicBalancer,
   signal: AbortSignal,
   checkClock: () => Promise<void>,
-): Promise<void> {
-  await untilFewer(signal, async () => {
-    await checkClock(); // a standstill since the last check must not end leases
-    return nodes.expireSome();
-  });
-  // Not only after a node has expired: the hub may have stopped in the middle of a requeue.
-  const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
-  const released = await tasks.releaseDeleted(signal);
-  if (requeued + released > 0) await balancer.run(signal);
+): Promise<ChoreEnd> {
+  const opening = async (step: Promise<number>): Promise<boolean> => {
+    const opened = await step;
+    if (opened > 0) balancer.wake();
+    return isFull(opened);
+  };
+  return inTurns(signal, [
+    async () => {
+      await checkClock(); // a standstill since the last check must not end leases
+      return isFull(await nodes.expireSome());
+    },
+    // Not only after a node has expired: the hub may have stopped in the middle of a requeue.
+    async () => requeueOffline && opening(tasks.requeueSome()),
+    () => opening(tasks.releaseSomeOfDeleted()),
+  ]);
 }
 
 async function runTasks(
   { tasks }: ChoreParts,
   balancer: PeriodicBalancer,
   signal: AbortSignal,
-): Promise<void> {
-  if ((await tasks.runDue(signal)) > 0) await balancer.run(signal);
+): Promise<ChoreEnd> {
+  const steps = (await tasks.dueSteps()).map((step) => async () => {
+    const { moved, isMore } = await step();
+    if (moved > 0) balancer.wake();
+    return isMore;
+  });
+  return inTurns(signal, steps);
 }
 
-async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
+async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<ChoreEnd> {
   const { store, retainMs } = parts;
   const now = watch.now();
   const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
-  await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
   // By the clock, not by the watch: the minutes that are shown are those of the clock.
   const shown = { last: parts.clock.now(), first: parts.clock.now() - (limit.MINUTES_KEPT + 1) * MINUTE_MS };
-  await remove({ store, signal }, oldMinutes(shown), [{ kind: "minutes.pruned", ...shown }]);
-  if (watch.pausesPruning) return;
-  // Deliveries before messages: the deliveries are found through their messages.
+  const ofAnyAge = [
+    remove(store, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]),
+    remove(store, oldMinutes(shown), [{ kind: "minutes.pruned", ...shown }]),
+  ];
+  if (watch.pausesPruning) return inTurns(signal, ofAnyAge);
   const broadcasts = oldDeliveries(limits, true);
   const pruned: Change = { kind: "deliveries.pruned", broadcast: true, ...limits };
-  await untilFewer(signal, () =>
-    store.transact({ broadcasts }, (rows) =>
+  const removeBroadcasts = async (): Promise<boolean> => {
+    const found = await store.transact({ broadcasts }, (rows) =>
       accept(
         rows.broadcasts.length,
         rows.broadcasts.length === 0 ? [] : [...expire(rows.broadcasts, now), pruned],
       ),
-    ),
-  );
+    );
+    return isFull(found);
+  };
   const load = { old: oldMessages(limits), broadcasts, others: oldDeliveries(limits, false) };
-  await untilFewer(signal, () =>
-    store.transact(load, ({ old, broadcasts, others }) => {
+  const removeMessages = async (): Promise<boolean> => {
+    const found = await store.transact(load, ({ old, broadcasts, others }) => {
       if (old === 0) return accept(0);
       return accept(old, [
         ...expire([...others, ...broadcasts], now),
@@ -301,46 +311,44 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
         { kind: "messages.refunded", ...limits },
         { kind: "messages.pruned", ...limits },
       ]);
-    }),
-  );
-  await remove({ store, signal }, oldEvents(limits), [
-    { kind: "events.refunded", ...limits },
-    { kind: "events.pruned", ...limits },
+    });
+    return isFull(found);
+  };
+  return inTurns(signal, [
+    ...ofAnyAge,
+    // Deliveries before messages: the deliveries are found through their messages.
+    async () => (await removeBroadcasts()) || removeMessages(),
+    remove(store, oldEvents(limits), [
+      { kind: "events.refunded", ...limits },
+      { kind: "events.pruned", ...limits },
+    ]),
   ]);
 }
 
-/** Deletes stored answers above the limits. Sums the answers of one key at a time, with other work in between. */
-async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
-  let total = 0;
-  let next = await store.read(nextAnswers(null));
-  while (next && !signal.aborted) {
-    const { keyId, bytes } = next;
-    await evict(store, keyId, bytes - limit.ANSWERS_OF_KEY_MAX_BYTES, signal);
-    total += Math.min(bytes, limit.ANSWERS_OF_KEY_MAX_BYTES);
-    await new Promise((resolve) => setImmediate(resolve));
-    next = await store.read(nextAnswers(keyId));
-  }
-  await evict(store, null, total - maxAnswersBytes, signal);
+async function retireNodes(
+  { nodes, retainNodesMs }: ChoreParts,
+  watch: ClockWatch,
+  signal: AbortSignal,
+): Promise<ChoreEnd> {
+  if (retainNodesMs === null || watch.pausesPruning) return undefined;
+  return inTurns(signal, [() => nodes.retireSome(watch.now() - retainNodesMs)]);
 }
 
-/** Deletes the oldest stored answers, of one key or of all keys (null), until `excessBytes` are gone. */
-async function evict(
-  store: Store,
-  keyId: string | null,
-  excessBytes: number,
-  signal: AbortSignal,
-): Promise<void> {
-  for (let left = excessBytes; left > 0 && !signal.aborted;) {
-    const load = { oldest: oldestAnswers(keyId, limit.SWEEP_BATCH) };
-    const gone = await store.transact(load, ({ oldest }) => {
-      let bytes = 0;
-      let count = 0;
-      for (; count < oldest.length && bytes < left; count++) bytes += oldest[count] ?? 0;
-      return accept(bytes, count === 0 ? [] : [{ kind: "answers.evicted", keyId, count }]);
-    });
-    if (gone === 0) return;
-    left -= gone;
-  }
+/** Deletes stored answers above the limits: after a limit was lowered, because each commit keeps to them. */
+function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<ChoreEnd> {
+  const maxOfKey = limit.ANSWERS_OF_KEY_MAX_BYTES;
+  const trim = (keyId: string | null, maxBytes: number): Promise<null> => {
+    const sizes = { maxBytes, storedBytes: limit.ANSWERS_EVICT_STEP_BYTES / 2, scope: "" };
+    return store.transact({}, () => accept(null, [{ kind: "answers.trimmed", keyId, ...sizes }]));
+  };
+  return inTurns(signal, [
+    async () => {
+      const { keyId, isTooMany } = await store.read(excessAnswers(maxOfKey, maxAnswersBytes));
+      if (keyId !== null) await trim(keyId, maxOfKey);
+      if (isTooMany) await trim(null, maxAnswersBytes);
+      return keyId !== null || isTooMany;
+    },
+  ]);
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
@@ -348,15 +356,26 @@ async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
   if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 
-type Removal = { readonly store: Store; readonly signal: AbortSignal };
-
-function remove({ store, signal }: Removal, old: Query<number>, changes: readonly Change[]): Promise<void> {
-  return untilFewer(signal, () =>
-    store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)),
-  );
+/** A step that removes at most SWEEP_BATCH old rows. */
+function remove(store: Store, old: Query<number>, changes: readonly Change[]): Step {
+  return async () =>
+    isFull(await store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
 }
 
-/** Repeats a bounded step until it finds fewer rows than its limit, or the hub stops. */
-async function untilFewer(signal: AbortSignal, step: () => Promise<number>): Promise<void> {
-  while (!signal.aborted && (await step()) >= limit.SWEEP_BATCH);
+/** A bounded step. Resolves to whether there may be more to do. */
+type Step = () => Promise<boolean>;
+
+/** Whether a step found as many rows as it may handle, so that there may be more. */
+function isFull(rows: number): boolean {
+  return rows >= limit.SWEEP_BATCH;
+}
+
+/** Repeats steps in turns, at least once each, until none has more to do or the chore must stop. */
+async function inTurns(signal: AbortSignal, steps: readonly Step[]): Promise<ChoreEnd> {
+  for (let left = steps; left.length > 0;) {
+    const more: Step[] = [];
+    for (const step of left) if (await step()) more.push(step);
+    if (more.length > 0 && signal.aborted) return "cut short";
+    left = more;
+  }
 }

@@ -1,9 +1,12 @@
 /**
  * The scheduler of the periodic work (periodic-work.ts) decides when each chore runs, and on which of several hubs.
  *
- * One chore runs at a time. A failure is logged once for each cause, and the chore runs again when it is next due. If
+ * The chores run one after the other, each with a budget of time: what it leaves is done in the next round, which
+ * follows at once. A chore that does not stop in time is left running, and is not started again before it has ended.
+ * So no chore can keep another from running, however much it finds to do. A failure is logged once for each cause, and the chore runs again when it is next due. If
  * several hubs share a database, only the leader runs the chores, except those marked `onEveryHub`.
  */
+import { CHORE_BUDGET_MS, CHORE_OVERRUN_MS } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Store, StoreFull } from "../store/store.ts";
@@ -11,15 +14,18 @@ import { type Store, StoreFull } from "../store/store.ts";
 /**
  * A periodic background job. It may run at any time and any number of times, because what it does depends only on the
  * stored rows and the clock. It works in bounded steps, so that requests do not wait long, and stops after a step when
- * `signal` is aborted.
+ * `signal` is aborted: the hub stops, or the chore has used its budget. It does at least one step, so that it gets on.
  */
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
   readonly onEveryHub?: boolean;
   /** `lateMs` returns how long the process stood still since the last call of lateMs(), measured by a timer. */
-  readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<void>;
+  readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<ChoreEnd>;
 };
+
+/** "cut short": it has stopped because of its signal, and would have found more to do. */
+export type ChoreEnd = "cut short" | void;
 
 /**
  * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): of the hubs on one
@@ -76,21 +82,34 @@ export type SchedulerParts = {
   readonly pauseMs: number;
   /** Called with how late each tick's timer fired: the lag of the event loop. */
   readonly onTick?: (lateMs: number) => void;
+  /** How long a chore may work in a sweep, and how long after that the sweep waits for the end of its step. */
+  readonly budgetMs?: number;
+  readonly overrunMs?: number;
+};
+
+type Entry = {
+  readonly chore: Chore;
+  dueAt: number;
+  lastError: string | null;
+  succeededAt: number | null;
+  failures: number;
+  /** Whether its last run was cut short. */
+  isCutShort: boolean;
+  /** Its run, until that has ended. */
+  running: Promise<void> | null;
+  /** Stops it after the step that it is in. */
+  stopping: AbortController | null;
 };
 
 export class Scheduler {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #leadership: Pick<Leadership, "isLeader">;
-  readonly #chores: {
-    readonly chore: Chore;
-    dueAt: number;
-    lastError: string | null;
-    succeededAt: number | null;
-    failures: number;
-  }[];
+  readonly #chores: readonly Entry[];
   readonly #pauseMs: number;
-  readonly #stopping = new AbortController();
+  readonly #budgetMs: number;
+  readonly #overrunMs: number;
+  #isStopping = false;
   /** Also runs during a sweep, so that its lateness reveals a standstill at any time. */
   #timer: Timer | null = null;
   #timerDueAt = Number.POSITIVE_INFINITY;
@@ -99,7 +118,7 @@ export class Scheduler {
   readonly #onTick: (lateMs: number) => void;
   #running: Promise<void> = Promise.resolve();
 
-  constructor({ clock, log, leadership, chores, pauseMs, onTick = () => {} }: SchedulerParts) {
+  constructor({ clock, log, leadership, chores, pauseMs, onTick = () => {}, ...times }: SchedulerParts) {
     this.#clock = clock;
     this.#onTick = onTick;
     this.#log = log;
@@ -110,8 +129,13 @@ export class Scheduler {
       lastError: null,
       succeededAt: null,
       failures: 0,
+      isCutShort: false,
+      running: null,
+      stopping: null,
     }));
     this.#pauseMs = pauseMs;
+    this.#budgetMs = times.budgetMs ?? CHORE_BUDGET_MS;
+    this.#overrunMs = times.overrunMs ?? CHORE_OVERRUN_MS;
   }
 
   start(): void {
@@ -121,15 +145,27 @@ export class Scheduler {
       this.#onTick(Math.max(0, this.#clock.timers() - dueAt));
       this.#lateMs = this.#lateness();
       this.start();
-      if (this.#sweeps === 0) void this.sweep();
+      if (this.#sweeps === 0) void this.#sweep();
     }, this.#pauseMs);
   }
 
-  /** Runs the chores that are due; waits for a running sweep first. */
-  sweep(): Promise<void> {
+  /** Runs the chores that are due until none of them has more to do; waits for a running sweep first. */
+  async sweep(): Promise<void> {
+    do {
+      await this.#sweep();
+      await this.#ended();
+    } while (!this.#isStopping && this.#chores.some(({ isCutShort }) => isCutShort));
+  }
+
+  #sweep(): Promise<void> {
     this.#sweeps++;
     this.#running = this.#running.then(() => this.#runDue()).finally(() => this.#sweeps--);
     return this.#running;
+  }
+
+  /** Resolves when no chore runs. */
+  async #ended(): Promise<void> {
+    await Promise.all(this.#chores.map(({ running }) => running));
   }
 
   /** Returns how late the timer is. It may be overdue: after a standstill, other work may run before it fires. */
@@ -145,28 +181,54 @@ export class Scheduler {
     return lateMs;
   }
 
+  /** Runs the chores that are due, and again those that are cut short. */
   async #runDue(): Promise<void> {
-    for (const entry of this.#chores) {
-      if (this.#stopping.signal.aborted) return;
-      if (entry.dueAt > this.#clock.steady()) continue;
-      const { chore } = entry;
-      entry.dueAt = this.#clock.steady() + chore.everyMs;
-      try {
-        if (chore.onEveryHub || (await this.#leadership.isLeader())) {
-          await chore.run(this.#stopping.signal, () => this.#takeLateness());
-          entry.succeededAt = this.#clock.now();
-        }
-        entry.lastError = null;
-      } catch (error) {
-        entry.failures++;
-        const cause = String(error);
-        // Logs each cause once, not every second and for each chore, because a database may stay damaged for long. The
-        // chore that watches the database logs a full disk.
-        const isKnown =
-          error instanceof StoreFull || this.#chores.some(({ lastError }) => lastError === cause);
-        if (!isKnown) this.#log.error("periodic work failed", { chore: chore.name, cause });
-        entry.lastError = cause;
+    do {
+      for (const entry of this.#chores) {
+        if (this.#isStopping) return;
+        if (entry.running === null && entry.dueAt <= this.#clock.steady()) await this.#runInTime(entry);
       }
+    } while (this.#chores.some(({ isCutShort }) => isCutShort));
+  }
+
+  /** Runs a chore until its end, or until its time is over. */
+  async #runInTime(entry: Entry): Promise<void> {
+    const stopping = new AbortController();
+    entry.stopping = stopping;
+    entry.isCutShort = false;
+    entry.dueAt = this.#clock.steady() + entry.chore.everyMs;
+    entry.running = this.#run(entry, stopping.signal).finally(() => {
+      entry.running = null;
+      entry.stopping = null;
+    });
+    const over = Promise.withResolvers<void>();
+    let timer = setTimeout(() => {
+      stopping.abort();
+      timer = setTimeout(over.resolve, this.#overrunMs);
+    }, this.#budgetMs);
+    await Promise.race([entry.running, over.promise]);
+    clearTimeout(timer);
+  }
+
+  /** Never rejects. */
+  async #run(entry: Entry, signal: AbortSignal): Promise<void> {
+    const { chore } = entry;
+    try {
+      if (chore.onEveryHub || (await this.#leadership.isLeader())) {
+        const end = await chore.run(signal, () => this.#takeLateness());
+        entry.isCutShort = end === "cut short";
+        if (entry.isCutShort) entry.dueAt = this.#clock.steady(); // the rest is due
+        entry.succeededAt = this.#clock.now();
+      }
+      entry.lastError = null;
+    } catch (error) {
+      entry.failures++;
+      const cause = String(error);
+      // Logs each cause once, not every second and for each chore, because a database may stay damaged for long. The
+      // chore that watches the database logs a full disk.
+      const isKnown = error instanceof StoreFull || this.#chores.some(({ lastError }) => lastError === cause);
+      if (!isKnown) this.#log.error("periodic work failed", { chore: chore.name, cause });
+      entry.lastError = cause;
     }
   }
 
@@ -178,11 +240,13 @@ export class Scheduler {
     }));
   }
 
-  /** Starts no more chores, and waits until the running one has finished its step. */
+  /** Starts no more chores, and waits until the running ones have finished their steps. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
+    this.#isStopping = true;
+    for (const { stopping } of this.#chores) stopping?.abort();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     await this.#running;
+    await this.#ended();
   }
 }

@@ -8,9 +8,9 @@
  */
 import {
   LIST_COUNTED_MAX,
+  LIST_FAILED_COUNTED_MAX,
   LIST_FAR_PAGES_MAX,
   LIST_SCANNED_MAX,
-  SEARCHED_TITLES_MAX,
   SEARCH_BLOCKS_MAX,
   SEARCH_FIRST_BLOCKS,
   SEARCH_STEP_BLOCKS,
@@ -29,6 +29,7 @@ import {
   candidatesBelow,
   candidatesInBlocks,
   countInBlocks,
+  failedOfNode,
   filteredSizes,
   taskBounds,
   taskSizes,
@@ -44,14 +45,11 @@ import { ListPages, type PageRequest, PagesBusy, Rows, loadRows } from "./list-p
 /** `words`: each begins a word of the title (lib/word-search.ts); none is any title. */
 export type TaskQuery = TaskFilter & { readonly words: readonly string[] };
 
-/**
- * A position in a list: `before` is the number of the task above it, `titles` how many titles a search may still
- * examine.
- */
-export type Position = { readonly before: number; readonly titles: number };
+/** A position in a list: `before` is the number of the task above it. */
+export type Position = { readonly before: number };
 
 /** The beginning of every list. */
-const START: Position = { before: Number.MAX_SAFE_INTEGER, titles: SEARCHED_TITLES_MAX };
+const START: Position = { before: Number.MAX_SAFE_INTEGER };
 
 /** `page` and `total` are null if they were not counted, `next` at the end of the list. */
 export type TaskPage = {
@@ -111,7 +109,7 @@ export class TaskLists {
     const { statuses, nodeId } = query;
     let unfinished = 0;
     const page = await this.#pages.load(request, async (read) => {
-      const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, read);
+      const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, statuses, read);
       if (!totals) return null;
       unfinished = sumOf(totals, UNFINISHED, statuses);
       return {
@@ -126,7 +124,7 @@ export class TaskLists {
     const { rows, total, lastSeq } = page;
     const hasMore = lastSeq !== null && request.page * request.perPage < total;
     const isCut = unfinishedFirst && unfinished >= request.perPage;
-    const next = hasMore ? (isCut ? START : { ...START, before: lastSeq }) : null;
+    const next = hasMore ? (isCut ? START : { before: lastSeq }) : null;
     return { ...request, rows, total, next };
   }
 
@@ -136,7 +134,7 @@ export class TaskLists {
       const shown = sizes.slice(0, perPage);
       const last = sizes.length > perPage ? shown.at(-1) : undefined;
       const rows = await loadRows(shown, tasksBySeq, read, (later) => this.#store.read(later));
-      const next = last ? { ...START, before: last.seq } : null;
+      const next = last ? { before: last.seq } : null;
       return { rows, page: null, perPage, total: null, next };
     });
   }
@@ -175,7 +173,6 @@ export class TaskLists {
     const bounds = query.statuses.length === 0 ? null : await this.#store.read(taskBounds());
     if (!bounds) return { found, end: null };
     const byBlock = await this.#isByBlock(query, bounds);
-    let { titles } = from;
     let before = Math.min(from.before, bounds.newest + 1);
     let [looked, lookedUp, span] = [0, 0, SEARCH_FIRST_BLOCKS];
     for (;;) {
@@ -183,19 +180,15 @@ export class TaskLists {
         ? await this.#stepByBlock(query, before, span, bounds.oldest)
         : await this.#step(query, before);
       for (const { seq, title } of step.candidates) {
-        if (titles === 0) return { found, end: null };
         looked++;
         if (title === null) continue;
-        if (query.words.length > 0) titles--;
-        if (matchesWords(query.words, title)) found.push({ before: seq, titles });
-        if (found.length >= enough.found && looked >= enough.looked)
-          return { found, end: { before: seq, titles } };
+        if (matchesWords(query.words, title)) found.push({ before: seq });
+        if (found.length >= enough.found && looked >= enough.looked) return { found, end: { before: seq } };
       }
-      if (step.below === null || titles === 0) return { found, end: null };
+      if (step.below === null) return { found, end: null };
       before = step.below;
       lookedUp += byBlock ? span : 0;
-      if (looked >= LIST_SCANNED_MAX || lookedUp >= SEARCH_BLOCKS_MAX)
-        return { found, end: { before, titles } };
+      if (looked >= LIST_SCANNED_MAX || lookedUp >= SEARCH_BLOCKS_MAX) return { found, end: { before } };
       if (step.candidates.length < SEARCH_STEP_ROWS) span = Math.min(2 * span, SEARCH_STEP_BLOCKS);
       if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
       await this.#steps.next();
@@ -208,7 +201,7 @@ export class TaskLists {
     if (creatorNode === null && taskType === null) return false;
     if (nodeId === null && statuses.length === TASK_STATUSES.length) return true;
     const read: Read = (wanted) => this.#store.read(wanted);
-    const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, read);
+    const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, statuses, read);
     const inStates = totals ? sumOf(totals, TASK_STATUSES, statuses) : 0;
     if (inStates <= SEARCH_STEP_ROWS) return false;
     const top = blockOf(newest);
@@ -251,11 +244,16 @@ export function isSearch({ creatorNode, taskType, words }: TaskQuery): boolean {
   return creatorNode !== null || taskType !== null || words.length > 0;
 }
 
-/** `open` and `failed` are 0, because such a task has no node. */
-async function totalsOf(nodeId: string, read: Read): Promise<TaskTotals | null> {
+/** `open` is 0, because such a task has no node. */
+async function totalsOf(
+  nodeId: string,
+  statuses: readonly TaskStatus[],
+  read: Read,
+): Promise<TaskTotals | null> {
   const node: Node | null = (await read(nodeById(nodeId))) ?? (await read(deletedNode(nodeId)));
   if (!node) return null;
-  return { open: 0, assigned: node.tasksAssigned, completed: node.tasksCompleted, failed: 0 };
+  const failed = statuses.includes("failed") ? await read(failedOfNode(nodeId, LIST_FAILED_COUNTED_MAX)) : 0;
+  return { open: 0, assigned: node.tasksAssigned, completed: node.tasksCompleted, failed };
 }
 
 /** The tasks in those of `states` that are among `statuses`. */

@@ -8,12 +8,23 @@ import {
   Rejection,
   UNDECIDED,
   accept,
+  taskNotFound,
 } from "../domain/decision.ts";
-import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, Node, Task, TaskResult } from "../domain/model.ts";
+import { isFree } from "../domain/file.ts";
+import {
+  BALANCE_ROUND_MAX,
+  DEPENDENTS_COUNTED_MAX,
+  PULL_ANSWER_MAX_BYTES,
+  RETRIED_DEPENDENCIES_MAX,
+  RETRIED_DEPENDENTS_MAX,
+  SWEEP_BATCH,
+  UNMET_SHOWN_MAX,
+} from "../domain/limits.ts";
+import type { FileRecord, Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
   type CreatorRequest,
+  type Dependency,
   type HolderRequest,
   type Sent,
   type TaskDraft,
@@ -22,6 +33,7 @@ import {
   complete,
   create,
   createSent,
+  createWith,
   expire,
   extend,
   fail,
@@ -31,6 +43,7 @@ import {
   remove,
   requeue,
   retry,
+  retryWithDependents,
   revoke,
   settle,
   take,
@@ -39,10 +52,13 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
+import { filesById } from "../store/sql/files.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
   type TaskTotals,
+  brokenCount,
+  brokenTasks,
   claimableSizes,
   dependenciesById,
   dueTasks,
@@ -57,9 +73,10 @@ import {
   tasksHeld,
   tasksOfDeleted,
   timedOutTasks,
+  unmetOf,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Query, Store, Transact } from "../store/store.ts";
+import type { Loaded, Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
@@ -72,18 +89,39 @@ export const NODE_DELETED = "the node was deleted";
 /** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
+/** How many tasks a step of the periodic work changed, and whether there may be more to do. */
+export type StepResult = { readonly moved: number; readonly isMore: boolean };
+type Rule = (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>;
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
-/** No tasks have these ids. */
-export class UnknownTasks extends Error {
-  override readonly name = "UnknownTasks";
-  readonly taskIds: readonly string[];
+/** The tasks and files that a new task names. */
+export type References = {
+  readonly dependsOn: readonly string[];
+  readonly fileIds: readonly string[];
+};
 
-  constructor(taskIds: readonly string[]) {
-    super(`There are no tasks ${taskIds.join(", ")}.`);
-    this.taskIds = taskIds;
+/** A new task names tasks that there are not, or files that there are not or that belong to a task. */
+export class UnusableReferences extends Error {
+  override readonly name = "UnusableReferences";
+  readonly references: References;
+
+  constructor(references: References) {
+    super(`A task cannot name ${[...references.dependsOn, ...references.fileIds].join(", ")}.`);
+    this.references = references;
   }
 }
+
+/** The request of a new task, besides its draft. `boundTo`: the node to which the caller's key is bound. */
+export type Creation = { readonly fileIds: readonly string[]; readonly boundTo: string | null };
+
+/** A task, and the first of those that it waits for. */
+export type WaitingTask = { readonly task: Task; readonly waitsFor: readonly string[] };
+
+/** The outcome of a retry; `dependents` if it was asked for: how many were opened again, and how many are left. */
+export type RetryOutcome = {
+  readonly task: Task;
+  readonly dependents: { readonly opened: number; readonly left: number } | null;
+};
 
 export class TaskService {
   readonly #store: Store;
@@ -104,53 +142,54 @@ export class TaskService {
     this.lists = new TaskLists(store);
   }
 
-  /** Returns the ids that name no task. */
-  async unknown(taskIds: readonly string[]): Promise<readonly string[]> {
-    return without(taskIds, await this.#store.read(dependenciesById(taskIds)));
+  /** Returns those that a new task cannot name. */
+  async unusable({ dependsOn, fileIds }: References): Promise<References> {
+    const [dependencies, files] = await Promise.all([
+      dependsOn.length === 0 ? [] : this.#store.read(dependenciesById(dependsOn)),
+      fileIds.length === 0 ? [] : this.#store.read(filesById(fileIds)),
+    ]);
+    return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
 
-  /** @throws {UnknownTasks} when it depends on tasks that there are not */
-  async create(transact: Transact, draft: TaskDraft): Promise<Task> {
+  /** @throws {UnusableReferences} */
+  async create(transact: Transact, draft: TaskDraft, asked: Creation = NO_FILES): Promise<Task> {
     const taskId = this.#newId();
-    const { balanced, taskType, dependsOn } = draft;
-    if (!balanced && dependsOn.length === 0) return transact({}, () => create(draft, taskId, [], this.#at()));
-    const load = {
-      candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
-    };
-    let unknown: readonly string[] = [];
-    const created = await transact(load, ({ candidates, dependencies }) => {
-      unknown = without(dependsOn, dependencies ?? []);
-      if (unknown.length > 0) return UNDECIDED;
-      return create(draft, taskId, candidates ?? [], this.#at(), dependencies ?? []);
+    const { balanced, dependsOn } = draft;
+    const { boundTo, fileIds } = asked;
+    if (!balanced && dependsOn.length === 0 && fileIds.length === 0)
+      return transact({}, () => create(draft, taskId, [], this.#at()));
+    const load = ofNewTask(draft, asked);
+    let unusable: References | null = null;
+    const created = await transact(load, (loaded) => {
+      const rows = rowsOf(loaded);
+      unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
+      if (isAny(unusable)) return UNDECIDED;
+      return createWith(draft, taskId, rows, boundTo, this.#at());
     });
-    if (!created) throw new UnknownTasks(unknown);
+    if (!created) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
     return created;
   }
 
   /**
    * As create(). A refusal is not stored for a repeat, because the node may be online again by then.
-   * @throws {UnknownTasks}
+   * @throws {UnusableReferences}
    * @throws {Rejection} when the node that it is sent to does not take it
    */
-  async createSent(transact: Transact, draft: TaskDraft, sent: Sent): Promise<Task> {
+  async createSent(transact: Transact, draft: TaskDraft, asked: Creation, sent: Sent): Promise<Task> {
     const taskId = this.#newId();
-    const { balanced, taskType, dependsOn } = draft;
-    const load = {
-      candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
-      node: sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId),
-    };
-    let unknown: readonly string[] = [];
-    const outcome = await transact(load, ({ candidates, dependencies, node }) => {
-      unknown = without(dependsOn, dependencies ?? []);
-      if (unknown.length > 0) return UNDECIDED;
-      const rows = { candidates: candidates ?? [], dependencies: dependencies ?? [], node };
-      const decision = createSent(draft, sent, taskId, rows, this.#at());
+    const { dependsOn } = draft;
+    const { boundTo, fileIds } = asked;
+    const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
+    let unusable: References | null = null;
+    const outcome = await transact({ ...ofNewTask(draft, asked), node }, ({ node, ...loaded }) => {
+      const rows = { ...rowsOf(loaded), node };
+      unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
+      if (isAny(unusable)) return UNDECIDED;
+      const decision = createSent(draft, sent, taskId, rows, boundTo, this.#at());
       if (decision.kind === "rejected") return { ...accept<Task | Rejected>(decision), isStored: false };
       return accept<Task | Rejected>(decision.answer, decision.changes);
     });
-    if (!outcome) throw new UnknownTasks(unknown);
+    if (!outcome) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
     if ("kind" in outcome) throw new Rejection(outcome);
     return outcome;
   }
@@ -213,7 +252,7 @@ export class TaskService {
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates ?? [] }),
     );
-    await this.#settleAfter(after);
+    await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
     return after;
   }
@@ -250,12 +289,12 @@ export class TaskService {
       from = rows.task?.assignedNode ?? null;
       return cancel(rows.task, rows.node, asked, this.#at());
     });
-    await this.#settleAfter(cancelled);
+    await this.settleAfter(cancelled);
     if (from !== null) await this.fillIfPossible(from);
     return cancelled;
   }
 
-  async retry(transact: Transact, asked: CreatorRequest): Promise<Task> {
+  async retry(transact: Transact, asked: CreatorRequest): Promise<RetryOutcome> {
     // What it depends on never changes, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
     const dependsOn = before?.dependsOn ?? [];
@@ -264,11 +303,61 @@ export class TaskService {
       dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
       candidates: candidatesIfBalanced(before, null),
     };
-    const retried = await transact(load, ({ task, dependencies, candidates }) =>
-      retry(task, dependencies ?? [], candidates ?? [], asked, this.#at()),
-    );
-    await this.#settleAfter(retried);
+    const retried = await transact(load, ({ task, dependencies, candidates }) => {
+      const decision = retry(task, dependencies ?? [], candidates ?? [], asked, this.#at());
+      if (decision.kind === "rejected") return decision;
+      return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
+    });
+    await this.settleAfter(retried.task);
     return retried;
+  }
+
+  /** As retry(), and opens again what failed only because of the task: the oldest, as many as one transaction holds. */
+  async retryWithDependents(transact: Transact, asked: CreatorRequest): Promise<RetryOutcome> {
+    const at = this.#at();
+    const { taskId, boundTo } = asked;
+    for (;;) {
+      const before = await this.#store.read(taskById(taskId));
+      const [own] = await this.#store.read(dependenciesById([taskId]));
+      const which = { brokenBy: own?.brokenBy ?? taskId, after: before?.seq ?? 0, creatorNode: boundTo };
+      const found = brokenTasks(which, RETRIED_DEPENDENTS_MAX);
+      const expected = upToDependencies(await this.#store.read(found));
+      // What a task depends on never changes, so it is read first.
+      const needed = [...new Set([before, ...expected].flatMap((task) => task?.dependsOn ?? []))];
+      const load = {
+        task: taskById(taskId),
+        broken: found,
+        count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
+        dependencies: needed.length > 0 ? dependenciesById(needed) : NO_ROW,
+        candidates: candidatesIfBalanced(before, null),
+      };
+      const known = new Set(needed);
+      const outcome = await transact(load, ({ task, broken, count, dependencies, candidates }) => {
+        const dependents = upToDependencies(broken);
+        if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
+        const rows = [dependents, dependencies ?? [], candidates ?? []] as const;
+        const retried = retryWithDependents(task, ...rows, asked, at);
+        if (retried.kind === "rejected") return retried;
+        const { task: after, opened } = retried.answer;
+        const left = after.status === "failed" ? count : count - dependents.length;
+        return accept<RetryOutcome>({ task: after, dependents: { opened, left } }, retried.changes);
+      });
+      if (!outcome) continue;
+      await this.settleAfter(outcome.task);
+      if (outcome.dependents !== null && outcome.dependents.opened > 0) await this.#balanceIfPossible();
+      return outcome;
+    }
+  }
+
+  /** Adds what the task waits for, from one snapshot. @throws {Rejection} task_not_found */
+  async withUnmet(task: Task): Promise<WaitingTask> {
+    if (task.unmet === 0) return { task, waitsFor: [] };
+    const { taskId } = task;
+    return this.#store.readTogether(async (read) => {
+      const now = await read(taskById(taskId));
+      if (!now) throw new Rejection(taskNotFound(taskId));
+      return { task: now, waitsFor: now.unmet === 0 ? [] : await read(unmetOf(taskId, UNMET_SHOWN_MAX)) };
+    });
   }
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
@@ -355,16 +444,16 @@ export class TaskService {
     }
   }
 
-  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many. */
-  requeueStranded(signal: AbortSignal): Promise<number> {
-    return this.#each(() => strandedTasks(SWEEP_BATCH), requeue, signal);
+  /** Makes at most SWEEP_BATCH tasks of offline nodes open again. Returns how many there were. */
+  requeueSome(): Promise<number> {
+    return this.#apply(() => strandedTasks(SWEEP_BATCH), requeue);
   }
 
-  /** Makes the tasks of deleted nodes open again, in bounded steps. Returns how many. */
-  async releaseDeleted(signal?: AbortSignal): Promise<number> {
+  /** The same for tasks of deleted nodes. */
+  async releaseSomeOfDeleted(): Promise<number> {
     if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
-    return this.#each(() => tasksOfDeleted(SWEEP_BATCH), rule, signal);
+    return this.#apply(() => tasksOfDeleted(SWEEP_BATCH), rule);
   }
 
   /** Makes tasks of a node open again, until it holds fewer than a last step can free. Returns how many there were. */
@@ -381,63 +470,67 @@ export class TaskService {
   }
 
   /**
-   * Expires tasks, takes back those whose lease has run out, updates those whose dependencies have ended, and makes those
-   * ready whose time has come. Returns how many changed.
+   * The steps of the periodic work that find something to do now: they expire tasks, take back those whose lease has run
+   * out, update those whose dependencies have ended, and make those ready whose time has come. Each handles about
+   * SWEEP_BATCH tasks.
    */
-  async runDue(signal: AbortSignal): Promise<number> {
+  async dueSteps(): Promise<readonly (() => Promise<StepResult>)[]> {
     const { now, steady } = this.#at();
     const work = await this.#store.read(taskWork(now, steady));
+    const step = (queryAt: (at: Moment) => Query<readonly Task[]>, rule: Rule) => async () => {
+      const moved = await this.#apply(queryAt, rule);
+      return { moved, isMore: moved >= SWEEP_BATCH };
+    };
+    const steps: (() => Promise<StepResult>)[] = [];
+    if (work.expired) steps.push(step((at) => expiredTasks(at.now, SWEEP_BATCH), expire));
+    if (work.timedOut) steps.push(step((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut));
+    // After the steps that end tasks, because others may depend on those.
+    if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
+    if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
+    return steps;
+  }
+
+  /** Applies a rule to the tasks of a query. Returns how many there were. */
+  async #apply(queryAt: (at: Moment) => Query<readonly Task[]>, rule: Rule): Promise<number> {
+    const load = { tasks: queryAt(this.#at()) };
+    const moved = await this.#store.transact(load, ({ tasks }) => rule(tasks, this.#at()));
+    return moved.length;
+  }
+
+  /** Updates about SWEEP_BATCH tasks whose dependencies have ended: the dependents of at most SWEEP_BATCH tasks. */
+  async #settleSome(): Promise<StepResult> {
     let moved = 0;
-    if (work.expired) moved += await this.#each((at) => expiredTasks(at.now, SWEEP_BATCH), expire, signal);
-    if (work.timedOut)
-      moved += await this.#each((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut, signal);
-    if (work.settled || moved > 0) moved += await this.#settleAll(signal);
-    if (work.due) moved += await this.#each((at) => dueTasks(at.now, SWEEP_BATCH), makeReady, signal);
-    return moved;
-  }
-
-  /** Applies a rule to the tasks of a query, SWEEP_BATCH at a time, until there are fewer. Returns how many there were. */
-  async #each(
-    queryAt: (at: Moment) => Query<readonly Task[]>,
-    rule: (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>,
-    signal?: AbortSignal,
-  ): Promise<number> {
-    let total = 0;
-    while (!signal?.aborted) {
-      const load = { tasks: queryAt(this.#at()) };
-      const moved = await this.#store.transact(load, ({ tasks }) => rule(tasks, this.#at()));
-      total += moved.length;
-      if (moved.length < SWEEP_BATCH) break;
-    }
-    return total;
-  }
-
-  /** Updates tasks whose dependencies have ended, in bounded steps: all, or about `most`. Returns how many. */
-  async #settleAll(signal?: AbortSignal, most = Infinity): Promise<number> {
-    let total = 0;
-    while (!signal?.aborted && total < most) {
+    for (let ended = 0; ended < SWEEP_BATCH && moved < SWEEP_BATCH; ended++) {
       const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
       const updated = await this.#store.transact(load, ({ settlement, tasks }) => {
         if (!settlement) return accept(null);
-        const { taskId, outcome } = settlement;
-        const { changes } = settle(tasks, taskId, outcome, this.#at());
+        const { taskId, outcome, root } = settlement;
+        const { changes } = settle(tasks, taskId, outcome, this.#at(), root);
         if (tasks.length === SWEEP_BATCH) return accept(tasks.length, changes);
         return accept(tasks.length, [...changes, { kind: "settlement.removed", taskId }]);
       });
-      if (updated === null) break;
-      total += updated;
+      if (updated === null) return { moved, isMore: false };
+      moved += updated;
     }
-    return total;
+    return { moved, isMore: true };
   }
 
-  async #settleAfter(task: Task): Promise<void> {
+  /** Updates the tasks that depend on one that has just failed. */
+  async settleAfter(task: Task): Promise<void> {
     if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
   }
 
   /** The end of the task is on disk, so a failure here is not reported: the periodic work does the same, and the rest. */
   #settleIfPossible(): Promise<void> {
     return this.#together("settle", async () => {
-      if ((await this.#settleAll(undefined, SWEEP_BATCH)) > 0) await this.#rounds.run(true);
+      if ((await this.#settleSome()).moved > 0) await this.#rounds.run(true);
+    });
+  }
+
+  /** A failure is not reported: the balancer's next round does the same. */
+  #balanceIfPossible(): Promise<void> {
+    return this.#together("balance", async () => {
+      await this.#rounds.run(true);
     });
   }
 
@@ -449,7 +542,7 @@ export class TaskService {
   /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
   async releaseDeletedIfPossible(): Promise<void> {
     try {
-      await this.releaseDeleted();
+      while ((await this.releaseSomeOfDeleted()) >= SWEEP_BATCH);
       await this.#rounds.run(true);
     } catch {
       // Not reported: the deletion itself is on disk.
@@ -476,8 +569,44 @@ function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<
   return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 
-/** Those of `taskIds` that are none of `tasks`. */
-function without(taskIds: readonly string[], tasks: readonly Pick<Task, "taskId">[]): readonly string[] {
-  const known = new Set(tasks.map(({ taskId }) => taskId));
-  return taskIds.filter((taskId) => !known.has(taskId));
+const NO_FILES: Creation = { fileIds: [], boundTo: null };
+
+/** The rows that decide about a new task. */
+function ofNewTask({ balanced, taskType, dependsOn }: TaskDraft, { fileIds }: Creation) {
+  return {
+    candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
+    dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
+    files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
+  };
+}
+
+function rowsOf({ candidates, dependencies, files }: Loaded<ReturnType<typeof ofNewTask>>) {
+  return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
+}
+
+function unusableOf(
+  { dependsOn, fileIds }: References,
+  dependencies: readonly Dependency[],
+  files: readonly FileRecord[],
+): References {
+  const tasks = new Set(dependencies.map(({ taskId }) => taskId));
+  const free = new Set(files.filter(isFree).map(({ fileId }) => fileId));
+  return {
+    dependsOn: dependsOn.filter((taskId) => !tasks.has(taskId)),
+    fileIds: fileIds.filter((fileId) => !free.has(fileId)),
+  };
+}
+
+function isAny({ dependsOn, fileIds }: References): boolean {
+  return dependsOn.length > 0 || fileIds.length > 0;
+}
+
+/** The first tasks that together depend on at most RETRIED_DEPENDENCIES_MAX others; at least one. */
+function upToDependencies(tasks: readonly Task[]): readonly Task[] {
+  let dependencies = 0;
+  const end = tasks.findIndex(({ dependsOn }, i) => {
+    dependencies += dependsOn.length;
+    return i > 0 && dependencies > RETRIED_DEPENDENCIES_MAX;
+  });
+  return end === -1 ? tasks : tasks.slice(0, end);
 }

@@ -43,8 +43,13 @@ export type Query<R> = {
     readonly id: string;
   };
   /** SQLite runs this instead, for the same rows. */
-  readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
+  readonly onSqlite?: SqliteQuery & {
+    /** Runs if that finds no row, when the nodes of these types are ranked (store/sqlite/capability-index.ts). */
+    readonly otherwise?: SqliteQuery & { readonly ranks: readonly string[] };
+  };
 };
+
+type SqliteQuery = { readonly sql: string; readonly params: readonly Param[] };
 
 /** Runs a query. */
 export type Read = <R>(query: Query<R>) => Promise<R>;
@@ -68,7 +73,7 @@ export type Member = {
  * - `decide` is synchronous and pure, but that it may read the clock: a transaction may wait long for its turn, and is
  *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction.
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
- *   and each sees the changes of all before it.
+ *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
  * - The members `before` share its transaction, all or nothing: they are decided and written first, in order, and each
  *   sees the changes of all before it. A member that is rejected or undecided writes nothing and stops nothing; an error

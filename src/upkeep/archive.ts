@@ -1,12 +1,14 @@
 /**
  * Writes and reads the tar archive of a backup, in one pass, one file after the other. modern-tar handles the format
- * (POSIX ustar; a file above 8 GiB has a pax header); this file handles the disk and the checksums.
+ * (POSIX ustar; a file above 8 GiB has a pax header); this file handles the order and the checksums, and
+ * backup-target.ts where the archive is written to.
  *
- * Invariant: memory use does not grow with the size of a file. finish() returns only when the whole archive is on disk.
+ * Invariant: memory use does not grow with the size of a file.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { type ParsedTarEntry, createTarDecoder, createTarPacker } from "modern-tar";
 import { reasonOf } from "../lib/reason.ts";
+import type { ArchiveSink } from "./backup-target.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 const FILE_MODE = 0o600;
@@ -17,48 +19,28 @@ export type Copied = { readonly size: number; readonly sha256: string; readonly 
 /** Called with the number of bytes of each chunk; may throw to cancel the copy. */
 export type OnBytes = (bytes: number) => void;
 
-/** The archive cannot be written; the cause is the system's error. */
-export class ArchiveUnwritten extends Error {
-  override readonly name = "ArchiveUnwritten";
-
-  constructor(cause: unknown) {
-    super("the archive cannot be written", { cause });
-  }
-}
-
-function unwritten(error: unknown): never {
-  throw new ArchiveUnwritten(error);
-}
-
 export class ArchiveWriter {
-  readonly #file: FileHandle;
+  readonly #sink: ArchiveSink;
   readonly #modifiedAt: Date;
   readonly #packer = createTarPacker();
-  /** Resolves when the packer's output has been written to the file; rejects when a write fails. */
+  /** Resolves when the sink has taken the packer's output; rejects when a write fails. */
   readonly #written: Promise<void>;
   #size = 0;
 
-  private constructor(file: FileHandle, modifiedAt: number) {
-    this.#file = file;
+  /** `modifiedAt`: epoch milliseconds, for every entry. */
+  constructor(sink: ArchiveSink, modifiedAt: number) {
+    this.#sink = sink;
     this.#modifiedAt = new Date(modifiedAt);
     // A failed write fails the packer, and so every later add, with the same error.
     this.#written = this.#packer.readable.pipeTo(
       new WritableStream({
         write: async (bytes) => {
-          await writeAll(file, bytes).catch(unwritten);
+          await sink.write(bytes);
           this.#size += bytes.length;
         },
       }),
     );
-    this.#written.catch(() => {}); // finish() awaits it
-  }
-
-  /**
-   * Creates the archive in a new file that only its owner can read. `modifiedAt`: epoch milliseconds, for every entry.
-   * @throws {ArchiveUnwritten} like every method that writes
-   */
-  static async create(path: string, modifiedAt: number): Promise<ArchiveWriter> {
-    return new ArchiveWriter(await open(path, "wx", FILE_MODE).catch(unwritten), modifiedAt);
+    this.#written.catch(() => {}); // end() awaits it
   }
 
   get size(): number {
@@ -99,17 +81,17 @@ export class ArchiveWriter {
     await body.close();
   }
 
-  /** Ends the archive and returns when it is on disk. */
-  async finish(): Promise<void> {
+  /** Ends the archive. The sink has all its bytes afterwards, but has not finished. */
+  async end(): Promise<void> {
     this.#packer.controller.finalize();
     await this.#written;
-    await this.#file.sync().catch(unwritten);
   }
 
+  /** Stops the archive and abandons the sink, unless that has finished. */
   async close(): Promise<void> {
-    this.#packer.controller.error(new Error("the archive is closed")); // has no effect after finish()
-    await this.#written.catch(() => {}); // the file must not be closed during a write
-    await this.#file.close();
+    this.#packer.controller.error(new Error("the archive is closed")); // has no effect after end()
+    await this.#written.catch(() => {}); // the sink must not be abandoned during a write
+    await this.#sink.abandon();
   }
 
   #add(name: string, size: number): WritableStreamDefaultWriter<Uint8Array> {

@@ -3,29 +3,30 @@
  *
  * Invariant: a backup is a snapshot as of the copy of the database. The bytes of a file never change and are not removed
  * while the directory is pinned, so they can be copied after the database.
- * Invariant: a file under the backup's name is complete and on disk.
+ * backup-target.ts writes it, and sees to it that nothing under the backup's name is incomplete.
  */
 import { Database } from "bun:sqlite";
-import { existsSync, lstatSync } from "node:fs";
-import { rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { blobFileOf } from "../blobs/disk.ts";
 import type { DataDir } from "../data-dir.ts";
-import { isoTime } from "../lib/clock.ts";
+import { DAY_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld, takeSharedLock } from "../store/sqlite/file-lock.ts";
-import { ArchiveUnwritten, ArchiveWriter, type Copied } from "./archive.ts";
+import { ArchiveWriter, type Copied } from "./archive.ts";
+import type { ArchiveSink, BackupTarget } from "./backup-target.ts";
 import {
   ADMIN_KEY_ENTRY,
+  ArchiveUnwritten,
   BACKUP_FORMAT,
   DATABASE_ENTRY,
   MANIFEST_ENTRY,
   type Manifest,
   SECRET_ENTRY,
   type Tools,
-  flushDirectory,
   sizeText,
 } from "./upkeep.ts";
 
@@ -37,47 +38,44 @@ export type BackupReport = {
 };
 
 /**
- * Writes the backup into a new file `to`.
+ * Writes the backup to `to`, and a copy of the database to a temporary file first.
  * @throws {Error} one line: no hub, the backup's name is in use, a damaged database, a full disk
  */
 export async function backUp(
   dir: DataDir,
-  to: string,
+  to: BackupTarget,
   software: string,
   tools: Tools,
 ): Promise<BackupReport> {
-  refuseTaken(to);
   refuseUnsound(dir);
-  const partial = `${to}.${Bun.randomUUIDv7()}.partial`;
-  const copy = `${partial}-db`;
+  const scratch = to.scratch ?? dir.path;
+  const copy = join(scratch, `backup-${Bun.randomUUIDv7()}.partial-db`);
   const pin = takeSharedLock(dir.pin);
   if (!pin) throw new Error(`${dir.pin} is held by another process; try again`);
   try {
-    const report = await writeArchive({ dir, copy, partial, software, at: tools.clock.now() }, tools);
-    tools.signal.throwIfAborted();
-    refuseTaken(to);
-    await rename(partial, to);
-    await flushDirectory(dirname(to));
-    return report;
+    const sink = await to.open();
+    await removeLeftovers(scratch, tools.clock.now());
+    return await writeArchive({ dir, copy, sink, software, at: tools.clock.now() }, tools);
   } catch (error) {
     throw error instanceof ArchiveUnwritten
-      ? new Error(`cannot write ${to}: ${reasonOf(error.cause)}`, { cause: error })
+      ? new Error(`cannot write ${to.name}: ${reasonOf(error.cause)}`, { cause: error })
       : error;
   } finally {
     pin.release();
-    // rm fails only when these files could not be made either, and then that error is thrown.
-    for (const path of [partial, copy]) await rm(path, { force: true }).catch(() => {});
+    await rm(copy, { force: true }).catch(() => {}); // fails only where the copy could not be made either
   }
 }
 
-/** Refuses an existing name, even that of a dangling link, which the archive would replace. */
-function refuseTaken(to: string): void {
-  try {
-    if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return;
-  } catch (error) {
-    throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
+/** What a backup that was killed has left: no running one is that old. */
+const LEFTOVER_MS = DAY_MS;
+const UNFINISHED = /^backup-[\da-f-]{36}\.partial-db$|\.[\da-f-]{36}\.partial$/;
+
+async function removeLeftovers(folder: string, now: number): Promise<void> {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    if (UNFINISHED.test(name) && now - Bun.file(path).lastModified > LEFTOVER_MS)
+      await rm(path, { force: true });
   }
-  throw new Error(`${to} already exists; choose another name`);
 }
 
 function refuseUnsound(dir: DataDir): void {
@@ -107,13 +105,13 @@ type Plan = {
   readonly dir: DataDir;
   /** The copy of the database. */
   readonly copy: string;
-  readonly partial: string;
+  readonly sink: ArchiveSink;
   readonly software: string;
   readonly at: number;
 };
 
-async function writeArchive({ dir, copy, partial, software, at }: Plan, tools: Tools): Promise<BackupReport> {
-  const archive = await ArchiveWriter.create(partial, at);
+async function writeArchive({ dir, copy, sink, software, at }: Plan, tools: Tools): Promise<BackupReport> {
+  const archive = new ArchiveWriter(sink, at);
   try {
     tools.onProgress(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
     copyDatabase(dir.database, copy);
@@ -132,7 +130,9 @@ async function writeArchive({ dir, copy, partial, software, at }: Plan, tools: T
       MANIFEST_ENTRY,
       new TextEncoder().encode(`${JSON.stringify(manifest, null, 2)}\n`),
     );
-    await archive.finish();
+    await archive.end();
+    tools.signal.throwIfAborted();
+    await sink.finish();
     return {
       manifest,
       sizeBytes: archive.size,

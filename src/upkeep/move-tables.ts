@@ -30,6 +30,9 @@ export const TABLES: readonly Table[] = [
   { name: "quota_usage", key: ["node_id"] },
 ];
 
+/** Totals that triggers keep: they follow from the tables that are moved. */
+export const DERIVED_TABLES = ["answer_totals"] as const;
+
 /** Tables of PostgreSQL only: for the bytes of files, leader election and the schema's version. They are not moved. */
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 

@@ -41,6 +41,15 @@ export const manifestSchema = z.object({
 
 export type Manifest = z.infer<typeof manifestSchema>;
 
+/** A backup cannot be stored where it should go; the cause is the system's or the storage's error. */
+export class ArchiveUnwritten extends Error {
+  override readonly name = "ArchiveUnwritten";
+
+  constructor(cause: unknown) {
+    super("the archive cannot be written", { cause });
+  }
+}
+
 /** fsync of a directory: makes the names in it durable. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, "r");

@@ -556,11 +556,17 @@ describe("the specification's examples", () => {
   });
 
   test("metadata.luxhub has the fields of task/create", async () => {
-    const luxhub = { task_type: "draw", priority: "high", lux_reward: 2.5, max_attempts: 3 };
+    const luxhub = { task_type: "draw", priority: "high", lux_reward: 2.5, max_attempts: 3, max_run_s: 90 };
     const sent = { ...said("typed"), ...AT_ONCE, metadata: { luxhub } };
     const { id } = record((await http(hub, "/message:send", sent))["task"]);
     const stored = record((await ok(hub.get(`/task/${id}`)))["task"]);
-    expect(stored).toMatchObject({ task_type: "draw", priority: 0, lux_reward: 2.5, max_attempts: 3 });
+    expect(stored).toMatchObject({
+      task_type: "draw",
+      priority: 0,
+      lux_reward: 2.5,
+      max_attempts: 3,
+      max_run_s: 90,
+    });
     const wrong = { ...said("typed"), metadata: { luxhub: { priority: "urgent", depends_on: ["nosuch"] } } };
     expect(await httpError(hub, "/message:send", wrong)).toEqual([
       400,

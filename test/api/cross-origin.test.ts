@@ -43,6 +43,7 @@ describe("pages of other origins", () => {
       expect(preflight.headers.get("access-control-allow-origin")).toBe(PAGE);
       expect(preflight.headers.get("access-control-allow-methods")).toBe("POST");
       expect(preflight.headers.get("access-control-allow-headers")).toContain("X-Matrix-Secret");
+      expect(preflight.headers.get("access-control-allow-headers")).toContain("Authorization");
       expect(preflight.headers.get("access-control-max-age")).toBe("600");
       expect(preflight.headers.get("vary")).toContain("Origin");
       expect(preflight.headers.has("access-control-allow-credentials")).toBeFalse();

@@ -13,9 +13,11 @@ import {
   addTaskOf,
   badFields,
   complete,
+  list,
   ok,
   raw,
   rawPost,
+  record,
   refused,
   taskOf,
   until,
@@ -416,6 +418,94 @@ describe("a JSON body", () => {
     expect(Object.keys(await taskOf(hub, taskId))).not.toContain("x");
     const text = '{"title":"t","description":"d","__proto__":{"priority":9},"priority":0}';
     expect(await ok(hub.post("/task/create", text))).toMatchObject({ task: { priority: 0 } });
+  });
+
+  describe("names the fields that nothing reads", () => {
+    const task = { title: "t", description: "d" };
+    const ignoredBy = async (answer: Promise<Answer>): Promise<unknown> => (await ok(answer))["ignored"];
+
+    test("of the body, in both variants, and not those that it reads or that are null", async () => {
+      await using hub = await startHub();
+      for (const variant of VARIANTS) {
+        const create = (body: object | string) => ignoredBy(hub.post("/task/create", body, { variant }));
+        expect(await create({ ...task, timout_s: 5, tags: ["a"], priority: 0 })).toEqual([
+          "timout_s",
+          "tags",
+        ]);
+        expect(await create({ ...task, timout_s: null, assigned_node: "n1" })).toBeUndefined();
+        expect(await create(task)).toBeUndefined();
+        expect(await create('{"title":"t","description":"d","__proto__":{"a":1},"constructor":2}')).toEqual([
+          "__proto__",
+          "constructor",
+        ]);
+      }
+    });
+
+    test("and stores none of them: the task does not have `ignored`, nor does its next answer", async () => {
+      await using hub = await startHub({ variants: ["A"] });
+      const made = await ok(hub.post("/task/create", { ...task, tags: 1 }));
+      expect(made["task"]).not.toContainAnyKeys(["ignored", "tags"]);
+      const got = await ok(hub.get(`/task/${String(made["task_id"])}`));
+      expect([got["ignored"], record(got["task"])["ignored"]]).toEqual([undefined, undefined]);
+    });
+
+    test("with dots where they are nested; what is stored as it was sent has none", async () => {
+      await using hub = await startHub({ variants: ["A"] });
+      await addNode(hub, "n1");
+      const taskId = await addTask(hub);
+      const assignments = [
+        { task_id: taskId, node_id: "n1" },
+        { task_id: taskId, node_id: "n1", nod: 1 },
+      ];
+      expect(await ignoredBy(hub.post("/task/batch-assign", { assignments, x: 1 }))).toEqual([
+        "assignments.1.nod",
+        "x",
+      ]);
+      const result = { problem: "p", improvement: "i", lesson: "l", more: { deep: 1 } };
+      const done = { task_id: taskId, node_id: "n1", result, reslt: 1 };
+      expect(await ignoredBy(hub.post("/task/complete", done))).toEqual(["reslt"]);
+    });
+
+    test("of each request of a batch in its own answer", async () => {
+      await using hub = await startHub();
+      for (const variant of VARIANTS) {
+        const requests = [
+          { path: "task/create", body: { ...task, timout_s: 1 }, id: 7 },
+          { path: "task/create", body: task },
+        ];
+        const answer = await ok(hub.post("/batch", { requests, dry: true }, { variant }));
+        expect(answer["ignored"]).toEqual(["requests.0.id", "dry"]);
+        const bodies = list(answer, "answers").map((one) => record(one["body"])["ignored"]);
+        expect(bodies).toEqual([["timout_s"], undefined]);
+      }
+    });
+
+    test("of a query, also where the list comes in parts", async () => {
+      await using hub = await startHub({ variants: ["A"] });
+      await addTask(hub);
+      expect(await ignoredBy(hub.get("/task/list?statu=open&x=1&status=open&page="))).toEqual(["statu", "x"]);
+      expect(await ignoredBy(hub.get("/status?_=1"))).toEqual(["_"]);
+      expect(await ignoredBy(hub.get("/task/list?status=open"))).toBeUndefined();
+    });
+
+    test("again in the answer to a repeat with the same Idempotency-Key", async () => {
+      await using hub = await startHub({ variants: ["A"] });
+      const again = () =>
+        hub.post("/task/create", { ...task, tags: 1 }, { headers: { "Idempotency-Key": "k1" } });
+      expect([await ignoredBy(again()), await ignoredBy(again())]).toEqual([["tags"], ["tags"]]);
+    });
+
+    test("the first 20, each cut to 100 characters", async () => {
+      await using hub = await startHub({ variants: ["A"] });
+      const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`x${i}`, { y: i }]));
+      const named = Array.from({ length: 20 }, (_, i) => `x${i}`);
+      expect(await ignoredBy(hub.post("/task/create", { ...task, ...many }))).toEqual(named);
+      const long = { ["n".repeat(5_000)]: 1, [`${"m".repeat(99)}\u{1f600}`]: 2 };
+      expect(await ignoredBy(hub.post("/task/create", { ...task, ...long }))).toEqual([
+        "n".repeat(100),
+        `${"m".repeat(99)}\ufffd`,
+      ]);
+    });
   });
 
   test("errors name every bad field once, with dotted paths", async () => {

@@ -82,6 +82,7 @@ describe("upload", () => {
     const file_id = record["file_id"];
     expect(success).toBe(true);
     expect(record).toEqual({
+      attached: "input",
       file_id,
       name: "r.md",
       size: 7,

@@ -1,10 +1,11 @@
-/** Every endpoint parses its input alike before and after its schema has been compiled. */
+/** Every endpoint parses its input alike before and after its schema has been compiled, and knows what it ignores. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { inputParser, parseInput } from "../../src/api/input.ts";
 import { COMPILE_INPUT_AFTER } from "../../src/domain/limits.ts";
 import { Problem } from "../../src/http/problem.ts";
+import { VARIANTS } from "../../src/variant/by-name.ts";
 
 const WORTHS = fc.oneof(
   fc.constantFrom<unknown>(
@@ -43,6 +44,20 @@ function fieldsOf(input: unknown): string[] {
   const shape = input instanceof Object && "shape" in input ? input.shape : {};
   return Object.keys(shape ?? {});
 }
+
+describe("no field that an endpoint reads counts as ignored, and every other does", () => {
+  for (const endpoint of ENDPOINTS) {
+    if (endpoint.kind !== "json") continue;
+    const { input, inputOf, method, path } = endpoint;
+    test(`${method} ${path}`, () => {
+      for (const variant of [VARIANTS.A, VARIANTS.B]) {
+        const known = fieldsOf(inputOf?.(variant) ?? input());
+        const sent = Object.fromEntries([...known, "unknown"].map((name) => [name, 1]));
+        expect(endpoint.use((json) => json.ignoredIn(sent, variant))).toEqual(["unknown"]);
+      }
+    });
+  }
+});
 
 describe("a compiled schema accepts and refuses the same, with the same messages", () => {
   for (const endpoint of ENDPOINTS) {

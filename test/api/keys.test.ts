@@ -134,11 +134,53 @@ describe("every endpoint", () => {
     for (const path of [`/status?secret=${SECRET}`, `/status?X-Matrix-Secret=${SECRET}`]) {
       await refused(hub.get(path, as(null, { variant: "B" })), 401, "unauthorized");
     }
-    const bearer = {
-      variant: "B",
-      headers: { Authorization: `Bearer ${SECRET}`, Cookie: `X-Matrix-Secret=${SECRET}` },
-    };
-    await refused(hub.get("/status", as(null, bearer as CallOptions)), 401, "unauthorized");
+    const inCookie = { variant: "B", headers: { Cookie: `X-Matrix-Secret=${SECRET}` } };
+    await refused(hub.get("/status", as(null, inCookie as CallOptions)), 401, "unauthorized");
+  });
+
+  test("a bearer token is taken wherever X-Matrix-Secret is, which wins if both are sent", async () => {
+    await using hub = await startHub();
+    const sent = (secret: string | null, authorization: string, variant: "A" | "B"): CallOptions => ({
+      variant,
+      headers: { "X-Matrix-Secret": secret, Authorization: authorization },
+    });
+    for (const variant of VARIANTS) {
+      const pull = (secret: string | null, authorization: string) =>
+        hub.get("/task/pull?node_id=nobody", sent(secret, authorization, variant));
+      for (const scheme of ["Bearer", "bearer", "BEARER "])
+        await refused(pull(null, `${scheme} ${SECRET}`), 404, "node_not_found");
+      await refused(pull(SECRET, "Bearer wrong"), 404, "node_not_found");
+      await refused(pull("wrong", `Bearer ${SECRET}`), 401, "unauthorized");
+      for (const header of ["Bearer wrong", `Basic ${SECRET}`, SECRET, "Bearer", `Bearer ${SECRET} x`]) {
+        const answer = await refused(pull(null, header), 401, "unauthorized");
+        expect(answer.headers.get("www-authenticate")).toBe(
+          'Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"',
+        );
+        expect(answer.headers.get("vary")).toBe("X-Matrix-Secret, Authorization");
+      }
+    }
+  });
+
+  test("a bearer token is a key as any other: it has a variant, an administrator key and an upload", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const made = await ok(
+      hub.post("/key/add", { name: "pinned", variant: "B" }, { headers: { "X-Admin-Key": ADMIN_KEY } }),
+    );
+    const bearer = { "X-Matrix-Secret": null, Authorization: `Bearer ${String(made["secret"])}` };
+    const status = await fetch(`${hub.base("A")}/api/v1/status`, {
+      headers: { Authorization: bearer.Authorization },
+    });
+    expect(record(await status.json())["variant"]).toBe("B");
+    const asAdmin = { headers: { ...bearer, "X-Admin-Key": ADMIN_KEY } };
+    await refused(hub.post("/task/delete", { task_id: "none" }, asAdmin), 404, "task_not_found");
+    const form = new FormData();
+    form.append("file", new Blob(["bytes"]), "a.txt");
+    const upload = await fetch(`${hub.base("A")}/api/v1/file/upload`, {
+      method: "POST",
+      body: form,
+      headers: { Authorization: bearer.Authorization },
+    });
+    expect(upload.status).toBe(200);
   });
 });
 

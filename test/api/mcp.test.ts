@@ -9,7 +9,19 @@ import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { Agent, ERAS } from "../support/mcp.ts";
 import { addKey } from "./key-commands.ts";
-import { addNode, addTask, eventKinds, list, nodeOf, ok, record, send, taskOf, until } from "./scene.ts";
+import {
+  addNode,
+  addTask,
+  addTasks,
+  eventKinds,
+  list,
+  nodeOf,
+  ok,
+  record,
+  send,
+  taskOf,
+  until,
+} from "./scene.ts";
 
 const RESULT = { problem: "it was slow", improvement: "it is fast", lesson: "measure first" };
 
@@ -448,6 +460,42 @@ for (const era of ERAS)
       await agent.ok("task_cancel", { task_id: taskId });
     });
 
+    test("creates a task with its files; its worker tells inputs from outputs", async () => {
+      const { file } = await agent.ok("file_put", { name: "in.txt", content: "input" });
+      const input = String(record(file)["file_id"]);
+      const taskId = await create(agent, { files: [input], priority: "high" });
+      expect(await agent.refused("task_create", { title: "t", description: "d", files: [input] })).toBe(
+        "invalid_request",
+      );
+      await agent.ok("task_claim", { task_id: taskId });
+      const put = await agent.ok("file_put", { name: "out.txt", content: "output", task_id: taskId });
+      const output = String(record(put["file"])["file_id"]);
+      await agent.ok("task_release", { task_id: taskId });
+      const other = await Agent.connect(hub.base(), `other-${era}`, era);
+      await other.ok("task_claim", { task_id: taskId });
+      const { text, data } = await other.call("task_next");
+      expect(text).toContain(`\ninput files (file_get): ${input}\n`);
+      expect(text).toContain(`\noutput files (of its worker, or of earlier attempts): ${output}\n`);
+      expect(data["task"]).toMatchObject({ inputs: [input], outputs: [output] });
+      await other.ok("task_cancel", { task_id: taskId });
+      await other.client.close();
+    });
+
+    test("shows the first of many dependencies, and what a task waits for", async () => {
+      const many = await addTasks(hub, 30, { task_type: "none" });
+      const taskId = await create(agent, { depends_on: many });
+      const { text, data } = await agent.call("task_get", { task_id: taskId });
+      expect(text).toContain(`\nwaits for 30 tasks: ${many.slice(0, 20).join(", ")}`);
+      expect(text).toContain("and 10 more");
+      expect(data["task"]).toMatchObject({
+        depends_on: many.slice(0, 20),
+        depends_on_count: 30,
+        unmet: { count: 30, task_ids: many.slice(0, 20) },
+      });
+      await agent.ok("task_cancel", { task_id: taskId });
+      for (const task_id of many) await ok(hub.post("/task/cancel", { task_id }));
+    });
+
     test("reads resources, and gets the prompt", async () => {
       const taskId = await create(agent);
       const read = async (uri: string): Promise<Record<string, unknown>> => {
@@ -600,7 +648,8 @@ describe("a call that is repeated", () => {
   });
 
   test("task_fail and task_release: once for each hand-out", async () => {
-    const taskId = await create(agent, { max_attempts: 9 });
+    const taskId = await create(agent, { max_attempts: 9, max_run_s: 86_400 });
+    expect(await taskOf(hub, taskId)).toMatchObject({ max_run_s: 86_400 });
     const claim = async (): Promise<void> => {
       hub.clock.pass(MINUTE_MS); // the backoff is over
       await hub.sweep();

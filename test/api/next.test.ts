@@ -172,6 +172,78 @@ describe("which task", () => {
     expect(await taken(ask(hub, "n1"))).toBeNull();
   });
 
+  test("resume counts restarts, which are attempts of a task with max_attempts, and the last one fails it", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { max_tasks: 1 });
+    const poison = await addTask(hub, { max_attempts: 3, priority: 0 });
+    const after = await addTask(hub, { depends_on: [poison] });
+    const next = await addTask(hub);
+    const resume = { resume: true };
+    for (let restarts = 0; restarts < 3; restarts++) {
+      const { task, lease } = await ok(ask(hub, "n1", resume));
+      expect(task).toMatchObject({ task_id: poison, restarts, attempts: restarts, status: "assigned" });
+      const { epoch } = record(lease);
+      const holds = { task_id: poison, node_id: "n1", epoch };
+      await ok(hub.post("/task/extend", holds));
+      if (restarts > 0) await refused(hub.post("/task/extend", { ...holds, epoch: 1 }), 409, "stale_lease");
+    }
+    expect(await taken(ask(hub, "n1", resume))).toBe(next);
+    expect(await get(hub, poison)).toMatchObject({
+      status: "failed",
+      attempts: 3,
+      restarts: 3,
+      failure: { kind: "offline", node_id: "n1", message: expect.stringContaining("restart 3") },
+    });
+    expect((await eventKinds(hub, poison)).slice(-4)).toEqual([
+      "task.requeued",
+      "task.assigned",
+      "task.requeued",
+      "task.failed",
+    ]);
+    expect(await get(hub, after)).toMatchObject({ failure: { kind: "dependency" } });
+    const again = await ok(say(hub, "retry", poison));
+    expect(again["task"]).toMatchObject({ attempts: 0, restarts: 0, status: "open" });
+  });
+
+  test("without max_attempts a restart is no attempt and never ends the task", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub);
+    for (let restarts = 0; restarts < 15; restarts++) {
+      const { task } = await ok(ask(hub, "n1", { resume: true }));
+      expect(task).toMatchObject({ task_id: taskId, restarts, attempts: 0 });
+    }
+  });
+
+  test("a restart has a timeout anew, and what is left of max_run_s unless it is another attempt", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const limits = { timeout_s: 50, max_run_s: 60 };
+    for (const [max_attempts, leftS] of [
+      [null, 30],
+      [9, 50],
+    ] as const) {
+      const taskId = await addTask(hub, { ...limits, max_attempts });
+      expect(await taken(ask(hub, "n1"))).toBe(taskId);
+      hub.clock.pass(30 * SECOND_MS);
+      const { lease } = await ok(ask(hub, "n1", { resume: true }));
+      const left = Date.parse(String(record(lease)["expires_at"])) - hub.clock.now();
+      expect(left).toBeWithin((leftS - 5) * SECOND_MS, leftS * SECOND_MS + 1);
+      await ok(complete(hub, taskId, "n1"));
+    }
+  });
+
+  test("a restart that ends the task answers at once, and waits when there is no other", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { max_tasks: 1 });
+    const poison = await addTask(hub, { max_attempts: 1 });
+    expect(await taken(ask(hub, "n1"))).toBe(poison);
+    const waits = taken(ask(hub, "n1", { resume: true, wait: 60 }));
+    await until("it has failed", async () => (await get(hub, poison))["status"] === "failed");
+    const next = await addTask(hub);
+    expect(await waits).toBe(next); // its node has room again
+  });
+
   test("of simultaneous next and claim no task goes to two", async () => {
     await using hub = await startHub();
     const nodes = Array.from({ length: 10 }, (_, i) => `n${i}`);

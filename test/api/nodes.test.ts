@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -460,5 +461,34 @@ describe("delete", () => {
     await refused(hub.post("/node/delete", { node_id: "n1" }), 403, "admin_key_required");
     await badFields(hub.admin("/node/delete", {}), ["node_id"]);
     await nodeOf(hub, "n1");
+  });
+});
+
+describe("--retain-nodes", () => {
+  once.test("deletes nodes that are offline for so long and hold nothing, and no others", async () => {
+    await using hub = await startHub({ retainNodesMs: DAY_MS, offlineTasks: "keep" });
+    const listed = async (): Promise<unknown> => pick(await ok(hub.get("/node/list")), "nodes", "node_id");
+    await addNodes(hub, ["alive", "gone", "holder", "reader"]);
+    await ok(hub.post("/signin", { node_id: "gone" }));
+    await addTaskOf(hub, "holder");
+    await send(hub, "op", "reader");
+    hub.clock.pass(DAY_MS / 2);
+    await hub.sweep(); // all are offline
+    await ok(hub.post("/node/heartbeat", { node_id: "alive" }));
+    await hub.sweep();
+    expect(await listed()).toEqual(["alive", "gone", "holder", "reader"]);
+    hub.clock.pass(DAY_MS / 2 + MINUTE_MS);
+    await hub.sweep();
+    expect(await listed()).toEqual(["alive", "holder", "reader"]);
+    const events = list(await ok(hub.get("/events?since=0&kind=node.deleted")), "events").map(record);
+    expect(events).toMatchObject([{ node_id: "gone", data: { name: "gone", reason: "offline" } }]);
+    expect(pick(await ok(hub.get("/lux/ledger?node_id=gone")), "entries", "amount")).toEqual([10]);
+    // Its next registration finds what it had earned.
+    await addNode(hub, "gone");
+    expect(await nodeOf(hub, "gone")).toMatchObject({ lux_balance: 10 });
+    await ok(hub.post("/message/receive", { node_id: "reader" }));
+    hub.clock.pass(DAY_MS + MINUTE_MS);
+    await hub.sweep();
+    expect(await listed()).toEqual(["holder"]);
   });
 });

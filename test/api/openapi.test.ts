@@ -187,7 +187,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     error: "report.txt is empty",
     retry: false,
   });
-  await post("task_retry", { task_id: second });
+  await post("task_retry", { task_id: second, with_dependents: true });
   await post("task_cancel", { task_id: second, reason: "no longer needed" });
   const third = await create("Translate the report", { task_type: "research" });
   await post("task_next", { ...worker, wait: 30, task_types: ["research", "coding"] });
@@ -414,7 +414,10 @@ describe("the document", () => {
       ["high", "medium", "low", "p5"],
     ]);
     const access = [a, b].map((one) => one?.paths["/api/v1/task/list"]?.get?.security);
-    expect(access).toEqual([[{}, { secret: [] }], [{ secret: [] }]]);
+    expect(access).toEqual([
+      [{}, { secret: [] }, { bearer: [] }],
+      [{ secret: [] }, { bearer: [] }],
+    ]);
   });
 
   test("is answered in the variant of the caller, as other public reads are", async () => {

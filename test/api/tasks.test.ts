@@ -51,6 +51,8 @@ describe("create", () => {
       attempts: 0,
       max_attempts: null,
       timeout_s: null,
+      max_run_s: null,
+      restarts: 0,
       not_before: null,
       expires_at: null,
       depends_on: [],
@@ -58,6 +60,8 @@ describe("create", () => {
       progress: null,
       failure: null,
       files: [],
+      inputs: [],
+      outputs: [],
     });
     expect(created_at).toMatch(ISO);
     expect(updated_at).toBe(created_at);

@@ -544,6 +544,7 @@ once.describe("batch-assign", () => {
       assigned: 1,
       pending: 0,
       assignments: [{ task_id: taskId, node_id: "n1" }],
+      ignored: ["assignments"],
     });
   });
 

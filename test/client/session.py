@@ -157,6 +157,16 @@ def main(place: pathlib.Path) -> None:
             assert (place / "copy").read_bytes() == content
             hub.files.delete(file["file_id"])
     assert hub.files.upload(path)["name"] == 'a "b".txt'
+    given = hub.files.upload(content, name="input.txt")["file_id"]
+    reading = hub.tasks.create("Read it", "All of it", files=[given])
+    assert (reading["task"]["inputs"], reading["task"]["outputs"]) == ([given], [])
+    after = hub.tasks.create("Sum it up", "All of it", depends_on=[reading["task_id"]])["task_id"]
+    unmet = {"count": 1, "task_ids": [reading["task_id"]]}
+    assert hub.tasks.get(after)["task"]["unmet"] == unmet
+    hub.tasks.cancel(reading["task_id"])
+    again = hub.tasks.retry(reading["task_id"], with_dependents=True)
+    assert again["dependents"] == {"opened": 1, "left": 0}
+    hub.tasks.cancel(reading["task_id"])
     while True:
         pieces = (content[i : i + 1000] for i in range(0, len(content), 1000))
         try:

@@ -108,6 +108,20 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
   }
   assert.equal((await hub.files.list()).total, 0);
 
+  // A task with an input, and one that depends on it.
+  const { file_id } = await hub.files.upload(text, { name: "input.txt" });
+  const draft = { title: "Read it", description: "All of it" };
+  const reading = await hub.tasks.create({ ...draft, files: [file_id] });
+  assert.deepEqual([reading.task.inputs, reading.task.outputs], [[file_id], []]);
+  const after = await hub.tasks.create({ ...draft, depends_on: [reading.task_id] });
+  const { task: waiting } = await hub.tasks.get({ task_id: after.task_id });
+  assert.deepEqual(waiting.unmet, { count: 1, task_ids: [reading.task_id] });
+  await hub.tasks.cancel({ task_id: reading.task_id });
+  const again = await hub.tasks.retry({ task_id: reading.task_id, with_dependents: true });
+  assert.deepEqual(again.dependents, { opened: 1, left: 0 });
+  await hub.tasks.cancel({ task_id: reading.task_id });
+  await hub.files.delete({ file_id });
+
   // Refusals are not repeated, and say what is wrong.
   await assert.rejects(hub.tasks.get({ task_id: "none" }), (error) => {
     assert(error instanceof client.LuxHubError);
@@ -140,7 +154,9 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
   const last = events.findLast(({ kind }) => kind === "task.deleted")?.id ?? 0;
   while (followed.at(-1)?.id !== last) await pause();
   assert.deepEqual(idsOf(followed), idsOf(events));
-  assert.deepEqual(idsOf(ended), idsOf(events.filter(({ kind }) => kind === "task.completed")));
+  const ends = events.filter(({ kind }) => kind === "task.completed" || kind === "task.failed");
+  while (ended.length < ends.length) await pause();
+  assert.deepEqual(idsOf(ended), idsOf(ends));
   const own = events.filter(
     ({ id, kind, node_id }) => id > cursor && node_id === "w" && /^task|^message.sent/.test(kind),
   );

@@ -2,11 +2,12 @@
 task type of its own.
 """
 
+import collections
 import logging.handlers
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import luxhub
 from luxhub import FatalError, Handler, LuxHub, LuxHubError, Stop, Task, TaskContext, TaskResult, WorkerEvent
@@ -27,7 +28,14 @@ def until(is_so: Callable[[], object]) -> None:
 class TestWorker:
     """A worker in a thread, and what it tells."""
 
-    def __init__(self, node: str, handler: Handler, concurrency: int = 1, by: LuxHub | None = None) -> None:
+    def __init__(
+        self,
+        node: str,
+        handler: Handler,
+        concurrency: int = 1,
+        by: LuxHub | None = None,
+        timeout: float | Literal["max_run_s"] | None = "max_run_s",
+    ) -> None:
         self.events: list[WorkerEvent] = []
         self.stop = Stop()
         self.release = Stop()
@@ -40,6 +48,7 @@ class TestWorker:
                     handler,
                     capabilities=[node],
                     concurrency=concurrency,
+                    timeout=timeout,
                     stop=self.stop,
                     release=self.release,
                     on_event=self.events.append,
@@ -131,10 +140,145 @@ def leases() -> None:
         worker.heard("started", 2)
         hub.tasks.cancel(taken)
         worker.heard("lost")
-        assert lost == [True]
+        until(lambda: lost == [True])
         error = worker.events[-1].error
         assert isinstance(error, LuxHubError) and error.status == 409
     assert get(taken)["status"] == "failed"
+
+
+def no_stream(node_id: str, **_: object) -> Iterator[luxhub.StreamItem]:
+    raise LuxHubError(403, "forbidden", "Not here.")
+
+
+def counting() -> tuple[LuxHub, collections.Counter[str]]:
+    """A client that counts its calls."""
+    by = LuxHub()
+    ask = by.call
+    calls: collections.Counter[str] = collections.Counter()
+
+    def call(operation: str, fields: object = None, options: object = None) -> dict[str, Any]:
+        calls[operation] += 1
+        return ask(operation, fields, options)  # type: ignore[arg-type]
+
+    by.call = call  # type: ignore[method-assign]
+    return by, calls
+
+
+def cancelled() -> None:
+    """A cancelled task is lost at once and is not extended again; the next one follows after the grace."""
+    by, calls = counting()
+    finish = threading.Event()
+
+    def handle(task: Task, _: TaskContext) -> TaskResult:
+        if task["title"] == "deaf":
+            finish.wait(HANG_S)
+        return RESULT
+
+    usual, luxhub._GRACE_S = luxhub._GRACE_S, 1.5  # type: ignore[assignment]
+    with TestWorker("cancelled", handle, by=by) as worker:
+        deaf = create("cancelled", "deaf", timeout_s=1)
+        create("cancelled", "next")
+        worker.heard("started")
+        hub.tasks.cancel(deaf)
+        worker.heard("lost")  # the next heartbeat comes a minute later
+        extended = calls["task/extend"]
+        worker.heard("completed")
+        assert calls["task/extend"] == extended and calls["node/heartbeat"] == 0, calls
+        assert worker.kinds() == ["registered", "started", "lost", "started", "completed"], worker.kinds()
+    finish.set()
+    luxhub._GRACE_S = usual
+
+
+def hears_at_once() -> None:
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        assert context.stop.wait(HANG_S)
+        raise ValueError("stopped")
+
+    def release(task_id: str) -> None:
+        hub.tasks.release(task_id, get(task_id)["assigned_node"] or "")
+
+    ends: tuple[Callable[[str], object], ...] = (hub.tasks.cancel, hub.tasks.revoke, release, hub.tasks.delete)
+    for number, end in enumerate(ends):
+        by, calls = counting()
+        with TestWorker(f"hears-{number}", handle, by=by) as worker:
+            task_id = create(f"hears-{number}")
+            worker.heard("started")
+            end(task_id)
+            worker.heard("lost")
+            assert calls["node/heartbeat"] == 0
+
+
+def refused_stream() -> None:
+    """A worker whose event stream is refused says so once, and asks now and then."""
+    usual, luxhub._NO_STREAM_S = luxhub._NO_STREAM_S, 0.1  # type: ignore[assignment]
+    by = LuxHub()
+    by.stream = no_stream  # type: ignore[method-assign]
+
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        assert context.stop.wait(HANG_S)
+        raise ValueError("stopped")
+
+    with TestWorker("unheard", handle, by=by) as worker:
+        task_id = create("unheard")
+        worker.heard("started")
+        hub.tasks.cancel(task_id)
+        worker.heard("lost")
+        assert worker.kinds().count("fault") == 1
+    luxhub._NO_STREAM_S = usual
+
+
+def slow() -> None:
+    """A handler that takes too long is a failed attempt, and the worker goes on."""
+    finish = threading.Event()
+
+    def handle(task: Task, context: TaskContext) -> TaskResult:
+        if task["title"] == "hangs":
+            finish.wait(HANG_S)
+        if task["title"] == "late":
+            assert context.stop.wait(HANG_S)
+        return RESULT
+
+    usual, luxhub._GRACE_S = luxhub._GRACE_S, 0.2  # type: ignore[assignment]
+    tasks = [create("slow", title, max_attempts=1) for title in ("hangs", "late", "next")]
+    with TestWorker("slow", handle, timeout=0.2) as worker:
+        worker.heard("completed")
+    for task_id in tasks[:2]:
+        failure = get(task_id)["failure"]
+        assert failure is not None and failure["kind"] == "failed", failure
+        assert failure["message"] == "TimeoutError: The handler timed out after 0.2 s.", failure
+    # By default it has as long as max_run_s, which the hub looks at, too.
+    limited = create("slow", "hangs", max_run_s=1, max_attempts=1, timeout_s=600)
+    with TestWorker("slow", handle) as worker:
+        until(lambda: get(limited)["status"] == "failed")
+        until(lambda: {"failed", "lost"} & set(worker.kinds()))
+        assert get(limited)["attempts"] == 1
+    # Without a limit of the worker's own only the hub ends it.
+    limited = create("slow", "hangs", max_run_s=1, max_attempts=1)
+    with TestWorker("slow", handle, timeout=None) as worker:
+        worker.heard("lost")
+        failure = get(limited)["failure"]
+        assert failure is not None and failure["kind"] == "timed_out", failure
+    finish.set()
+    luxhub._GRACE_S = usual
+
+
+def restarts() -> None:
+    """A restart of the worker counts once in restarts and attempts."""
+
+    def handle(task: Task, context: TaskContext) -> TaskResult:
+        if task["restarts"] == 0:
+            context.stop.wait(HANG_S)
+            raise ValueError("stopped")
+        return RESULT
+
+    tasks = [create("again", max_attempts=2) for _ in range(2)]
+    with TestWorker("again", handle, concurrency=2) as vanished:
+        vanished.heard("started", 2)
+        with TestWorker("again", handle, concurrency=2) as successor:
+            successor.heard("completed", 2)
+    for task_id in tasks:
+        task = get(task_id)
+        assert (task["restarts"], task["attempts"], task["status"]) == (1, 1, "completed"), task
 
 
 def heartbeats() -> None:
@@ -147,6 +291,7 @@ def heartbeats() -> None:
         return {**answer, "heartbeat_interval": 0.1} if operation == "node/register" else answer
 
     impatient.call = call  # type: ignore[method-assign]
+    impatient.stream = no_stream  # type: ignore[method-assign]
 
     def handle(_: Task, context: TaskContext) -> TaskResult:
         context.stop.wait(2 * HANG_S)
@@ -296,6 +441,11 @@ def refused() -> None:
 for scenario in (
     failures,
     leases,
+    cancelled,
+    hears_at_once,
+    refused_stream,
+    slow,
+    restarts,
     heartbeats,
     full_disk,
     stops_in_order,

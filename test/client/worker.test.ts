@@ -1,11 +1,12 @@
 /** The worker of the typed client against a real hub: faults, refusals, restarts, and shutdown. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import {
   type Event,
   FatalError,
   type Handler,
   LuxHub,
+  LuxHubError,
   type TaskAnswer,
   type WorkerEvent,
   type WorkerOptions,
@@ -180,6 +181,7 @@ test("a heartbeat finds the loss of a task without a timeout", async () => {
     url: server.base(),
     secret: SECRET,
     fetch: async (url, init) => {
+      if (url.includes("/agent/sse")) return Response.json({ error: "forbidden" }, { status: 403 }); // or it hears of it
       const response = await fetch(url, init);
       if (!url.endsWith("/node/register")) return response;
       return Response.json(Object.assign(Object(await response.json()), { heartbeat_interval: 0.1 }));
@@ -196,6 +198,161 @@ test("a heartbeat finds the loss of a task without a timeout", async () => {
   await worker.heard("started");
   await hub.tasks.revoke({ task_id });
   await worker.heard("lost");
+});
+
+/** A client that counts its requests, and answers those of one path with `refusal`. */
+function counting(refusedPath = "none", refusal = 403): { by: LuxHub; requests: Map<string, number> } {
+  const requests = new Map<string, number>();
+  const by = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      const path = new URL(url).pathname.replace("/api/v1/", "");
+      requests.set(path, (requests.get(path) ?? 0) + 1);
+      if (path !== refusedPath) return fetch(url, init);
+      return Response.json({ error: "forbidden", detail: "Not here." }, { status: refusal });
+    },
+  });
+  return { by, requests };
+}
+
+test("a cancelled task is lost at once, is not extended again, and the next one follows", async () => {
+  const { by, requests } = counting();
+  const graceMs = 1_500;
+  await using worker = new TestWorker(
+    "cancelled",
+    ({ title }) => (title === "deaf" ? new Promise(() => {}) : RESULT),
+    { graceMs },
+    by,
+  );
+  const { task_id } = await create("cancelled", { title: "deaf", timeout_s: 1 });
+  await create("cancelled", { title: "next" });
+  await worker.heard("started");
+  await hub.tasks.cancel({ task_id });
+  await worker.heard("lost"); // the next heartbeat comes a minute later
+  const extended = requests.get("task/extend");
+  await worker.heard("completed"); // after the grace, in which the lease would be extended three times
+  expect(requests.get("task/extend")).toBe(extended);
+  expect(requests.get("node/heartbeat") ?? 0).toBe(0);
+  expect(worker.events.map(({ kind }) => kind)).toEqual([
+    "registered",
+    "started",
+    "lost",
+    "started",
+    "completed",
+  ]);
+});
+
+test.each(["cancel", "revoke", "release", "delete", "timeout"])(
+  "a handler hears at once of %s",
+  async (how) => {
+    const node = `hears-${how}`;
+    const { by, requests } = counting();
+    const reasons: unknown[] = [];
+    await using worker = new TestWorker(
+      node,
+      (_, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => {
+            reasons.push(signal.reason);
+            reject(signal.reason);
+          }),
+        ),
+      { timeoutMs: null },
+      by,
+    );
+    const { task_id } = await create(node, how === "timeout" ? { max_run_s: 1, max_attempts: 1 } : {});
+    await worker.heard("started");
+    if (how === "cancel") await hub.tasks.cancel({ task_id });
+    if (how === "revoke") await hub.tasks.revoke({ task_id });
+    if (how === "release") await hub.tasks.release({ task_id, node_id: node });
+    if (how === "delete") await hub.tasks.delete({ task_id });
+    await worker.heard("lost");
+    expect(reasons[0]).toBeInstanceOf(LuxHubError);
+    expect(requests.get("node/heartbeat") ?? 0).toBe(0);
+  },
+);
+
+test("a worker whose event stream is refused says so once, and asks now and then", async () => {
+  const { by, requests } = counting("agent/sse");
+  const wait = globalThis.setTimeout;
+  using _quicker = spyOn(globalThis, "setTimeout").mockImplementation(
+    Object.assign((run: () => void, ms = 0) => wait(run, ms === 30_000 ? 50 : ms), wait),
+  );
+  await using worker = new TestWorker(
+    "unheard",
+    (_, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    {},
+    by,
+  );
+  const { task_id } = await create("unheard");
+  await worker.heard("started");
+  await hub.tasks.cancel({ task_id });
+  await worker.heard("lost");
+  await until(() => (requests.get("agent/sse") ?? 0) > 2);
+  expect(worker.count("fault")).toBe(1);
+});
+
+test("a handler that takes too long is a failed attempt, and the worker goes on", async () => {
+  const reasons: unknown[] = [];
+  await using worker = new TestWorker(
+    "slow",
+    ({ title }, { signal }) => {
+      if (title === "next") return RESULT;
+      return new Promise((resolve) =>
+        signal.addEventListener("abort", () => {
+          reasons.push(signal.reason);
+          if (title === "late") resolve(RESULT); // too late: it has timed out
+        }),
+      );
+    },
+    { timeoutMs: 200, graceMs: 200 },
+  );
+  for (const title of ["hangs", "late", "next"]) await create("slow", { title, max_attempts: 1 });
+  await worker.heard("completed");
+  expect(reasons.map(String)).toEqual(Array(2).fill("TimeoutError: The handler timed out after 0.2 s."));
+  const { tasks } = await hub.tasks.list({ task_type: "slow" });
+  expect(tasks.map(({ status, failure }) => [status, failure?.kind, failure?.message])).toEqual([
+    ["completed", undefined, undefined],
+    ["failed", "failed", "The handler timed out after 0.2 s."],
+    ["failed", "failed", "The handler timed out after 0.2 s."],
+  ]);
+});
+
+test("a handler has as long as max_run_s by default", async () => {
+  let reason: unknown;
+  await using worker = new TestWorker(
+    "max-run",
+    (_, { signal }) => {
+      signal.addEventListener("abort", () => (reason = signal.reason));
+      return new Promise(() => {});
+    },
+    { graceMs: 50 },
+  );
+  const { task_id } = await create("max-run", { max_run_s: 1, max_attempts: 1, timeout_s: 600 });
+  await until(async () => (await hub.tasks.get({ task_id })).task.status === "failed");
+  await until(() => worker.count("failed") + worker.count("lost") > 0); // the hub's look at timeouts may be first
+  expect(String(reason)).toMatch(/timed out after 1 s|task_failed/);
+  expect((await hub.tasks.get({ task_id })).task).toMatchObject({ attempts: 1 });
+});
+
+test("a restart of the worker counts once in restarts and attempts", async () => {
+  const handler: Handler = ({ restarts, attempts }, { signal }) => {
+    if (restarts > 0) return { ...RESULT, restarts, attempts };
+    return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  };
+  await using vanished = new TestWorker("again", handler, { concurrency: 2 });
+  const made = [await create("again", { max_attempts: 2 }), await create("again", { max_attempts: 2 })];
+  await until(() => vanished.count("started") === 2);
+  await using successor = new TestWorker("again", handler, { concurrency: 2 });
+  await until(() => successor.count("completed") === 2);
+  for (const { task_id } of made)
+    expect((await hub.tasks.get({ task_id })).task).toMatchObject({
+      restarts: 1,
+      attempts: 1,
+      result: { restarts: 1, attempts: 1 },
+    });
 });
 
 test("a result survives a hub that cannot write it", async () => {

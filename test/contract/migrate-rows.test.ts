@@ -16,7 +16,7 @@ import { eventsAfter } from "../../src/store/sql/events.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import { taskById } from "../../src/store/sql/tasks.ts";
+import { dependenciesById, taskById } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ANY_TASK } from "../domain/samples.ts";
@@ -50,6 +50,8 @@ function rowsBefore(): readonly string[] {
         INSERT INTO files (file_id, name, size_bytes, sha256, content_type, metadata, uploaded_at)
         VALUES ('f${n}', 'f', ${n * 1_000}, '', 'text/plain', '{}', 1)`,
     ),
+    `UPDATE files SET task_id = 't152' WHERE file_id <> 'f3'`,
+    `UPDATE files SET node_id = 'b' WHERE file_id <> 'f1'`,
     `INSERT INTO events (id, at, kind, node_id, task_id, data) VALUES (1, 1, 'task.completed', 'a', 't1', '{}')`,
     `INSERT INTO messages (message_id, from_node, to_node, type, content, require_ack, sent_at)
       VALUES ('m1', 'a', 'b', 'text', 'hi', 0, 1)`,
@@ -71,6 +73,8 @@ async function check(store: Store): Promise<void> {
     leaseUntil: 9,
   });
   expect(await store.read(fileTotals())).toEqual({ files: 3, bytes: 6_000 });
+  // Of the node that holds the task, or of another.
+  expect(await store.read(taskById("t152"))).toMatchObject({ files: ["f1", "f2"], outputs: ["f2"] });
   const numbers = async (): Promise<readonly number[]> =>
     (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
@@ -138,6 +142,75 @@ test.skipIf(POSTGRES_MISSING !== null)(
       throw error;
     });
     await check(store);
+    await store.close();
+    await remove();
+  },
+);
+
+/** leaf <- part <- all, and one that depends on a deleted task; each failed as an older hub has written it. */
+const FAILED_TREE = (
+  [
+    ["leaf", "cancelled", null],
+    ["part", "dependency", "Task leaf, on which it depends, failed."],
+    ["all", "dependency", "Task part, on which it depends, failed."],
+    ["other", "dependency", "Task gone, on which it depends, was deleted."],
+  ] as const
+).map(
+  ([taskId, kind, message]) => `
+    INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, balanced, attempts,
+      created_at, updated_at, failure)
+    VALUES ('${taskId}', 't', '', '', 1, 'failed', 0, 0, 0, 1, 1,
+      '${JSON.stringify({ kind, message, nodeId: null, at: 1 })}')`,
+);
+
+/** The number of the steps before the one that stores what a failure comes from. */
+function before(steps: readonly string[]): number {
+  return steps.findIndex((step) => step.includes("ADD COLUMN broken_by"));
+}
+
+async function checkTree(store: Store): Promise<void> {
+  const causes = await store.read(dependenciesById(["leaf", "part", "all", "other"]));
+  expect(Object.fromEntries(causes.map(({ taskId, brokenBy }) => [taskId, brokenBy]))).toEqual({
+    leaf: null,
+    part: "leaf",
+    all: "leaf",
+    other: "gone",
+  });
+}
+
+test("sqlite: tasks that failed through others get the task at the root of that", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "luxhub-migrate-"));
+  try {
+    const path = join(folder, "luxhub.db");
+    const db = new Database(path);
+    const old = before(SQLITE_MIGRATIONS);
+    for (const step of [...SQLITE_MIGRATIONS.slice(0, old), ...FAILED_TREE]) db.run(step);
+    db.run(`PRAGMA user_version = ${old}`);
+    db.close();
+    const store = openSqlite(path, (error) => {
+      throw error;
+    });
+    await checkTree(store);
+    await store.close();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test.skipIf(POSTGRES_MISSING !== null)(
+  `postgresql: the same${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
+  async () => {
+    const { url, remove } = await newSchema(await sharedServer());
+    const sql = new SQL(url, { max: 1 });
+    const old = before(POSTGRES_MIGRATIONS);
+    await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
+    for (const step of [...POSTGRES_MIGRATIONS.slice(0, old), ...FAILED_TREE]) await sql.unsafe(step);
+    await sql.unsafe(`INSERT INTO schema_version VALUES (${old})`);
+    await sql.close();
+    const store = await openPostgres(url, systemClock(), (error) => {
+      throw error;
+    });
+    await checkTree(store);
     await store.close();
     await remove();
   },

@@ -65,7 +65,7 @@ import * as eventReads from "../../src/store/sql/events.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
-import { nodeCounts } from "../../src/store/sql/metrics.ts";
+import { nodeCounts, oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -725,6 +725,7 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       maxAttempts: i % 4 ? null : i % 100,
       backoffMs: i * 10,
       timeoutMs: i % 3 ? null : 604_800_000 + i,
+      maxRunMs: i % 5 ? null : 2_592_000_000 + i,
       expiresAt: i % 6 ? null : 10 ** 12 + i,
       dependsOn: i % 5 ? [] : ["a", "b"].slice(i % 2),
       // Some wait for their time, some for other tasks.
@@ -746,8 +747,10 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       revokedFrom: status === "open" ? `n${String(roll(4)).padStart(2, "0")}` : null,
       attempts: roll(3),
       failures: i % 3,
+      restarts: i % 4,
       epoch: i,
-      leaseUntil: status !== "open" && created.timeoutMs !== null ? 30_000 + i : null,
+      leaseUntil: status !== "open" && (created.timeoutMs ?? created.maxRunMs) !== null ? 30_000 + i : null,
+      runUntil: status !== "open" && created.maxRunMs !== null ? 30_000 + 2 * i : null,
       startedAt: i % 2 ? 5_500 + i : null,
       progress: i % 3 ? null : `half of ${i}`,
       failure: i % 4 ? null : { kind: "failed", message: `wö "${i}"`, nodeId: "n00", at: 5_600 + i },
@@ -869,13 +872,16 @@ function makeRows(): Rows {
     metadata: `{"i":${i}}`,
     nodeId: i % 2 ? null : "n01",
     taskId: i % 3 ? null : (bare[i % 6]?.taskId ?? null),
+    attached: i % 3 || !bare[i % 6] ? null : i % 2 ? "output" : "input",
     uploadedAt: 9_000 + i,
     keptBytes: 0,
   }));
-  const tasks = bare.map((one) => ({
-    ...one,
-    files: files.filter((file) => file.taskId === one.taskId).map((file) => file.fileId),
-  }));
+  const tasks = bare.map((one) => {
+    const own = files.filter((file) => file.taskId === one.taskId);
+    const outputs = own.filter((file) => file.attached === "output");
+    const idsOf = (some: readonly FileRecord[]) => some.map((file) => file.fileId);
+    return { ...one, files: idsOf(own), outputs: idsOf(outputs) };
+  });
   const events = Array.from({ length: 400 }, (_, i): LoggedEvent => ({
     id: i + 1,
     kind: EVENT_KINDS[roll(EVENT_KINDS.length)] ?? "hub.started",
@@ -946,6 +952,7 @@ function queriesOf(engine: Engine): void {
         expect({ taskType, revokedFrom, found }).toEqual({ taskType, revokedFrom, found: expected });
       }
   });
+  manyTakers(engine);
   budgetQueries(engine);
   unreadQueries(engine);
   pruneQueries(engine);
@@ -953,6 +960,54 @@ function queriesOf(engine: Engine): void {
 }
 
 type Read = <R>(query: Query<R>) => Promise<R>;
+
+/** So many takers of a type, and so many nodes before them, that SQLite ranks them (store/sqlite/capability-index.ts). */
+function manyTakers(engine: Engine): void {
+  test("candidatesFor finds the node among many takers, while their load, their state and their types change", async () => {
+    const { store } = await openFresh(engine);
+    const random = dice(7);
+    const nodes = new Map<string, Node>();
+    const save = async (one: Node): Promise<void> => {
+      nodes.set(one.nodeId, one);
+      await write(store, ...saved(one));
+    };
+    const types = ["rare", "common", "other"];
+    const capabilitiesOf = (i: number): readonly string[] =>
+      i % 5 === 0 ? [] : i % 2 === 0 ? ["rare", "x"] : ["common", "other"].slice(random(2));
+    for (let i = 0; i < 120; i++) await save(node(`n${i}`, { capabilities: capabilitiesOf(i) }));
+    for (const [nodeId, one] of nodes) {
+      if (one.capabilities.includes("common")) continue; // the busy ones are behind many others
+      await change(nodeId, 5);
+    }
+    async function change(nodeId: string, assigned: number): Promise<void> {
+      const one = nodes.get(nodeId);
+      if (!one) throw new Error("no such node");
+      const idleSince = random(1_000);
+      nodes.set(nodeId, { ...one, tasksAssigned: one.tasksAssigned + assigned, idleSince });
+      await write(store, tally({ nodeId, assigned, idleSince }));
+    }
+    for (let round = 0; round < 300; round++) {
+      for (const taskType of types) {
+        const revokedFrom = random(3) === 0 ? `n${random(120)}` : null;
+        const best = pick(task("t", { taskType, revokedFrom }), [...nodes.values()])?.nodeId;
+        const [found] = await store.read(balancer.candidatesFor(taskType, revokedFrom));
+        expect([round, taskType, found?.nodeId]).toEqual([round, taskType, best]);
+        if (best !== undefined) await change(best, 1); // as if it got the task
+      }
+      const nodeId = `n${random(120)}`;
+      const one = nodes.get(nodeId);
+      if (!one) throw new Error("no such node");
+      if (random(4) === 0) {
+        nodes.set(nodeId, { ...one, online: !one.online });
+        await write(store, { kind: one.online ? "node.offline" : "node.returned", nodeId });
+      } else if (random(3) === 0) {
+        const draining = !one.draining;
+        nodes.set(nodeId, { ...one, draining });
+        await write(store, { kind: "node.drained", nodeId, draining });
+      } else if (one.tasksAssigned > 0) await change(nodeId, -1);
+    }
+  });
+}
 
 function nodeQueries({ nodes }: Rows, read: Read): void {
   test("nodeById, nodesAfter, nodesById, nodesCount, nodePart, hasNodes", async () => {
@@ -1140,10 +1195,11 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(await entries(order[4] ?? null, since, 1_000)).toEqual(expected.slice(5, 10));
   });
 
-  const bytesOf = ({ title, description, result, files }: Task): number =>
+  const bytesOf = ({ title, description, result, files, dependsOn }: Task): number =>
     [
       title,
       description,
+      dependsOn.join(","),
       ...(result ? [result.problem, result.improvement, result.lesson, result.extra ?? ""] : []),
     ]
       .map((text) => Buffer.byteLength(text))
@@ -1194,7 +1250,9 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
         const expected = backlog((one) => fits({ capabilities }, one)).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
         const sizes = await read(taskReads.claimableSizes(capabilities, limit));
-        const lengths = expected.map(({ description }) => Buffer.byteLength(description));
+        const lengths = expected.map(({ description, dependsOn }) =>
+          Buffer.byteLength(`${description}${dependsOn.join(",")}`),
+        );
         expect(sizes.map(({ bytes }) => bytes)).toEqual(lengths);
         expect(await read(balancer.openTasks(sizes.map(({ seq }) => seq)))).toEqual(expected);
       });
@@ -2103,6 +2161,40 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(nodeReads.nodeById("n3"))).toMatchObject({ online: true, lastHeartbeatAt: 8 });
   });
 
+  test("leases of tasks are renewed: the timeout and the whole attempt begin again, and the first to end counts", async () => {
+    const { store } = await openFresh(engine);
+    const limits = [
+      { taskId: "timeout", timeoutMs: 30, maxRunMs: null, leaseUntil: 1_030, runUntil: null },
+      { taskId: "run", timeoutMs: null, maxRunMs: 50, leaseUntil: 1_050, runUntil: 1_050 },
+      { taskId: "both", timeoutMs: 30, maxRunMs: 50, leaseUntil: 1_030, runUntil: 1_050 },
+      { taskId: "short", timeoutMs: 50, maxRunMs: 20, leaseUntil: 1_020, runUntil: 1_020 },
+      { taskId: "none", timeoutMs: null, maxRunMs: null, leaseUntil: null, runUntil: null },
+    ];
+    for (const { taskId, leaseUntil, runUntil, ...given } of limits) {
+      const held = { status: "assigned", assignedNode: "n1", restarts: 3 } as const;
+      const before = { leaseUntil: leaseUntil && 7, runUntil: runUntil && 9 };
+      await write(store, { kind: "task.created", task: task(taskId, { ...held, ...given, ...before }) });
+    }
+    expect((await store.read(taskReads.timedOutTasks(8, 10))).map(idOf).toSorted()).toEqual(
+      limits
+        .map(({ taskId }) => taskId)
+        .filter((taskId) => taskId !== "none")
+        .toSorted(),
+    );
+    await write(store, { kind: "task.leases.renewed", steady: 1_000 });
+    for (const { taskId, leaseUntil, runUntil } of limits)
+      expect(await store.read(taskReads.taskById(taskId))).toMatchObject({
+        leaseUntil,
+        runUntil,
+        restarts: 3,
+      });
+    expect((await store.read(taskReads.timedOutTasks(1_030, 10))).map(idOf)).toEqual([
+      "short",
+      expect.stringMatching(/^(timeout|both)$/),
+      expect.stringMatching(/^(timeout|both)$/),
+    ]);
+  });
+
   test("the heartbeat of a missing node is refused and changes no row", async () => {
     const { store, place } = await openFresh(engine);
     const beat = { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 } as const;
@@ -2285,6 +2377,7 @@ describe("store: sqlite: the row cache", () => {
     metadata: "{}",
     nodeId: null,
     taskId: "t1",
+    attached: "output",
     uploadedAt: NOW,
     keptBytes: 0,
   };
@@ -2298,7 +2391,9 @@ describe("store: sqlite: the row cache", () => {
     heartbeatChange("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
     { kind: "task.depended", taskId: "t1" },
     { kind: "file.saved", file },
+    { kind: "file.attached", fileId: "f1", taskId: "t1" },
     { kind: "file.deleted", fileId: "f1" },
+    { kind: "task.broken", taskId: "t1", brokenBy: "t0" },
     { kind: "node.drained", nodeId: "n1", draining: true },
     { kind: "node.offline", nodeId: "n1" },
     { kind: "node.returned", nodeId: "n1" },
@@ -2324,7 +2419,8 @@ describe("store: sqlite: the row cache", () => {
         await Promise.all([write(store, change), ...also]);
         await checkRows(store, [change]);
         const after = await readBoth(store);
-        if (change.kind !== "file.deleted") expect(after).not.toEqual(before); // it took back what file.saved did
+        const isNoted = change.kind !== "file.deleted" && change.kind !== "task.broken";
+        if (isNoted) expect(after).not.toEqual(before); // file.deleted takes back what file.saved did; no rule reads the other
       }
     }
   });
@@ -2517,9 +2613,13 @@ describe("store: sqlite: plans", () => {
     unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
     "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
     unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
+    oldestReady: oldestReady(),
+    readyOfType: readyOfType("x", 500),
+    runningByType: runningByType(0, 500),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
+    idleNodesAfter: nodeReads.idleNodesAfter(5, 500, 1),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
     sentTask: a2aReads.sentTask("t", "c"),
     sentEntries: a2aReads.sentEntries("c", { updatedAt: 900, seq: 9 }, 100, 500),
@@ -2542,6 +2642,10 @@ describe("store: sqlite: plans", () => {
     expiredTasks: taskReads.expiredTasks(1, 500),
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
+    unmetOf: taskReads.unmetOf("t1", 20),
+    brokenTasks: taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
+    "brokenTasks of a creator": taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: "c" }, 500),
+    brokenCount: taskReads.brokenCount({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
@@ -2552,6 +2656,9 @@ describe("store: sqlite: plans", () => {
     "eventsAfter task kinds": eventReads.eventsAfter(5, TASK_EVENT_KINDS, 100),
     "newestEvents of a kind": eventReads.newestEvents(["lux.paid"], 100),
     nodeEventsIn: eventReads.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
+    nthEventOfTask: eventReads.nthEventOfTask("t", 5, 100, true),
+    failedOfNode: taskReads.failedOfNode("n", 100),
+    "taskSizes failed of a node": pageOf("failed"),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
       { kinds: ["lux.paid"], taskId: "t", nodeId: "n" },
@@ -2580,8 +2687,7 @@ describe("store: sqlite: plans", () => {
     mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
     "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
-    nextAnswers: retention.nextAnswers("k"),
-    oldestAnswers: retention.oldestAnswers("k", 500),
+    excessAnswers: retention.excessAnswers(1, 2),
   };
   for (const [name, query] of Object.entries(hot))
     test(`${name} scans no table and sorts nothing`, async () => {
@@ -2715,7 +2821,13 @@ describe("store: sqlite: plans", () => {
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },
-    "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
+    "answers.trimmed of one key": {
+      kind: "answers.trimmed",
+      keyId: "k",
+      maxBytes: 1,
+      storedBytes: 1,
+      scope: "",
+    },
   };
   for (const [name, change] of Object.entries(writes))
     test(`${name} scans no table`, async () => {
@@ -2816,6 +2928,7 @@ describe("store: sqlite: plans", () => {
     firstSettlement: taskReads.firstSettlement(),
     tasksOfDeleted: taskReads.tasksOfDeleted(500),
     fileSizesOf: fileReads.fileSizesOf("t1", slice),
+    filesById: fileReads.filesById(["f1", "f2"]),
     rankedNodes: nodeReads.rankedNodes(
       "busy",
       "online",

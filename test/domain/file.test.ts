@@ -16,6 +16,7 @@ const FILE: FileRecord = {
   metadata: '{"secret":1}',
   nodeId: null,
   taskId: null,
+  attached: null,
   uploadedAt: NOW,
   keptBytes: 0,
 };

@@ -26,6 +26,7 @@ const file: FileRecord = {
   metadata: "{}",
   nodeId: "n1",
   taskId: null,
+  attached: null,
   uploadedAt: 0,
   keptBytes: 0,
 };

@@ -76,6 +76,7 @@ export const UNSCHEDULED = {
   maxAttempts: null,
   backoffMs: 5_000,
   timeoutMs: null,
+  maxRunMs: null,
   notBefore: null,
   expiresAt: null,
   dependsOn: [],
@@ -116,6 +117,8 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     revokedFrom: null,
     attempts: 0,
     failures: 0,
+    restarts: 0,
+    runUntil: null,
     leaseUntil: null,
     epoch: 0,
     unmet: 0,
@@ -128,6 +131,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     updatedAt: EARLIER,
     files: [],
     keptBytes: 0,
+    outputs: [],
     ...patch,
   };
 }
@@ -202,7 +206,11 @@ export function sketchChange(change: Change): string {
     case "dependencies.dropped":
     case "settlement.removed":
       return `${change.kind} ${change.taskId}`;
-    case "dependency.added":
+    case "task.broken":
+      return `${change.kind} ${change.taskId} by ${change.brokenBy}`;
+    case "file.attached":
+      return `${change.kind} ${change.fileId} to ${change.taskId}`;
+    case "dependencies.added":
     case "dependency.met":
       return `${change.kind} ${change.taskId} ${change.dependsOn}`;
     case "dependency.settled":

@@ -739,19 +739,20 @@ describe("retry", () => {
 
   test("waits again for its dependencies", () => {
     const before = { ...failed, dependsOn: ["a", "b"] };
-    const open = { taskId: "a", status: "open", hasDependents: true } as const;
-    const done = { taskId: "b", status: "completed", hasDependents: true } as const;
+    const open = { taskId: "a", status: "open", hasDependents: true, brokenBy: null } as const;
+    const done = { taskId: "b", status: "completed", hasDependents: true, brokenBy: null } as const;
     expect(sketch(ask(before, [open, done]), sketchTask)).toEqual([
       "answers open",
       "task.moved open",
       "tasks +1 0 0 -1",
-      "dependency.added t a",
+      "dependencies.added t a",
       "task.retried null t {}",
     ]);
     expect(ask(before, [open, done])).toMatchObject({ answer: { unmet: 1, scheduled: true } });
     expect(sketch(ask(before, [done]), sketchTask)).toEqual([
       "answers failed",
       "task.moved failed",
+      "task.broken t by a",
       "task.retried null t {}",
       'task.failed null t {"kind":"dependency","message":"Task a, on which it depends, was deleted."}',
     ]);
@@ -825,6 +826,7 @@ describe("dependencies", () => {
     taskId,
     status,
     hasDependents,
+    brokenBy: null,
   });
 
   test("a new task waits for dependencies that are not completed", () => {
@@ -833,9 +835,8 @@ describe("dependencies", () => {
       "answers open",
       "task.created open",
       "tasks +1 0 0 0",
-      "dependency.added t a",
+      "dependencies.added t a,b",
       "task.depended a",
-      "dependency.added t b",
       'task.created null t {"title":"Title"}',
     ]);
     expect(decision.answer).toMatchObject({ unmet: 2, scheduled: true });
@@ -855,6 +856,7 @@ describe("dependencies", () => {
         "answers failed",
         "task.created failed",
         "tasks 0 0 0 +1",
+        "task.broken t by b",
         'task.created null t {"title":"Title"}',
         `task.failed null t {"kind":"dependency","message":"Task b, on which it depends, ${words}."}`,
       ]);
@@ -905,7 +907,11 @@ describe("dependencies", () => {
       "dependencies.dropped t",
       "dependency.settled t failed",
       'task.failed null t {"kind":"dependency","message":"Task a, on which it depends, failed."}',
+      "task.broken t by a",
     ]);
+    expect(settle([waits], "a", "failed", AT, "root").changes.map(sketchChange)).toContain(
+      "task.broken t by root",
+    );
   });
 });
 

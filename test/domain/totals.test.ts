@@ -23,6 +23,7 @@ import {
   remove,
   requeue,
   retry,
+  retryWithDependents,
   revoke,
   settle,
   take,
@@ -57,6 +58,7 @@ const asked = fc.oneof(
     rewardMicro: fc.constantFrom(0, 1, 2_500_000),
     dependsOn: fc.subarray(TASK_IDS.slice(0, 4)),
     timeoutMs: fc.constantFrom(null, 3),
+    maxRunMs: fc.constantFrom(null, 2, 4),
     notBefore: fc.constantFrom(null, 1_020),
     expiresAt: fc.constantFrom(null, null, 1_040),
     maxAttempts: fc.constantFrom(null, 1, 2),
@@ -73,7 +75,11 @@ const asked = fc.oneof(
   fc.record({ name: fc.constant("next" as const), nodeId, resume: fc.boolean() }),
   fc.record({ name: fc.constant("requeue" as const) }),
   fc.record({ name: fc.constantFrom("release", "fail", "extend"), taskId, nodeId, retry: fc.boolean() }),
-  fc.record({ name: fc.constantFrom("cancel" as const, "retry" as const), taskId }),
+  fc.record({
+    name: fc.constantFrom("cancel" as const, "retry" as const),
+    taskId,
+    withDependents: fc.boolean(),
+  }),
   fc.record({ name: fc.constantFrom("leave" as const, "drain" as const), nodeId, draining: fc.boolean() }),
   fc.record({ name: fc.constantFrom("timeOut" as const, "expireTasks" as const, "makeReady" as const) }),
   fc.record({ name: fc.constant("settle" as const) }),
@@ -88,7 +94,11 @@ const LEASE_MS = 90_000;
 function decide(world: World, command: Command, now: number): Decision<unknown> | Undecided {
   const at = { now, steady: now };
   const beat = { ...at, leaseMs: LEASE_MS };
-  const dependencies = (of: readonly string[]) => of.map(findTask).filter((task) => task !== null);
+  const dependencies = (of: readonly string[]) =>
+    of
+      .map(findTask)
+      .filter((task) => task !== null)
+      .map((task) => ({ ...task, brokenBy: world.brokenBy.get(task.taskId) ?? null }));
   const findTask = (id: string): Task | null => world.tasks.get(id) ?? null;
   const findNode = (id: string | null) => world.nodes.get(id ?? "") ?? null;
   const all = [...world.nodes.values()];
@@ -162,7 +172,14 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       );
     case "retry": {
       const task = findTask(command.taskId);
-      return retry(task, dependencies(task?.dependsOn ?? []), all, { ...command, boundTo: null }, at);
+      const asked = { ...command, boundTo: null };
+      if (!command.withDependents) return retry(task, dependencies(task?.dependsOn ?? []), all, asked, at);
+      const root = world.brokenBy.get(command.taskId) ?? command.taskId;
+      const broken = tasks
+        .filter(({ taskId, seq }) => world.brokenBy.get(taskId) === root && seq > (task?.seq ?? 0))
+        .toSorted((a, b) => a.seq - b.seq);
+      const needed = [task, ...broken].flatMap((one) => one?.dependsOn ?? []);
+      return retryWithDependents(task, broken, dependencies(needed), all, asked, at);
     }
     case "leave": {
       const { nodeId } = command;
@@ -195,7 +212,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       if (!first) return { kind: "undecided" };
       const [dependsOn, outcome] = first;
       const waits = tasks.filter(({ taskId }) => world.dependencies.has(`${taskId} on ${dependsOn}`));
-      const { changes } = settle(waits, dependsOn, outcome, at);
+      const { changes } = settle(waits, dependsOn, outcome, at, world.brokenBy.get(dependsOn));
       return accept(null, [...changes, { kind: "settlement.removed", taskId: dependsOn }]);
     }
     case "remove":
@@ -260,7 +277,11 @@ function checkWorld(world: World): void {
   for (const task of tasks) {
     expect(task.assignedNode === null).toBe(task.status === "open" || task.status === "failed");
     expect(task.result === null).toBe(task.status !== "completed");
-    expect(task.leaseUntil !== null).toBe(task.status === "assigned" && task.timeoutMs !== null);
+    const isAssigned = task.status === "assigned";
+    expect(task.leaseUntil !== null).toBe(isAssigned && (task.timeoutMs ?? task.maxRunMs) !== null);
+    expect(task.runUntil !== null).toBe(isAssigned && task.maxRunMs !== null);
+    if (task.runUntil !== null) expect(task.leaseUntil).toBeLessThanOrEqual(task.runUntil);
+    expect(task.restarts === 0 || task.epoch > task.restarts).toBe(true);
     expect(task.unmet).toBe(
       [...world.dependencies].filter((one) => one.startsWith(`${task.taskId} on`)).length,
     );
@@ -268,6 +289,8 @@ function checkWorld(world: World): void {
     if (task.scheduled)
       expect([task.status, task.unmet > 0 || task.notBefore !== null]).toEqual(["open", true]);
     if (task.status === "failed") expect(task.failure).not.toBeNull();
+    const isBroken = task.status === "failed" && task.failure?.kind === "dependency";
+    expect([task.taskId, world.brokenBy.has(task.taskId)]).toEqual([task.taskId, isBroken]);
     if (task.assignedNode !== null) expect(world.nodes.has(task.assignedNode)).toBe(true);
   }
 }

@@ -11,6 +11,8 @@ export class World {
   readonly ledger: LedgerEntry[] = [];
   /** "task on another", for each wait. */
   readonly dependencies = new Set<string>();
+  /** By the id of a task that failed through its dependencies: the task at the root of that. */
+  readonly brokenBy = new Map<string, string>();
   readonly settlements = new Map<string, Outcome>();
   readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0, failed: 0 };
 
@@ -65,12 +67,18 @@ export class World {
         return;
       case "task.deleted":
         this.tasks.delete(change.taskId);
+        this.brokenBy.delete(change.taskId);
+        return;
+      case "task.broken":
+        if (!this.tasks.has(change.taskId)) throw new Error("broke what is not there");
+        if (change.brokenBy === null) this.brokenBy.delete(change.taskId);
+        else this.brokenBy.set(change.taskId, change.brokenBy);
         return;
       case "task.depended":
         this.#patchTask(change.taskId, { hasDependents: true });
         return;
-      case "dependency.added":
-        this.dependencies.add(`${change.taskId} on ${change.dependsOn}`);
+      case "dependencies.added":
+        for (const dependsOn of change.dependsOn) this.dependencies.add(`${change.taskId} on ${dependsOn}`);
         return;
       case "dependency.met":
         if (!this.dependencies.delete(`${change.taskId} on ${change.dependsOn}`))

@@ -222,6 +222,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--retain-nodes",
+    of: (config) => config.retainNodesMs,
+    byDefault: null,
+    values: [
+      ["30d", 2_592_000_000],
+      ["12h", 43_200_000],
+      ["90s", 90_000],
+    ],
+  },
+  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",
@@ -229,6 +239,36 @@ const SETTINGS: readonly SettingCase[] = [
       ["keep", "keep"],
       ["requeue", "requeue"],
       ["keep", "keep"],
+    ],
+  },
+  {
+    flag: "--backup-to",
+    of: (config) => config.backupTo,
+    byDefault: null,
+    values: [
+      ["/backups", "/backups"],
+      ["s3://bucket/hub", "s3://bucket/hub"],
+      ["C:/backups", "C:/backups"],
+    ],
+  },
+  {
+    flag: "--backup-every",
+    of: (config) => config.backupEveryMs,
+    byDefault: 86_400_000,
+    values: [
+      ["90m", 5_400_000],
+      ["12h", 43_200_000],
+      ["30s", 30_000],
+    ],
+  },
+  {
+    flag: "--backup-keep",
+    of: (config) => config.backupKeep,
+    byDefault: 7,
+    values: [
+      ["30", 30],
+      ["1", 1],
+      ["9999", 9_999],
     ],
   },
   {
@@ -541,6 +581,8 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve", "--max-file", "1GB"], says: /--max-file is "1GB"/ },
     { args: ["serve", "--max-file", "0"], says: /--max-file is "0"/ },
     { args: ["serve", "--retain", "7"], says: /--retain is "7"/ },
+    { args: ["serve", "--backup-every", "daily"], says: /--backup-every is "daily".*12h or 7d/ },
+    { args: ["serve", "--backup-keep", "0"], says: /--backup-keep is "0".*from 1 to 9999/ },
     { args: ["serve", "--offline-tasks", "drop"], says: /--offline-tasks is "drop".*requeue or keep/ },
     {
       args: ["serve", "--trust-proxy", "10.0.0.0/33"],
@@ -582,7 +624,6 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["backup"], says: /backup needs FILE;/ },
     { args: ["backup", "a", "b"], says: /unexpected "b"/ },
     { args: ["restore", "--data", "d"], says: /restore needs FILE;/ },
-    { args: ["backup", "-"], says: /backup needs a FILE, not - / },
     { args: ["restore", "-"], says: /restore needs a FILE, not - / },
     { args: ["backup", ""], says: /the FILE is ""/ },
     { args: ["backup", "~/x"], says: /the FILE is "~\/x".*without ~/ },

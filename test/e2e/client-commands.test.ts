@@ -88,7 +88,7 @@ describe("a session", () => {
   test("status, and top once", async () => {
     expect(await json("status")).toMatchObject({ status: "ok", nodes_count: 2 });
     expect(await out("status")).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
-    expect(await out("top")).toMatch(/^nodes 2: online 2$/m);
+    expect(await out("top")).toMatch(/^nodes 2: online 2, offline 0$/m);
     expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
   });
 
@@ -113,8 +113,25 @@ describe("a session", () => {
     await until(() => screen.endsWith("\u001b[?1049l"));
     const [, picture = ""] = screen.split(HOME);
     const lines = Bun.stripANSI(picture).split(/[\r\n]+/);
-    expect(lines).toContain("nodes 2: online 2");
+    expect(lines).toContain("nodes 2: online 2, offline 0");
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
+  });
+
+  test("top shows running tasks first and online nodes only, however many have gone", async () => {
+    for (let i = 0; i < 30; i++) {
+      await hub.post("/node/register", { node_id: `gone-${i}`, name: "Gone" });
+      await hub.post("/node/leave", { node_id: `gone-${i}` });
+    }
+    const task_id = await add("Seen at once", "--type", "top");
+    await hub.post("/task/claim", { task_id, node_id: "w1" });
+    const lines = (await out("top")).split("\n");
+    expect(lines[2]).toBe("nodes 32: online 2, offline 30");
+    expect(lines[4]).toStartWith("TASK ");
+    expect(lines.slice(5).find((line) => line.includes("Seen at once"))).toStartWith(task_id);
+    expect(lines.filter((line) => line.includes("gone-"))).toEqual([]);
+    expect(lines.filter((line) => /^w[12] /.test(line))).toHaveLength(2);
+    await hub.admin("/task/delete", { task_id });
+    for (let i = 0; i < 30; i++) await hub.admin("/node/delete", { node_id: `gone-${i}` });
   });
 
   test("empty lists are [] in JSON, and a head for people", async () => {
@@ -137,15 +154,20 @@ describe("a session", () => {
       "w2",
       "--timeout",
       "1h",
+      "--max-run",
+      "2d",
     ];
     const taskId = await add("Say hello", ...flags);
     expect(taskId).toMatch(/^[0-9a-f-]{36}$/);
     const shown = await json("task", "show", taskId);
     expect(shown).toMatchObject({ task_id: taskId, priority: 0, timeout_s: 3_600, creator_node: "w2" });
+    expect(shown).toMatchObject({ max_run_s: 172_800, restarts: 0 });
     expect(await out("task", "list", "--status", "open", "--creator", "w2", "--type", "x")).toMatch(
       new RegExp(`^TASK .*\\n${taskId}  open +0 +x +- +\\d+s +Say hello$`),
     );
-    expect(await jsonList("task", "list", "--type", "x")).toEqual([shown]);
+    const { unmet, ...listed } = shown;
+    expect(unmet).toEqual({ count: 0, task_ids: [] });
+    expect(await jsonList("task", "list", "--type", "x")).toEqual([listed]);
     for (const [given, priority] of [
       ["High", 0],
       ["2", 2],
@@ -210,6 +232,47 @@ describe("a session", () => {
       expect(text.replaceAll("\n", "")).not.toMatch(/\p{C}/u);
       expect(JSON.stringify(JSON.parse(text)).includes(JSON.stringify(title))).toBe(args[0] === "task");
     }
+  });
+
+  test("a task with input files, which are uploaded first; a refused one leaves none", async () => {
+    writeFileSync(dir.join("one.txt"), "1");
+    writeFileSync(dir.join("two.md"), "2");
+    const taskId = await add("Read", "--file", "one.txt", "--creator", "w1", "--file", "two.md");
+    const { inputs } = await json("task", "show", taskId);
+    const files = await jsonList("file", "list");
+    expect(files.map(({ name, node_id, attached }) => [name, node_id, attached])).toEqual([
+      ["two.md", "w1", "input"],
+      ["one.txt", "w1", "input"],
+    ]);
+    expect(inputs).toEqual(files.map(({ file_id }) => file_id).toReversed());
+    const refused = ["task", "add", "Read", "-d", "d", "--file", "one.txt", "--after", "nothing"];
+    expect(await luxhub(...refused)).toMatchObject({ code: 2, stdout: "" });
+    expect(
+      await luxhub("task", "add", "Read", "-d", "d", "--file", "one.txt", "--file", "no.txt"),
+    ).toMatchObject({
+      stderr: expect.stringContaining("cannot read no.txt"),
+    });
+    expect((await jsonList("file", "list")).length).toBe(2);
+    await out("task", "cancel", taskId);
+    for (const { file_id } of files) await out("file", "rm", String(file_id));
+  });
+
+  test("a failed task with those that depend on it: retry --with-dependents", async () => {
+    const leaf = await add("Leaf");
+    const part = await add("Part", "--after", leaf);
+    const all = await add("All", "--after", part);
+    await out("task", "cancel", leaf);
+    expect(await json("task", "show", all)).toMatchObject({ status: "failed" });
+    expect(await luxhub("task", "retry", leaf, "--with-dependents")).toMatchObject({
+      code: 0,
+      stdout: `${leaf}  open\n`,
+      stderr: "2 tasks that depend on it opened again\n",
+    });
+    expect(await json("task", "show", all)).toMatchObject({
+      status: "open",
+      unmet: { count: 1, task_ids: [part] },
+    });
+    await out("task", "cancel", leaf);
   });
 
   test("more tasks than a page: a table of 50, JSON of all, and a reader that leaves early", async () => {
@@ -392,6 +455,20 @@ describe("which hub", () => {
     expect(after.port).toBe(Number(port));
     expect(await following.ended).toBe(0);
     expect(following.stdout.trimEnd().split("\n")).toHaveLength(2);
+  });
+});
+
+test("fields that the hub ignored are a warning on standard error", async () => {
+  await using older = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => Response.json({ success: true, task_id: "t1", ignored: ["depends_on", "delay_s"] }),
+  });
+  const args = ["task", "add", "t", "-d", "d", "--url", `http://127.0.0.1:${older.port}`];
+  expect(await run(args, { cwd: dir.path, env: SECRETS })).toMatchObject({
+    code: 0,
+    stdout: "t1\n",
+    stderr: "luxhub: the hub ignored depends_on, delay_s: it may be older than this luxhub\n",
   });
 });
 

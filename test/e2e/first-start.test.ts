@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { ENDPOINTS } from "../../src/api/routes.ts";
-import { readFileSync, readdirSync, statSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { PROGRAM } from "../support/executable.ts";
 import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf, run } from "./program.ts";
 
@@ -45,7 +45,7 @@ test("only the owner can read the directory, the secret and the admin key", asyn
   }
 });
 
-test("the start page has addresses, variants, the secrets and three working curl lines", async () => {
+test("the start page has addresses, variants, the files of the secrets and three working curl lines", async () => {
   using dir = new TempDir();
   const data = dir.join("it's data of mine");
   const args = ["--listen", "B:127.0.0.1:0"];
@@ -55,7 +55,7 @@ test("the start page has addresses, variants, the secrets and three working curl
   expect(page).toContain(`http://127.0.0.1:${a?.port}  variant A, hub version 1.5`);
   expect(page).toContain(`http://127.0.0.1:${b?.port}  variant B, hub version 1.0`);
   expect(page).toContain(data);
-  expect(page).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
+  expect(page).toContain(`  secret     in ${data}/secret\n  admin key  in ${data}/admin-key\n`);
   expect(page).toMatch(
     /\n {2}quotas {5}.* 10000 unfinished tasks \(--quota-tasks\), [\d.]+ [KMGT]iB \(--quota-bytes\)\n/,
   );
@@ -110,40 +110,65 @@ test.skipIf(lan === undefined)(
       ownSecrets: false,
       env: { LUXHUB_HOST: "0.0.0.0" },
     });
-    await hub.program.printed(/On a second machine:\n\n.*\n/);
+    const copied = `On a second machine, with a copy of ${dir.join("data", "secret")}:`;
+    await hub.program.printed(/On a second machine.*\n\n.*\n/);
+    expect(hub.program.stdout).toContain(copied);
     const url = `http://${lan?.address}:${hub.port}`;
     expect(hub.program.stdout).toContain(`  ${url}  the same, for other machines\n`);
     expect(hub.program.stdout).toContain(` or ${url}`);
-    const [, line = ""] = /On a second machine:\n\n(.*)\n/.exec(hub.program.stdout) ?? [];
-    const shell = Bun.spawn(["sh", "-c", line], { cwd: "/", stdout: "pipe", stderr: "ignore" });
+    const [, line = ""] = /On a second machine.*\n\n(.*)\n/.exec(hub.program.stdout) ?? [];
+    const shell = Bun.spawn(["sh", "-c", line], { cwd: dir.join("data"), stdout: "pipe", stderr: "ignore" });
     expect(objectOf(await shell.stdout.text())).toMatchObject({ success: true, node_id: "worker-2" });
-    // Later the secret is in a file.
+    // The next start says the same.
     await hub.stop();
     await using again = await Hub.start({
       data: dir.join("data"),
       ownSecrets: false,
       env: { LUXHUB_HOST: "0.0.0.0" },
     });
-    expect(again.program.stdout).toContain(
-      `On a second machine, with a copy of ${dir.join("data", "secret")}:`,
-    );
-    expect(again.program.stdout).toContain(`X-Matrix-Secret: $(cat secret)" http://${lan?.address}`);
+    expect(again.program.stdout).toContain(copied);
   },
 );
 
-test("the secrets are printed once: the second start reads them from their files", async () => {
+test("a terminal shows the secrets once; a file or a pipe never gets them", async () => {
   using dir = new TempDir();
   const data = dir.join("it's data; $(of) `mine`");
-  const first = await Hub.start({ data, ownSecrets: false });
+  const secretsIn = (page: string): readonly boolean[] =>
+    ["secret", "admin-key"].map((name) => page.includes(readFileSync(`${data}/${name}`, "utf8").trim()));
+
+  /** The page of a start on a terminal, and all else that it printed. */
+  const onTerminal = async (): Promise<string> => {
+    let page = "";
+    const printed = Promise.withResolvers<void>();
+    const args = ["serve", "--host", "127.0.0.1", "--port", "0", "--data", data];
+    await using terminal = new Bun.Terminal({
+      cols: 400,
+      rows: 100,
+      data: (_, bytes) => {
+        page += new TextDecoder().decode(bytes);
+        if (/task\/create.*\r\n/.test(page)) printed.resolve();
+      },
+    });
+    const hub = Bun.spawn([...PROGRAM, ...args], {
+      cwd: dir.path,
+      env: { PATH: process.env["PATH"] },
+      terminal,
+    });
+    void hub.exited.then(() => printed.resolve());
+    await printed.promise;
+    await pasteAll(page.replaceAll("\r\n", "\n"));
+    hub.kill("SIGTERM");
+    expect(await hub.exited).toBe(0);
+    return page;
+  };
+  expect(secretsIn(await onTerminal())).toEqual([true, true]);
+  expect(secretsIn(await onTerminal())).toEqual([false, false]);
+
+  rmSync(data, { recursive: true });
+  await using first = await Hub.start({ data, ownSecrets: false });
+  await pasteAll(first.program.stdout);
   expect((await first.stop()).code).toBe(0);
-  const adminKey = readFileSync(`${data}/admin-key`, "utf8").trim();
-  expect(first.program.stdout).toContain(adminKey);
-  await using second = await Hub.start({ data, ownSecrets: false });
-  expect(second.program.stdout).not.toContain(first.secret);
-  expect(second.program.stdout).not.toContain(adminKey);
-  await pasteAll(second.program.stdout);
-  expect((await second.stop()).code).toBe(0);
-  expect(second.program.stdout).not.toContain(first.secret);
+  expect(secretsIn(first.program.stdout + first.program.stderr)).toEqual([false, false]);
 });
 
 test("a failed first start keeps no secrets and logs no start", async () => {
@@ -157,9 +182,8 @@ test("a failed first start keeps no secrets and logs no start", async () => {
   expect(readdirSync(data)).not.toContain("admin-key");
   await using hub = await Hub.start({ data, ownSecrets: false });
   expect((await hub.get("/events?kind=hub.started")).body["events"]).toHaveLength(1);
-  expect(hub.program.stdout).toContain(`secret     ${hub.secret} `);
+  expect(hub.program.stdout).toContain(`  secret     in ${data}/secret\n  admin key  in ${data}/admin-key\n`);
   expect(hub.program.stdout).toContain(`dashboard  http://127.0.0.1:${hub.port}/\n`);
-  expect(hub.program.stdout).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
   await pasteAll(hub.program.stdout);
   // Beside a hub that runs, a start that fails takes nothing from it.
   expect((await run([...args, "--port", "0"])).code).toBe(1);

@@ -344,7 +344,7 @@ describe("a backup that cannot be written", () => {
       ["file/hub.tar", "cannot write file/hub.tar: not a directory"],
       ["file", "file already exists; choose another name"],
       ["dangling", "dangling already exists; choose another name"],
-      ["data/", "data already exists; choose another name"],
+      ["data", "data already exists; choose another name"],
       ["x".repeat(255), `cannot write ${"x".repeat(255)}: name too long`],
     ];
     for (const [to, says] of rows) {

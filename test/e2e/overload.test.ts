@@ -119,37 +119,77 @@ test.skipIf(!LINUX)(
   },
 );
 
-test.concurrent.skipIf(!LINUX)(
-  `out of file descriptors: open connections are served, new ones wait, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
-  async () => {
+describe.concurrent.skipIf(!LINUX)(`few file descriptors${LINUX ? "" : " (needs a shell's ulimit)"}`, () => {
+  const withFew = (data: string, descriptors: number, args: readonly string[] = []): Promise<Hub> => {
+    const command = ["sh", "-c", `ulimit -n ${descriptors}; exec "$@"`, "sh", ...PROGRAM];
+    return Hub.start({ data, command, args });
+  };
+  /** Opens as many connections as the hub takes, and sends the same on each. */
+  const openMany = async (port: number, count: number, text: string): Promise<RawConnection[]> => {
+    const opened = await Promise.all(
+      Array.from({ length: count }, () => RawConnection.open(port).catch(() => null)),
+    );
+    const connections = opened.filter((one) => one !== null);
+    for (const connection of connections) connection.send(text);
+    return connections;
+  };
+  const isServed = async (hub: Hub): Promise<boolean> => {
+    const { status } = await hub.get("/status").catch(() => ({ status: 0 }));
+    return status === 200;
+  };
+
+  test("streams take three quarters of them, the others get 503, and calls and uploads go on", async () => {
     using dir = new TempDir();
-    const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...PROGRAM];
-    await using hub = await Hub.start({ data: dir.join("data"), command });
+    await using hub = await withFew(dir.join("data"), 150);
     await hub.register("n1");
-    const early = await RawConnection.open(hub.port);
-    early.send(headOf({ path: "/status" }));
-    await early.got(/\}$/);
-    const streams = await Promise.all(Array.from({ length: 300 }, () => RawConnection.open(hub.port)));
-    for (const stream of streams) stream.send(headOf({ path: "/agent/sse?node_id=n1" }));
-    const answered = (): number => streams.filter(({ received }) => received !== "").length;
-    await until(() => answered() > 100);
-    early.received = "";
+    const early = await openMany(hub.port, 60, headOf({ path: "/agent/sse?node_id=n1" }));
+    await Promise.all(early.map((stream) => stream.got(/retry: 3000/)));
+    const late = await openMany(hub.port, 240, headOf({ path: "/agent/sse?node_id=n1" }));
+    await until(() => late.every(({ received, ending }) => received !== "" || ending !== null));
+    expect(late.some(({ received }) => received.includes('"error":"overloaded"'))).toBe(true);
+    await until(() => isServed(hub));
     const { head, before, after } = uploadOf(5);
-    early.send(`${head}${before}hello${after}`);
-    await early.got(/\}$/);
-    expect(early.received).toMatch(/^HTTP\/1\.1 503 /);
-    expect(early.received).toMatch(/\r\nRetry-After: 1\r\n/i);
-    expect(early.received).toContain('"error":"overloaded"');
-    expect(answered()).toBeLessThan(150);
-    for (const stream of streams.slice(0, 250)) stream.cut();
-    await until(() => streams.slice(250).every(({ received }) => received.includes("retry: 3000")));
-    const again = await RawConnection.open(hub.port);
-    again.send(`${head}${before}hello${after}`);
-    await again.got(/^HTTP\/1\.1 200 /);
-    for (const one of [...streams, early, again]) one.cut();
+    const upload = await RawConnection.open(hub.port);
+    upload.send(`${head}${before}hello${after}`);
+    await upload.got(/^HTTP\/1\.1 200 /);
+    expect(early.map(({ ending }) => ending)).toEqual(early.map(() => null));
+    for (const one of [...early, ...late, upload]) one.cut();
+    await until(async () => {
+      const [again] = await openMany(hub.port, 1, headOf({ path: "/agent/sse?node_id=n1" }));
+      if (again === undefined) return false;
+      const isOpen = await again.got(/retry: 3000/).then(
+        () => true,
+        () => false,
+      );
+      again.cut();
+      return isOpen;
+    });
     expect((await hub.stop()).code).toBe(0);
-  },
-);
+  });
+
+  test("connections of a stranger that stay open after a request do not keep others out", async () => {
+    using dir = new TempDir();
+    await using hub = await withFew(dir.join("data"), 200);
+    const poll = "GET /api/v1/poll?timeout=0.001 HTTP/1.1\r\nHost: x\r\n\r\n";
+    const idle: RawConnection[] = [];
+    for (let round = 0; round < 5; round++) {
+      idle.push(...(await openMany(hub.port, 200, poll)));
+      await until(() => isServed(hub));
+    }
+    for (const one of idle) one.cut();
+    expect((await hub.stop()).code).toBe(0);
+  });
+
+  test("connections that say nothing fill them: the hub pauses, and serves when these are gone", async () => {
+    using dir = new TempDir();
+    await using hub = await withFew(dir.join("data"), 150);
+    const silent = await openMany(hub.port, 300, "GET /api");
+    await hub.program.printed(/almost out of file descriptors/);
+    for (const one of silent) one.cut();
+    await until(() => isServed(hub));
+    expect((await hub.stop()).code).toBe(0);
+  });
+});
 
 test.concurrent("a busy store is 503 with Retry-After, and nothing is half done", async () => {
   using dir = new TempDir();

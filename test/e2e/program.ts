@@ -154,7 +154,8 @@ export class Hub implements AsyncDisposable {
     this.host = host;
     this.listeners = listeners;
     this.readyMs = readyMs;
-    this.secret = /secret {5}(\S+)/.exec(program.stdout)?.[1] ?? SECRET;
+    const [, secretFile] = /secret {5}in (.+)/.exec(program.stdout) ?? [];
+    this.secret = secretFile === undefined ? SECRET : readFileSync(secretFile, "utf8").trim();
   }
 
   /**

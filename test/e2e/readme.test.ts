@@ -359,6 +359,7 @@ describe("limits", () => {
     ["Values, lists and objects in a JSON body", count("JSON_VALUES_MAX")],
     ["Levels of `metadata`, and of a body with an idempotency key", count("JSON_DEPTH_MAX")],
     ["`Idempotency-Key`", count("IDEMPOTENCY_KEY_MAX_CHARS")],
+    ["Names in `ignored`", count("IGNORED_FIELDS_MAX"), count("IGNORED_FIELD_MAX_CHARS")],
     ["`node_id`, `creator_node`, `from_node`", count("NODE_ID_MAX_CHARS")],
     ["Ids that the hub makes", count("ID_MAX_CHARS")],
     ["`name` of a node", count("NODE_NAME_MAX_CHARS")],
@@ -376,8 +377,16 @@ describe("limits", () => {
     ["Failures and timeouts of a task without `max_attempts`", count("FAILURES_DEFAULT_MAX")],
     ["`backoff_s`", "0", `${count("BACKOFF_MAX_SECONDS")} s`],
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
+    ["`max_run_s` of a task", "1", `${count("TASK_RUN_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
+    ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],
+    [
+      "Dependents that one task/retry opens",
+      count("RETRIED_DEPENDENTS_MAX"),
+      count("RETRIED_DEPENDENCIES_MAX"),
+    ],
+    ["`left` of task/retry", count("DEPENDENTS_COUNTED_MAX")],
     ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
     ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
@@ -391,8 +400,8 @@ describe("limits", () => {
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
     ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],
     ["`q` of task/list", count("SEARCH_MAX_CHARS")],
-    ["Titles that one `q` looks at", count("SEARCHED_TITLES_MAX")],
     ["Tasks that one call looks at for a creator, type or title", count("LIST_SCANNED_MAX")],
+    ["Failed tasks of a node that `total` counts", count("LIST_FAILED_COUNTED_MAX")],
     ["Blocks of 512 tasks that it looks through for them", count("SEARCH_BLOCKS_MAX")],
     ["Tasks that it looks at only to count them", count("LIST_COUNTED_MAX")],
     ["`limit` of task/pull", count("PULL_MAX")],
@@ -409,7 +418,9 @@ describe("limits", () => {
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
+    ["Contents in one receive with an Idempotency-Key", bytes("STORED_RECEIVE_MAX_BYTES")],
     ["Answers in one batch", bytes("BATCH_ANSWERS_MAX_BYTES")],
+    ["Rows that one batch reads and writes", count("BATCH_ROWS_MAX")],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
     ["Part of a file in memory, when streamed", bytes("FILE_PIECE_MAX_BYTES")],
@@ -446,6 +457,7 @@ describe("limits", () => {
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
+    ["Connections"],
   ];
 
   /** The resources of which each caller has a share, in the order of the page. */
@@ -456,6 +468,7 @@ describe("limits", () => {
     ["Running reads of lists and events", "READ_SHARES"],
     ["Unread answers over 64 KiB", "ANSWER_BYTES_SHARES"],
     ["Unread events of streams", "STREAM_BYTES_SHARES"],
+    ["Request bodies in transit", "BODY_BYTES_SHARES"],
   ];
 
   /** What callers meet elsewhere in the pages, with its number. */
@@ -477,6 +490,7 @@ describe("limits", () => {
       `\`database_unavailable\` after ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s at most`,
     ],
     ["docs/postgresql.md", `A write waits up to ${valueOf("DATABASE_LOCK_MAX_MS") / 1_000} s for a lock`],
+    ["docs/operations.md", `in the same order, within ${valueOf("FAULT_END_MAX_MS") / 1_000} seconds`],
     ["docs/operations.md", `holds up to ${valueOf("LOG_BACKLOG_MAX_CHARS") / 2 ** 20} MiB of lines`],
     ["docs/operations.md", `\`path\` (at most ${bytes("LOG_PATH_MAX_CHARS")})`],
     ["docs/operations.md", `names of files, up to ${count("LOG_TEXT_MAX_CHARS")} characters`],
@@ -493,6 +507,7 @@ describe("limits", () => {
     ],
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
     ["docs/mcp.md", `show up to ${count("MCP_LIST_MAX")} rows`],
+    ["docs/mcp.md", `Of more than ${count("MCP_DEPENDENCIES_MAX")} dependencies`],
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} is part of the call`],
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
@@ -507,13 +522,16 @@ describe("limits", () => {
     ],
     ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
     ["docs/monitoring.md", `by \`state\`, each up to ${count("METRICS_MESSAGES_MAX")}`],
+    ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
+    ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
+    ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
     ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|GROUP|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -157,7 +157,7 @@ describe("the end of the command", () => {
     expect(await ended(killed)).toMatchObject({ failure: { message: "ended by SIGKILL" } });
     expect(await stop(program)).toBe(0);
     expect(program.stdout).toBe("");
-    expect(program.stderr).toMatch(/^\S+Z info {2}codes registered/);
+    expect(program.stderr).toMatch(/^\S+Z info {2}codes takes tasks .*\n\S+Z info {2}codes registered/);
     expect(program.stderr).toMatch(/info {2}completed "text" task=\S+ lux=0$/m);
     expect(program.stderr).toMatch(/warn {2}failed "never" task=\S+ error="one\\ntwo"$/m);
     expect(program.stderr).toMatch(/info {2}codes left\n$/);
@@ -225,7 +225,7 @@ describe("the input of the command", () => {
         `LUXHUB_NODE_ID=${node}`,
         ...(node === "trusted" ? [`LUXHUB_SECRET=${SECRET}`] : []),
         "LUXHUB_TASK_DESCRIPTION=two",
-        "LUXHUB_TASK_EPOCH=2",
+        "LUXHUB_TASK_EPOCH=1",
         `LUXHUB_TASK_ID=${taskId}`,
         "LUXHUB_TASK_TITLE=Ünï 'title'",
         `LUXHUB_TASK_TYPE=${node}`,
@@ -316,6 +316,28 @@ describe("the input of the command", () => {
     }
   });
 
+  test("gets the inputs of the task, and not what an earlier attempt has uploaded", async () => {
+    const upload = async (name: string, metadata: Fields): Promise<string> => {
+      const form = new FormData();
+      form.append("metadata", JSON.stringify(metadata));
+      form.append("file", new Blob([name]), name);
+      return String((await hub.call("POST", "/file/upload", { body: form })).body["file_id"]);
+    };
+    const given = await upload("given.txt", {});
+    const taskId = await create("retried", { files: [given] });
+    await hub.register("first-try");
+    await hub.post("/task/claim", { task_id: taskId, node_id: "first-try" });
+    const old = await upload("old.txt", { task_id: taskId, node: "first-try" });
+    await hub.post("/task/fail", { task_id: taskId, node_id: "first-try", error: "e" });
+    await using program = worker("retried", "ls; echo new >out/new.txt", ["--workdir", "work", "--once"]);
+    const { result, inputs, outputs } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    expect(objectOf(JSON.stringify(result))["output"]).toBe("given.txt\nout");
+    expect(inputs).toEqual([given]);
+    expect(stringsOf(outputs)[0]).toBe(old);
+    expect(await text(stringsOf(outputs)[1])).toBe("new\n");
+  });
+
   test("an output that is too large for a result becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in
@@ -388,7 +410,7 @@ describe("faults and ends", () => {
   test("SIGTERM: it takes no more, finishes, and leaves", async () => {
     await using program = worker("stops", WAITS);
     const [first, second] = [await create("stops"), await create("stops")];
-    await written(`${first}.2`);
+    await written(`${first}.1`);
     program.child.kill("SIGTERM");
     letGo(first);
     expect(await program.ended).toBe(0);
@@ -401,7 +423,7 @@ describe("faults and ends", () => {
   test("a second SIGTERM ends the commands and gives their tasks back", async () => {
     await using program = worker("releases", WAITS);
     const taskId = await create("releases");
-    const pid = await written(`${taskId}.2`);
+    const pid = await written(`${taskId}.1`);
     // Two at once count as one, as from a terminal: repeated until one counts.
     const isGivenBack = (): boolean => {
       program.child.kill("SIGTERM");
@@ -419,7 +441,7 @@ describe("faults and ends", () => {
     let pid: string;
     {
       await using program = worker("killed", WAITS, flags);
-      pid = await written(`${taskId}.2`);
+      pid = await written(`${taskId}.1`);
       program.child.kill("SIGKILL");
       await program.ended;
     }
@@ -436,7 +458,7 @@ describe("faults and ends", () => {
   test("a hub that is away meanwhile is waited for", async () => {
     await using program = worker("waits", WAITS);
     const taskId = await create("waits");
-    await written(`${taskId}.2`);
+    await written(`${taskId}.1`);
     const { port } = hub;
     await hub.stop();
     letGo(taskId);
@@ -463,8 +485,13 @@ describe("faults and ends", () => {
 
   test("one on another machine takes the tasks over, and the first one ends", async () => {
     await using first = worker("taken", WAITS);
+<<<<<<< HEAD
+    const taskId = await create("taken", { timeout_s: 1 });
+    const pid = await written(`${taskId}.1`);
+=======
     const taskId = await create("taken", { timeout_s: LEASE_S });
     const pid = await written(`${taskId}.2`);
+>>>>>>> wt-flakes
     await using second = worker("taken", WAITS, [], { XDG_STATE_HOME: dir.join("elsewhere") });
     await logged(second, /started "t"/);
     expect(await first.ended).toBe(5);
@@ -479,12 +506,68 @@ describe("faults and ends", () => {
 
   test("a task that is cancelled meanwhile is ended", async () => {
     await using program = worker("cancelled", WAITS);
+<<<<<<< HEAD
+    const taskId = await create("cancelled"); // without a timeout: no extend tells of it
+    const pid = await written(`${taskId}.1`);
+=======
     const taskId = await create("cancelled", { timeout_s: LEASE_S });
     const pid = await written(`${taskId}.2`);
+>>>>>>> wt-flakes
     await hub.post("/task/cancel", { task_id: taskId });
-    await logged(program, /lost "t" task=\S+ cause=task_failed/);
-    expect(isRunning(pid)).toBe(false);
+    await logged(program, /lost "t" task=\S+ cause=task_failed/); // the next heartbeat comes a minute later
+    await until(() => !isRunning(pid));
     expect(await stop(program)).toBe(0);
+  });
+
+  test("a command may take as long as max_run_s of its task, and the hub ends what takes longer", async () => {
+    await using program = worker("max-run", WAITS);
+    const taskId = await create("max-run", { max_run_s: 1, max_attempts: 1 });
+    const pid = await written(`${taskId}.1`);
+    const failure = objectOf(JSON.stringify((await ended(taskId))["failure"]));
+    expect(["failed", "timed_out"]).toContain(String(failure["kind"])); // whichever looks first
+    expect(failure["message"]).toMatch(/^timed out after 1 s|max_run_s of 1 s/);
+    await until(() => !isRunning(pid));
+    expect(await stop(program)).toBe(0);
+  });
+
+  test("a task that kills its worker is in the log, and fails after max_attempts", async () => {
+    const taskId = await create("poison", { max_attempts: 2, title: "poison" });
+    const start = (): Program => worker("poison", 'kill -9 "$PPID"; sleep 1');
+    for (let runs = 1; runs <= 2; runs++) {
+      await using program = start();
+      await program.ended;
+      expect(program.stderr).toMatch(new RegExp(`started "poison" task=${taskId} `));
+      expect(await taskOf(taskId)).toMatchObject({
+        status: "assigned",
+        attempts: runs - 1,
+        restarts: runs - 1,
+      });
+    }
+    await using last = start();
+    expect(await ended(taskId)).toMatchObject({
+      status: "failed",
+      attempts: 2,
+      restarts: 2,
+      failure: { kind: "offline", node_id: "poison" },
+    });
+    expect(await stop(last)).toBe(0);
+    expect(last.stderr).not.toMatch(/started/);
+  });
+
+  test("its first line says which tasks it takes", async () => {
+    const words = ["worker", "--node", "some", "--capabilities", "a,b", "--", "true"];
+    await using some = new Program(words, { env: environment() });
+    await logged(some, /registered/);
+    expect(some.stderr.split("\n")[0]).toMatch(
+      / some takes tasks of the types a,b, and tasks without a type$/,
+    );
+    await using all = new Program(["worker", "--node", "all", "--", "true"], { env: environment() });
+    await logged(all, /registered/);
+    expect(all.stderr.split("\n")[0]).toMatch(
+      / all takes tasks of every type \(--capabilities limits them\)$/,
+    );
+    expect(await stop(all)).toBe(0);
+    expect(await stop(some)).toBe(0);
   });
 
   test("a wrong secret, a wrong id and a wrong command line end it at once", async () => {

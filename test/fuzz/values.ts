@@ -117,7 +117,7 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
       hostile,
     );
   if (name === "cursor") {
-    const ofTasks = fc.nat({ max: 60 }).map((before) => json(encodeCursor({ before, titles: 0 })));
+    const ofTasks = fc.nat({ max: 60 }).map((before) => json(encodeCursor({ before })));
     const ofNodes = fc
       .tuple(
         fc.constantFrom(...NODE_ORDERS),

@@ -11,7 +11,7 @@ import {
   send,
   wornOut,
 } from "./message-commands.ts";
-import type { Task } from "./model.ts";
+import type { File as ModelFile, Task } from "./model.ts";
 import { type Real, same } from "./real.ts";
 import {
   batchAssignAll,
@@ -27,6 +27,7 @@ import {
   release,
   remove,
   retry,
+  retryAll,
   revoke,
   stats,
   take,
@@ -133,18 +134,25 @@ const ledger = command("ledger", fc.record({ variant, node }), ({ model }, { hub
 
 // ---- Files
 
+function attachedWord({ taskId, isOutput }: ModelFile): string | null {
+  return taskId === null ? null : isOutput ? "output" : "input";
+}
+
 const upload = command(
   "upload",
-  fc.record({ variant, task: fc.option(recent) }),
-  (world, { hub }, { variant, task }) => {
+  fc.record({ variant, task: fc.option(recent), by: fc.constantFrom("nobody", "holder", "other"), node }),
+  (world, { hub }, { variant, task, by, node }) => {
     const taskId = task === null ? null : world.task(task);
+    const holder = world.model.tasks.find(({ id }) => id === taskId)?.node ?? null;
+    const nodeId = by === "nobody" ? null : by === "holder" ? holder : node;
     const form = new FormData();
     form.set("file", new File(["content"], "a.txt"));
-    if (taskId !== null) form.set("metadata", JSON.stringify({ task_id: taskId }));
+    form.set("metadata", JSON.stringify({ task_id: taskId, node: nodeId }));
     return same(hub.call("POST", "/file/upload", { body: form, variant }), (answer) => {
       const id = String(answer["file_id"]);
       world.fileIds.push(id);
-      return { task_id: world.model.upload(taskId, id), size: 7 };
+      const file = world.model.upload({ task: taskId, node: nodeId }, id);
+      return { task_id: file.taskId, attached: attachedWord(file), size: 7 };
     });
   },
 );
@@ -163,7 +171,9 @@ const deleteFile = command(
 
 const fileList = command("file list", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
   same(hub.get("/file/list?per_page=50", { variant }), () => ({
-    files: model.files.toReversed().map(({ id, taskId }) => ({ file_id: id, task_id: taskId })),
+    files: model.files
+      .toReversed()
+      .map((file) => ({ file_id: file.id, task_id: file.taskId, attached: attachedWord(file) })),
     total: model.files.length,
   })),
 );
@@ -176,7 +186,7 @@ const within = fc.oneof(
   ...[extend, signIn, send, receive, acknowledge],
 );
 /** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */
-const atItsEnd = fc.oneof(complete, release, fail, retry, cancel);
+const atItsEnd = fc.oneof(complete, release, fail, retry, retryAll, cancel);
 
 const batch: fc.Arbitrary<Command> = fc
   .tuple(fc.array(within, { maxLength: 5 }), fc.oneof(within, atItsEnd))
@@ -278,7 +288,7 @@ const changing = [
     complete,
   ],
   ...[next, next, next, next, batch, batch, batch],
-  ...[release, release, fail, fail, extend, cancel, retry, retry, leave, drain],
+  ...[release, release, fail, fail, extend, cancel, retry, retry, retryAll, retryAll, leave, drain],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[pass, pass, pass, nextDay, restart],

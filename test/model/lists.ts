@@ -203,9 +203,8 @@ export class Lists {
   async #sweep(): Promise<void> {
     this.#passed += [1_000, LEASE_MS / 2, LEASE_MS, DAY_MS][this.#roll(4)] ?? 0;
     const { store, nodes, tasks, rounds } = this.#hub;
-    const { signal } = new AbortController();
     await nodes.expireSome();
-    if (this.#roll(3) > 0) await tasks.requeueStranded(signal);
+    if (this.#roll(3) > 0) while ((await tasks.requeueSome()) > 0);
     await rounds.run(true);
     if (this.#roll(3) > 0) return;
     const limits = { before: NOW + this.#passed, limit: 10_000, now: NOW + this.#passed };

@@ -43,6 +43,7 @@ export type Draft = {
   readonly maxAttempts: number | null;
   readonly backoffMs: number;
   readonly timeoutMs: number | null;
+  readonly maxRunMs: number | null;
   readonly delayMs: number | null;
   readonly expiresInMs: number | null;
   readonly dependsOn: readonly string[];
@@ -60,9 +61,13 @@ export type Task = Draft & {
   attempts: number;
   /** Those of them that are failures and timeouts. */
   failures: number;
+  /** How often resume has handed it out again. */
+  restarts: number;
   /** Counts each hand-out and each return to open. */
   epoch: number;
   leaseUntil: number | null;
+  /** No lease ends later. */
+  runUntil: number | null;
   /** When its node said that it works on it; without that, an assigned one is a gift. */
   startedAt: number | null;
   notBefore: number | null;
@@ -71,6 +76,8 @@ export type Task = Draft & {
   readonly unmet: Set<string>;
   /** The kind of the last one. */
   failure: FailureKind | null;
+  /** Of a task that failed through its dependencies: the one at the root of it, which failed in another way. */
+  root: string | null;
   result: string | null;
 };
 
@@ -91,7 +98,7 @@ export type Message = {
   readonly to: ReadonlyMap<string, Delivery>;
 };
 
-export type File = { readonly id: string; readonly taskId: string | null };
+export type File = { readonly id: string; taskId: string | null; readonly isOutput: boolean };
 
 /** An event that must be logged. Those of one `batch` are logged together, in an order that nobody promises. */
 export type Event = {
@@ -226,11 +233,11 @@ export class Model {
 
   // ---- Tasks
 
-  create(variant: VariantName, draft: Draft, id: string): Task {
+  create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
-    const none = { node: null, revokedFrom: null, result: null, failure: null } as const;
-    const unheld = { leaseUntil: null, startedAt: null } as const;
-    const counts = { attempts: 0, failures: 0, epoch: 0 };
+    const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
+    const unheld = { leaseUntil: null, runUntil: null, startedAt: null } as const;
+    const counts = { attempts: 0, failures: 0, restarts: 0, epoch: 0 };
     const times = {
       notBefore: draft.delayMs === null ? null : this.now + draft.delayMs,
       expiresAt: draft.expiresInMs === null ? null : this.now + draft.expiresInMs,
@@ -247,6 +254,7 @@ export class Model {
       unmet: new Set(),
     };
     this.tasks.push(task);
+    for (const file of this.files) if (fileIds.includes(file.id)) file.taskId = id;
     this.#log("task.created", null, task);
     if (!this.#waitForOthers(task)) this.#end(task, "dependency");
     else if (balanced) this.#balance([task]);
@@ -282,14 +290,31 @@ export class Model {
       .filter(({ startedAt }) => startedAt !== null)
       .toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
     const gifts = mine.filter(({ startedAt }) => startedAt === null).toSorted(byPriority);
-    const held = (resume ? started[0] : undefined) ?? gifts[0];
-    if (held) this.#handOut(held);
-    const mayTake = !node.draining && mine.length < node.maxTasks;
+    const again = resume ? started[0] : undefined;
+    if (again) this.#restart(again, node);
+    const held = again?.status === "assigned" ? again : gifts[0];
+    if (held && held !== again) this.#handOut(held);
+    const mayTake = !node.draining && this.held(nodeId, "assigned") < node.maxTasks;
     const open = this.pool().find((task) => fits(node, task) && (types?.includes(task.type) ?? true));
     if (!held && mayTake && open) this.#assign(open, node);
     const task = held ?? (mayTake ? open : undefined) ?? null;
     if (task) task.startedAt = this.now;
+    if (again?.status === "failed") this.#settle([[again, "failed"]]);
     return { task, node };
+  }
+
+  /** The worker of the node has ended: with `maxAttempts` an attempt has, too. */
+  #restart(task: Task, node: Node): void {
+    task.restarts += 1;
+    if (task.maxAttempts === null) {
+      const { runUntil } = task; // it is the same attempt
+      this.#handOut(task);
+      task.runUntil = runUntil;
+      task.leaseUntil = this.#leaseOf(task);
+      return;
+    }
+    this.#endAttempt(task, "offline", true);
+    if (task.status === "open") this.#assign(task, node);
   }
 
   /** Only who holds a task completes it, and is paid once. B, which has no claim, takes an open one on the way. */
@@ -361,7 +386,7 @@ export class Model {
 
   extend(taskId: string, nodeId: string, epoch: number | null, note: boolean): Task {
     const { task } = this.#heldBy(taskId, nodeId, epoch);
-    if (task.timeoutMs !== null) task.leaseUntil = this.now + task.timeoutMs;
+    task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
   }
@@ -376,14 +401,39 @@ export class Model {
     return task;
   }
 
+  /** As retry(), and all that failed only because of it. */
+  retryAll(taskId: string): { task: Task; opened: number; left: number } {
+    const task = this.task(taskId);
+    const root = task.root ?? task.id;
+    const after = this.tasks.slice(this.tasks.indexOf(task) + 1);
+    const dependents = after.filter((one) => one.root === root);
+    if (task.status !== "failed" && dependents.length === 0) refuse("task_not_failed");
+    const answer = task.status === "failed" ? this.retry(taskId) : { ...task };
+    if (answer.status === "failed") return { task: answer, opened: 0, left: dependents.length };
+    let opened = 0;
+    for (const one of dependents) {
+      one.root = this.#rootOfFailure(one);
+      if (one.root !== null) continue;
+      this.#reopen(one);
+      this.#waitForOthers(one);
+      opened++;
+    }
+    if (opened > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
+    return { task: answer, opened, left: 0 };
+  }
+
+  #reopen(task: Task): void {
+    const fresh = { status: "open", attempts: 0, failures: 0, restarts: 0, startedAt: null } as const;
+    Object.assign(task, fresh, { epoch: task.epoch + 1 });
+    if (task.expiresAt !== null && task.expiresAt <= this.now) task.expiresAt = null;
+    this.#log("task.retried", null, task);
+  }
+
   /** As if it had not been tried; it waits again for what it depends on. */
   retry(taskId: string): Task {
     const task = this.task(taskId);
     if (task.status !== "failed") refuse("task_not_failed");
-    const fresh = { status: "open", attempts: 0, failures: 0, startedAt: null } as const;
-    Object.assign(task, fresh, { epoch: task.epoch + 1 });
-    if (task.expiresAt !== null && task.expiresAt <= this.now) task.expiresAt = null;
-    this.#log("task.retried", null, task);
+    this.#reopen(task);
     const canWait = this.#waitForOthers(task);
     if (!canWait) this.#end(task, "dependency");
     else if (task.balanced) this.#balance([task]);
@@ -457,12 +507,21 @@ export class Model {
 
   /** What it depends on and is not completed; false if some of that has failed or is gone. */
   #waitForOthers(task: Task): boolean {
+    task.root = this.#rootOfFailure(task);
+    if (task.root !== null) return false;
+    for (const id of task.dependsOn)
+      if (this.tasks.find((one) => one.id === id)?.status !== "completed") task.unmet.add(id);
+    return true;
+  }
+
+  /** Of the first of its dependencies that has failed or is gone; null: there is none. */
+  #rootOfFailure(task: Task): string | null {
     for (const id of task.dependsOn) {
       const other = this.tasks.find((one) => one.id === id);
-      if (!other || other.status === "failed") return false;
-      if (other.status !== "completed") task.unmet.add(id);
+      if (!other) return id;
+      if (other.status === "failed") return other.root ?? id;
     }
-    return true;
+    return null;
   }
 
   /** Assigned -> open after a backoff, or failed. */
@@ -498,13 +557,19 @@ export class Model {
   #settle(ended: (readonly [Task, "completed" | "failed" | "deleted"])[]): void {
     const together = this.#batch();
     let updated = 0;
-    for (const [{ id }, outcome] of ended) {
+    const left = [...ended];
+    for (;;) {
+      left.sort(([a], [b]) => (a.id < b.id ? -1 : 1)); // the hub handles the oldest first
+      const next = left.shift();
+      if (!next) break;
+      const [{ id, root }, outcome] = next;
       for (const task of this.tasks.filter(({ unmet }) => unmet.has(id))) {
         updated++;
         if (outcome === "completed") task.unmet.delete(id);
         else {
           this.#end(task, "dependency", together);
-          ended.push([task, "failed"]);
+          task.root = outcome === "deleted" ? id : (root ?? id);
+          left.push([task, "failed"]);
         }
       }
     }
@@ -622,13 +687,14 @@ export class Model {
 
   // ---- Files
 
-  /** Answers the task that it is attached to: the one that is named, if there is one. */
-  upload(named: string | null, id: string): string | null {
-    const task = this.tasks.find((one) => one.id === named) ?? null;
-    const taskId = task?.id ?? null;
-    this.files.push({ id, taskId });
-    this.#log("file.uploaded", null, task);
-    return taskId;
+  /** Attaches it to the task and the node that are named, if there are such. */
+  upload(named: { readonly task: string | null; readonly node: string | null }, id: string): File {
+    const task = this.tasks.find((one) => one.id === named.task) ?? null;
+    const node = this.nodes.get(named.node ?? "") ?? null;
+    const file = { id, taskId: task?.id ?? null, isOutput: node !== null && task?.node === node.id };
+    this.files.push(file);
+    this.#log("file.uploaded", node?.id ?? null, task);
+    return file;
   }
 
   /** A file outlives its task. */
@@ -693,8 +759,7 @@ export class Model {
     for (const node of this.nodes.values()) node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
     for (const { to } of this.messages)
       for (const delivery of to.values()) delivery.leaseUntil = this.now + ACK_LEASE_MS;
-    for (const task of this.tasks)
-      if (task.leaseUntil !== null) task.leaseUntil = this.now + (task.timeoutMs ?? 0);
+    for (const task of this.tasks) if (task.leaseUntil !== null) this.#startLease(task);
     this.#log("hub.started", null, null);
   }
 
@@ -774,8 +839,18 @@ export class Model {
 
   #handOut(task: Task): void {
     task.epoch += 1;
-    task.leaseUntil = task.timeoutMs === null ? null : this.now + task.timeoutMs;
+    this.#startLease(task);
     task.startedAt = null;
+  }
+
+  #startLease(task: Task): void {
+    task.runUntil = task.maxRunMs === null ? null : this.now + task.maxRunMs;
+    task.leaseUntil = this.#leaseOf(task);
+  }
+
+  #leaseOf({ timeoutMs, runUntil }: Task): number | null {
+    const ends = [runUntil, timeoutMs === null ? null : this.now + timeoutMs].filter((at) => at !== null);
+    return ends.length === 0 ? null : Math.min(...ends);
   }
 
   #free(task: Task, from: Node): void {

@@ -16,6 +16,7 @@ const schedule = fc.record({
   maxAttempts: fc.constantFrom(null, null, 1, 2),
   backoffMs: fc.constantFrom(0, 5_000),
   timeoutMs: fc.constantFrom(null, null, 20_000, 60_000),
+  maxRunMs: fc.constantFrom(null, null, 30_000, 90_000),
   delayMs: fc.constantFrom(null, null, null, 10_000),
   expiresInMs: fc.constantFrom(null, null, null, 60_000),
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
@@ -29,10 +30,14 @@ export const create = command(
     priority: fc.constantFrom(0, 1, 2, 5),
     micro,
     schedule,
+    files: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
   }),
-  ({ model, taskIds }, { hub }, { variant, type, priority, micro, schedule }) => {
+  ({ model, taskIds, fileIds }, { hub }, { variant, type, priority, micro, schedule, files }) => {
+    const isFree = (id: string | undefined): boolean =>
+      model.files.some((file) => file.id === id && file.taskId === null);
+    const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
     const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
-    const { maxAttempts, backoffMs, timeoutMs, delayMs, expiresInMs } = schedule;
+    const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
     const asked = hub.post(
       "/task/create",
       {
@@ -44,9 +49,11 @@ export const create = command(
         max_attempts: maxAttempts,
         backoff_s: backoffMs / SECOND_MS,
         timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
+        max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
         delay_s: delayMs === null ? null : delayMs / SECOND_MS,
         expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
         depends_on: dependsOn,
+        files: own,
       },
       { variant },
     );
@@ -54,7 +61,7 @@ export const create = command(
       const id = String(answer["task_id"]);
       taskIds.push(id);
       const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
-      return taskAnswer(model, model.create(variant, draft, id), variant);
+      return taskAnswer(model, model.create(variant, draft, id, own), variant);
     });
   },
 );
@@ -159,6 +166,18 @@ export const retry = command(
     return same(hub.post("/task/retry", { task_id: taskId }, { variant }), () =>
       taskAnswer(world.model, world.model.retry(taskId), variant),
     );
+  },
+);
+
+export const retryAll = command(
+  "retry with dependents",
+  fc.record({ variant, task: recent }),
+  (world, { hub }, { variant, task }) => {
+    const body = { task_id: world.task(task), with_dependents: true };
+    return same(hub.post("/task/retry", body, { variant }), () => {
+      const { task, opened, left } = world.model.retryAll(body.task_id);
+      return { ...taskAnswer(world.model, task, variant), dependents: { opened, left } };
+    });
   },
 );
 

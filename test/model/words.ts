@@ -16,6 +16,7 @@ export function statusWord(status: Task["status"], variant: VariantName): string
 }
 
 export function taskWords(model: Model, task: Task, variant: VariantName): Words {
+  const own = model.files.filter(({ taskId }) => taskId === task.id);
   return {
     task_id: task.id,
     task_type: task.type === "" ? null : task.type,
@@ -27,11 +28,15 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     started_at: task.startedAt === null ? null : new Date(task.startedAt).toISOString(),
     attempts: task.attempts,
     max_attempts: task.maxAttempts,
+    restarts: task.restarts,
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / 1_000,
+    max_run_s: task.maxRunMs === null ? null : task.maxRunMs / 1_000,
     depends_on: task.dependsOn,
     failure: task.failure === null ? null : { kind: task.failure },
     result: task.result === null ? null : resultOf(task.result),
-    files: model.files.filter(({ taskId }) => taskId === task.id).map(({ id }) => id),
+    files: own.map(({ id }) => id),
+    inputs: own.filter(({ isOutput }) => !isOutput).map(({ id }) => id),
+    outputs: own.filter(({ isOutput }) => isOutput).map(({ id }) => id),
   };
 }
 

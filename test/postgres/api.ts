@@ -42,8 +42,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
-  requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "next", "fates", "system", "monitoring", "quotas"],
+  requests: ["batch", "variants", "idempotency", "files", "attachments", "nodes"],
+  periodic: ["offline", "worker-loop", "dependents", "next", "fates", "system", "monitoring", "quotas"],
 } as const;
 
 /**

@@ -8,19 +8,29 @@ import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { acknowledge } from "../../src/domain/message.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
-import { complete, next, take } from "../../src/domain/task.ts";
+import { complete, create as createTask, next, retryWithDependents, take } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { NO_ROW } from "../../src/store/sql/query.ts";
-import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
+import {
+  bestGift,
+  bestReady,
+  brokenCount,
+  brokenTasks,
+  dependenciesById,
+  taskById,
+  taskTotals,
+  tasksById,
+  unmetOf,
+} from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { CommitNotifications } from "../../src/store/postgres/commit-notifications.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";
 import type { Job } from "../../src/store/pending-transaction.ts";
 import type { Result, Session } from "../../src/store/postgres/connection.ts";
 import type { Load, Loaded, Member, Row, Store } from "../../src/store/store.ts";
-import { AT, message, node, tally, task } from "../domain/samples.ts";
+import { AT, draft, message, node, tally, task } from "../domain/samples.ts";
 import { until } from "../api/scene.ts";
 import { POSTGRES_MISSING } from "../support/postgres.ts";
 import { dropSchemas, takeSchema } from "../support/schemas.ts";
@@ -293,6 +303,67 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       );
     }
     expect(events).toEqual(events.toSorted((a, b) => a - b));
+  });
+
+  test("a task with 1,000 dependencies, and 1,000 dependents that are opened again, take a few statements", async () => {
+    const store = await open();
+    const ids = Array.from({ length: 1_000 }, (_, i) => `t${String(i).padStart(3, "0")}`);
+    await create(
+      store,
+      ids.map((taskId) => ({ taskId })),
+    );
+    const all = draft({ dependsOn: ids });
+    const made = await cost([
+      member({ dependencies: dependenciesById(ids) }, ({ dependencies }) =>
+        createTask(all, "all", [], AT, dependencies),
+      ),
+    ]);
+    expect(made.reloads).toBe(0);
+    expect(made.statements).toBeLessThan(15);
+    expect(await store.read(taskById("all"))).toMatchObject({ unmet: 1_000, scheduled: true });
+    expect(await store.read(unmetOf("all", 2))).toEqual(["t000", "t001"]);
+    // A leaf that has failed, and with it 1,000 others, as settle() writes them.
+    await create(store, [{ taskId: "leaf" }]);
+    await commit(store, [{ kind: "task.depended", taskId: "leaf" }]);
+    const failed = ids.map((id) => ({ taskId: `of ${id}`, dependsOn: ["leaf"] }));
+    await create(store, failed);
+    const broken = await store.read(tasksById(["leaf", ...failed.map(({ taskId }) => taskId)]));
+    const failure = { message: "m", nodeId: null, at: 1 };
+    const end = (task: Task, kind: "cancelled" | "dependency"): readonly Change[] => [
+      { kind: "task.moved", task: { ...task, status: "failed", failure: { kind, ...failure } } },
+      ...(kind === "cancelled"
+        ? []
+        : [{ kind: "task.broken", taskId: task.taskId, brokenBy: "leaf" } as const]),
+    ];
+    await commit(
+      store,
+      broken.flatMap((task) => end(task, task.taskId === "leaf" ? "cancelled" : "dependency")),
+    );
+    const which = { brokenBy: "leaf", after: 0, creatorNode: null };
+    const load = {
+      leaf: taskById("leaf"),
+      broken: brokenTasks(which, 1_000),
+      count: brokenCount(which, 2_000),
+      dependencies: dependenciesById(["leaf"]),
+    };
+    let opened = 0;
+    const again = await cost([
+      member(load, ({ leaf, broken, count, dependencies }) => {
+        expect(count).toBe(1_000);
+        const asked = { taskId: "leaf", boundTo: null };
+        const decision = retryWithDependents(leaf, broken, dependencies, [], asked, AT);
+        opened = decision.kind === "accepted" ? decision.answer.opened : 0;
+        return decision;
+      }),
+    ]);
+    expect([opened, again.reloads]).toEqual([1_000, 0]);
+    expect(again.statements).toBeLessThan(20);
+    expect(await store.read(brokenCount(which, 2_000))).toBe(0);
+    expect(await store.read(taskById("of t999"))).toMatchObject({
+      status: "open",
+      unmet: 1,
+      scheduled: true,
+    });
   });
 
   test("many requests of one node in one transaction: they see one another without a reload", async () => {

@@ -34,7 +34,9 @@ async function openScene(dependents: number) {
         cancel(task, null, { taskId, boundTo: null, nodeId: null, reason: "not needed" }, AT),
       ),
     retry: () => tasks.retry(store.transact, { taskId, boundTo: null }),
-    runDue: () => tasks.runDue(new AbortController().signal),
+    runDue: async () => {
+      for (const step of await tasks.dueSteps()) while ((await step()).isMore);
+    },
     waiting: () => store.read(tasksById(waiting.map((one) => one.taskId))),
   };
 }

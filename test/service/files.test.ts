@@ -18,15 +18,8 @@ test("a file deleted since its record was read is not found; a record without it
     const files = new FileService(store, systemClock(), blobs, () => false);
     const fileId = Bun.randomUUIDv7();
     const words = { name: "a", sha256: "", contentType: "", metadata: "{}" };
-    const file: FileRecord = {
-      ...words,
-      fileId,
-      sizeBytes: 1,
-      nodeId: null,
-      taskId: null,
-      uploadedAt: 1,
-      keptBytes: 0,
-    };
+    const ofNone = { nodeId: null, taskId: null, attached: null, keptBytes: 0 };
+    const file: FileRecord = { ...words, ...ofNone, fileId, sizeBytes: 1, uploadedAt: 1 };
     await expect(files.open(file, 0, 1)).rejects.toMatchObject({ code: "file_not_found" });
     await store.transact({}, () => accept(null, [{ kind: "file.saved", file }]));
     expect(await files.open(file, 0, 1)).toBeNull();

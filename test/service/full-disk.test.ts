@@ -15,6 +15,7 @@ import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { Minutes } from "../../src/service/minutes.ts";
+import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
@@ -67,9 +68,15 @@ async function openScene(elected: ElectionResult = "leader") {
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
   const next = new NextService(store, clock, nodes, tasks, new IdleWorkers());
-  const minutes = new Minutes(store, clock, "h1");
+  const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
   const parts = { store, blobs, clock, log, tasks, nodes, next, messages, files, minutes };
-  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9, maxAnswersBytes: 2 ** 30 };
+  const choreParts = {
+    ...parts,
+    requeueOffline: true,
+    retainMs: 1e9,
+    retainNodesMs: null,
+    maxAnswersBytes: 2 ** 30,
+  };
   const chores = choresOf(choreParts);
   const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand

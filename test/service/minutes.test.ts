@@ -5,6 +5,7 @@ import { accept } from "../../src/domain/decision.ts";
 import { saved } from "../../src/domain/node.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { type DurationSummary, Minutes } from "../../src/service/minutes.ts";
+import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -26,7 +27,7 @@ async function openScene() {
     timers: () => passed,
     pass: (ms: number): void => void (passed += ms),
   };
-  const minutes = new Minutes(store, clock, "h1");
+  const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
   const tasks = new TaskService(store, clock, () => Bun.randomUUIDv7());
   await store.transact({}, () => accept(null, saved(node("n1", { leaseUntil: Number.MAX_SAFE_INTEGER }))));
   const create = async (patch: Parameters<typeof draft>[0] = {}): Promise<string> =>
@@ -94,7 +95,7 @@ test("sums the runs of hubs, and a new run begins with the saved counts", async 
   await create();
   await minutes.save();
   await create();
-  const next = new Minutes(store, clock, "h2");
+  const next = new Minutes(store, clock, "h2", new TypeMetrics());
   expect((await next.last(1)).total.created).toBe(1); // the last save of the other
   expect((await minutes.last(1)).total.created).toBe(2);
   await minutes.close();
@@ -113,7 +114,7 @@ test("saves only changed minutes, and retries those that could not be saved", as
       return store.transact(load, decide);
     },
   });
-  const minutes = new Minutes(refusing, clock, "h3");
+  const minutes = new Minutes(refusing, clock, "h3", new TypeMetrics());
   const read = () => store.read(minutesBetween(0, Number.MAX_SAFE_INTEGER));
   await minutes.save();
   expect(saves).toBe(0);

@@ -13,9 +13,11 @@ import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf } from "../../src/service/periodic-work.ts";
+import { type Chore, Scheduler } from "../../src/service/scheduler.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
+import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
@@ -66,15 +68,18 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       newId,
       new Feed(store, clock).receivers,
     ),
-    minutes: new Minutes(store, clock, "h1"),
+    minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
     requeueOffline,
     retainMs,
+    retainNodesMs: null,
     maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(parts);
   return {
     store,
     clock,
+    chores,
+    log: parts.log,
     write: (...changes: readonly Change[]) => store.transact({}, () => accept(null, changes)),
     run: async (name: string, lateMs = 0) => {
       const chore = chores.find((one) => one.name === name);
@@ -92,6 +97,46 @@ function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readon
     tally({ nodeId, assigned: 1 }),
   ];
 }
+
+describe("starvation", () => {
+  /** Work without end: in steps; in steps, beyond its budget; and in a step that does not end. */
+  const GREEDY: Readonly<Record<string, (over: AbortSignal) => Chore["run"]>> = {
+    "always finds more to do": () => async (signal) => {
+      while (!signal.aborted) await nextTick();
+      return "cut short";
+    },
+    "ignores its budget": (over) => async () => {
+      while (!over.aborted) await nextTick();
+    },
+    "never ends its step": (over) => () =>
+      new Promise((resolve) => over.addEventListener("abort", () => resolve())),
+  };
+  const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  for (const [how, greedy] of Object.entries(GREEDY))
+    test(`each chore ${how}: all others run again and again`, async () => {
+      const { clock, log, chores } = await openScene();
+      const leadership = { isLeader: async () => true };
+      const times = { pauseMs: 1, budgetMs: 2, overrunMs: 2 };
+      for (const { name } of chores) {
+        const over = new AbortController();
+        const counts = new Map<string, number>();
+        const counted = chores.map((chore): Chore => {
+          if (chore.name === name) return { ...chore, everyMs: 0, run: greedy(over.signal) };
+          const run: Chore["run"] = async (...given) => {
+            counts.set(chore.name, (counts.get(chore.name) ?? 0) + 1);
+            return chore.run(...given);
+          };
+          return { ...chore, everyMs: 0, run };
+        });
+        const scheduler = new Scheduler({ clock, log, leadership, chores: counted, ...times });
+        scheduler.start();
+        while (counts.size < chores.length - 1 || Math.min(...counts.values()) < 3) await nextTick();
+        over.abort();
+        await scheduler.stop();
+      }
+    });
+});
 
 describe("nodes", () => {
   const ever = { leaseUntil: Number.MAX_SAFE_INTEGER };
@@ -126,6 +171,7 @@ describe("nodes", () => {
       { kind: "node.offline", nodeId: "gone" },
     );
     await run("nodes");
+    await run("balance");
     expect(await store.read(taskById("t1"))).toMatchObject({ status: "assigned", assignedNode: "here" });
   });
 

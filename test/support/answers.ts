@@ -16,6 +16,8 @@ const PATTERNS = DECLARED.map((endpoint) => ({
   pattern: new RegExp(`^${endpoint.path.replace(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`),
 }));
 
+type Answered = { readonly success?: unknown; readonly ignored?: unknown };
+
 const PROBLEM = z.strictObject({
   type: z.string(),
   title: z.string(),
@@ -40,7 +42,9 @@ export function answerFault(
   if (status >= 400) return problemFault(endpoint, status, body);
   if (endpoint && !("answer" in endpoint)) return null; // bytes, or described in openapi.ts
   if (!endpoint || status !== 200) return `a success of ${status} that no endpoint declares`;
-  const { success, ...fields } = { success: false, ...(body as object) };
+  const { success, ignored = [], ...fields } = { success: false, ...(body as Answered) };
+  if (!Array.isArray(ignored) || !ignored.every((name) => typeof name === "string"))
+    return "ignored is no list of names";
   if (success !== true) return "a success that does not say so";
   const checked = schemaOf(endpoint.answer, variant).safeParse(fields);
   return checked.success ? null : `not as declared: ${checked.error.message}`;

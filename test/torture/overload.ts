@@ -1,6 +1,7 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
 import { WAIT_SHARES } from "../../src/domain/limits.ts";
 import { Hub, TempDir } from "../e2e/program.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { measureBroadcasts } from "./broadcasts.ts";
 import { measureCrowd } from "./crowd.ts";
 import { measureIdle } from "./idle.ts";
@@ -70,10 +71,11 @@ const STALL_CUT_WITHIN_MS = 80_000;
 export async function withHub<T>(
   part: (hub: Hub, data: string) => Promise<T>,
   args: readonly string[] = [],
+  command: readonly string[] = PROGRAM,
 ): Promise<T> {
   using dir = new TempDir();
   const data = dir.join("data");
-  await using hub = await Hub.start({ data, args });
+  await using hub = await Hub.start({ data, args, command });
   const result = await part(hub, data);
   const { code } = await hub.stop();
   if (code !== 0 || hub.program.stderr !== "")

@@ -4,6 +4,8 @@ import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { dashboardSection } from "./dashboard.ts";
 import { diskSection } from "./disk.ts";
+import { EDGE } from "./edge.ts";
+import { FAIRNESS } from "./fairness.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { largeFilesSection } from "./large-files.ts";
@@ -22,6 +24,8 @@ export const SECTIONS: readonly Section[] = [
   damageSection,
   backupSection,
   OVERLOAD,
+  EDGE,
+  FAIRNESS,
   largeFilesSection,
   redisSection,
   fleetSection,

@@ -3,7 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ArchiveReader, ArchiveUnwritten, ArchiveWriter } from "../../src/upkeep/archive.ts";
+import { ArchiveReader, ArchiveWriter } from "../../src/upkeep/archive.ts";
+import { fileTarget } from "../../src/upkeep/backup-target.ts";
+import { ArchiveUnwritten } from "../../src/upkeep/upkeep.ts";
 import { SMALL_DISK_BYTES, SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
 
 const MODIFIED_AT = 1_700_000_000_000;
@@ -112,12 +114,14 @@ describe("an archive", () => {
     writeFileSync(join(folder, "large"), large);
     writeFileSync(join(folder, "empty"), "");
     const path = join(folder, "a.tar");
-    const archive = await ArchiveWriter.create(path, MODIFIED_AT);
+    const sink = await fileTarget(path).open();
+    const archive = new ArchiveWriter(sink, MODIFIED_AT);
     const copied = await archive.addFile("files/ab/large", join(folder, "large"), none);
     expect(copied).toEqual({ size: large.length, sha256: Bun.SHA256.hash(large, "hex"), whole: true });
     await archive.addFile("empty", join(folder, "empty"), none);
     await archive.addBytes("last", new TextEncoder().encode("the end"));
-    await archive.finish();
+    await archive.end();
+    await sink.finish();
     await archive.close();
     expect(archive.size).toBe(readFileSync(path).length);
     return { path, large };
@@ -163,7 +167,8 @@ describe("an archive", () => {
     inFolder(async (folder) => {
       await using disk = await SmallDisk.mount(join(folder, "disk"));
       writeFileSync(join(folder, "large"), Buffer.alloc(2 * SMALL_DISK_BYTES));
-      const archive = await ArchiveWriter.create(join(disk.inside(disk.path), "a.tar"), MODIFIED_AT);
+      const sink = await fileTarget(join(disk.inside(disk.path), "a.tar")).open();
+      const archive = new ArchiveWriter(sink, MODIFIED_AT);
       try {
         await archive.addFile("large", join(folder, "large"), none);
         throw new Error("it was written");

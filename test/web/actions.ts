@@ -98,10 +98,17 @@ async function task(stage: Stage): Promise<void> {
   await page.press("create");
   await page.shows(/again\. max_attempts: must be at most 100$/);
   await page.fill("max_attempts", "");
+  await page.fill("max_run_s", "7200");
   await page.press("create");
   await page.shows("Time line");
+  await page.shows(/Max\. run\s+2 h/);
   const taskId = String(await page.eval("location.hash.split('/').pop()"));
-  expect(await taskOf(taskId)).toMatchObject({ title: "Look at the logs", priority: 0, lux_reward: 2.5 });
+  expect(await taskOf(taskId)).toMatchObject({
+    title: "Look at the logs",
+    priority: 0,
+    lux_reward: 2.5,
+    max_run_s: 7_200,
+  });
   await page.press("cancel");
   await page.press("yes");
   await page.shows("Why it failed");
@@ -140,6 +147,42 @@ async function copies(stage: Stage): Promise<void> {
   const shown = Bun.spawn(["sh", "-c", `${curl} -s`], { env, stdout: "pipe", stderr: "ignore" });
   expect(JSON.parse(await shown.stdout.text())).toMatchObject({ task: { title: "To be copied" } });
   expect(command).toBe(`luxhub task show ${taskId} --url ${hub.base(variant)}/`);
+}
+
+async function taskFiles(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  using page = await admin(stage);
+  await page.go("new");
+  await page.shows("Input files");
+  await page.fill("title", "Read the notes");
+  await page.fill("description", "Both of them");
+  await page.eval(`void (() => {
+    const files = new DataTransfer();
+    for (const name of ["one.txt", "two.txt"]) files.items.add(new File([name], name, { type: "text/plain" }));
+    document.querySelector('[name="files"]').files = files.files;
+  })()`);
+  await page.press("create");
+  await page.shows(/Input files[\s\S]*two\.txt[\s\S]*one\.txt/);
+  expect(await page.text()).not.toContain("Output files");
+  const taskId = String(await page.eval("location.hash.split('/').pop()"));
+  await addNode(hub, "reader");
+  await ok(hub.post("/task/assign", { task_id: taskId, node_id: "reader" }));
+  const form = new FormData();
+  form.set("metadata", JSON.stringify({ task_id: taskId, node: "reader" }));
+  form.set("file", new File(["done"], "done.txt"));
+  await ok(hub.post("/file/upload", form));
+  await page.shows(/Output files[\s\S]*done\.txt/);
+  const dependent = await addTask(hub, { title: "Print", depends_on: [taskId] });
+  await ok(hub.post("/task/cancel", { task_id: taskId }));
+  await page.shows("Why it failed");
+  await page.press("retry-all");
+  await page.shows("Open again, with 1 that depend on it.");
+  await page.go(`tasks/${dependent}`);
+  await page.shows(/Waits for\s+/);
+  for (const id of [dependent, taskId]) await ok(hub.admin("/task/delete", { task_id: id }));
+  const { body } = await hub.get("/file/list");
+  for (const { file_id } of body["files"] as { file_id: string }[])
+    await ok(hub.post("/file/delete", { file_id }));
 }
 
 /** Fails a task for good. */
@@ -201,6 +244,78 @@ async function lists(stage: Stage): Promise<void> {
   await page.press("task/delete-all");
   await page.press("yes");
   await page.shows(/56 deleted\. Done\./);
+}
+
+/** What hid or destroyed: actions on everything, mistyped links, failures without their node, a time line without events. */
+async function traps(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "breaker");
+  const failing = await addTask(hub, { title: "Trap that fails" });
+  await ok(hub.post("/task/claim", { task_id: failing, node_id: "breaker" }));
+  const failure = { task_id: failing, node_id: "breaker", error: "The saw broke", retry: false };
+  await ok(hub.post("/task/fail", failure));
+  using page = await admin(stage);
+  const focused = (): Promise<unknown> => page.eval(`document.activeElement?.dataset.do`);
+  const canSayYes = (): Promise<unknown> => page.eval(`!document.querySelector('[data-do="yes"]').disabled`);
+
+  await page.go("tasks?node=breaker&status=failed");
+  await rows(page, 1);
+  await page.shows(/Trap that fails 1×\s+The saw broke[^]*breaker/);
+
+  // On a list without a filter an action wants the number, and a key that is held down says no.
+  await page.go("tasks");
+  await page.shows("Trap that fails");
+  const { total } = (await hub.get("/task/list")).body;
+  await page.press("task/delete-all");
+  await page.shows(`Delete all ${Number(total).toLocaleString()} tasks of this hub?`);
+  expect([await focused(), await canSayYes()]).toEqual(["no", false]);
+  await page.fill("typed", `${Number(total) - 1}`, "dialog");
+  expect(await canSayYes()).toBe(false);
+  await page.fill("typed", String(total), "dialog");
+  await page.until(`!document.querySelector('[data-do="yes"]').disabled`);
+  await page.press("no");
+  await page.until(`document.querySelector("dialog") === null`);
+  expect((await hub.get("/task/list")).body["total"]).toBe(total);
+  // With a filter its words and the number are in the question.
+  await page.go("tasks?status=failed&q=trap");
+  await rows(page, 1);
+  await page.press("task/retry-all");
+  await page.shows("Retry the 1 tasks that match (failed, title trap), also on other pages?");
+  expect([await focused(), await canSayYes()]).toEqual(["no", true]);
+  await page.press("no");
+
+  for (const [address, wrong] of [
+    ["tasks?status=waiting", "status=waiting"],
+    ["nodes?status=busy", "status=busy"],
+    ["events?kind=task.eaten", "kind=task.eaten"],
+  ] as const) {
+    await page.go(address);
+    await page.shows(`The address has ${wrong}, which is none of`);
+    await page.until(`document.querySelectorAll("a.row").length === 0`);
+  }
+}
+
+/** With more than 10,000 tasks and events before and after what is looked for. */
+async function old(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "old-hand");
+  const taskId = await addTask(hub, { title: "Antique between the line breaks" });
+  const requests = (count: number) =>
+    Array.from({ length: count }, () => ({
+      path: "task/create",
+      body: { title: "Filler", description: "f" },
+    }));
+  for (let i = 0; i < 21; i++) await ok(hub.post("/batch", { requests: requests(500) }));
+  using page = await admin(stage);
+  await page.go(`tasks/${taskId}`);
+  await page.shows(/Time line\s+created/);
+  await ok(hub.post("/task/claim", { task_id: taskId, node_id: "old-hand" }));
+  await page.shows(/created[^]*assigned/);
+  await page.go("tasks?q=antique");
+  await page.shows("None so far.");
+  await page.shows("This page is the result of looking at 10,000 tasks.");
+  await page.click('a[rel="next"]');
+  await page.shows("Antique between the line breaks");
 }
 
 async function nodes(stage: Stage): Promise<void> {
@@ -439,6 +554,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
+  { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
@@ -450,7 +566,9 @@ export const ACTIONS: readonly Action[] = [
     run: faults,
   },
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
+  { name: "nothing is hidden or destroyed by mistake: all tasks, mistyped links, who failed", run: traps },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+  { name: "an old task has its time line, and is found by its title", run: old },
 ];
 
 /** Fills a hub so that every view has something to show, also what is long. Returns the views. */

@@ -376,6 +376,76 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     bytes BIGINT NOT NULL
   );
   `,
+  `
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
+    WHERE online = 1 AND auto_assign = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
+  CREATE TABLE answer_totals (
+    key_id TEXT COLLATE "C" PRIMARY KEY,
+    bytes BIGINT NOT NULL
+  );
+  INSERT INTO answer_totals SELECT key_id, sum(bytes) FROM answers GROUP BY key_id;
+  CREATE FUNCTION answers_entered() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO answer_totals SELECT key_id, sum(bytes) FROM entered GROUP BY key_id
+      ON CONFLICT (key_id) DO UPDATE SET bytes = answer_totals.bytes + excluded.bytes;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION answers_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE answer_totals t SET bytes = t.bytes + changed.bytes FROM (
+      SELECT key_id, sum(bytes) AS bytes FROM (
+        SELECT key_id, bytes FROM entered UNION ALL SELECT key_id, -bytes FROM gone) AS each
+      GROUP BY key_id) AS changed
+    WHERE t.key_id = changed.key_id;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION answers_left() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE answer_totals t SET bytes = t.bytes - changed.bytes
+      FROM (SELECT key_id, sum(bytes) AS bytes FROM gone GROUP BY key_id) AS changed
+    WHERE t.key_id = changed.key_id;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER answers_entered AFTER INSERT ON answers REFERENCING NEW TABLE AS entered
+    FOR EACH STATEMENT EXECUTE FUNCTION answers_entered();
+  CREATE TRIGGER answers_changed AFTER UPDATE ON answers REFERENCING NEW TABLE AS entered OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION answers_changed();
+  CREATE TRIGGER answers_left AFTER DELETE ON answers REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION answers_left();
+  DROP INDEX answers_age;
+  CREATE INDEX answers_age ON answers (stored_at, scope, bytes);
+  `,
+  `
+  -- of a file of a task: 1: an output, attached by the node that held the task; 0: an input
+  ALTER TABLE files ADD COLUMN output INTEGER NOT NULL DEFAULT 0;
+  UPDATE files SET output = 1
+    WHERE node_id IS NOT NULL AND node_id = (SELECT assigned_node FROM tasks t WHERE t.task_id = files.task_id);
+
+  -- of a task that failed through its dependencies: the task at the root of it, which failed in another way or was deleted
+  ALTER TABLE tasks ADD COLUMN broken_by TEXT COLLATE "C";
+  WITH RECURSIVE
+    broken(task_id, cause) AS (
+      SELECT task_id,
+        substr((failure::json ->> 'message'), 6, position(',' in (failure::json ->> 'message')) - 6)
+      FROM tasks WHERE status = 'failed' AND (failure::json ->> 'kind') = 'dependency'),
+    roots(task_id, root) AS (
+      SELECT task_id, cause FROM broken WHERE cause NOT IN (SELECT task_id FROM broken)
+      UNION ALL
+      SELECT b.task_id, r.root FROM roots r JOIN broken b ON b.cause = r.task_id)
+    UPDATE tasks SET broken_by = roots.root FROM roots WHERE tasks.task_id = roots.task_id;
+  -- task/retry with with_dependents
+  CREATE INDEX tasks_broken ON tasks (broken_by, seq) WHERE broken_by IS NOT NULL;
+  `,
+  `
+  ALTER TABLE tasks
+    ADD COLUMN max_run_ms BIGINT,
+    ADD COLUMN run_until BIGINT,
+    ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
+  CREATE INDEX events_task ON events (task_id, id) WHERE task_id IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN failed_node TEXT COLLATE "C";
+  UPDATE tasks SET failed_node = failure::json ->> 'nodeId' WHERE status = 'failed';
+  CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE status = 'failed';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -13,7 +13,7 @@ import { READY, TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
 
-const AVAILABLE = `
+export const AVAILABLE = `
   online = 1 AND auto_assign = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
 const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 /** Matches no list of capabilities, because no capability is empty. */
@@ -27,32 +27,38 @@ const CANDIDATES = byKey(
   ${BALANCER_ORDER} LIMIT 1`,
 );
 
-/**
- * Up to this many takers of a type are all read; with more, the nodes are read in the balancer's order up to the first
- * taker. With 10,000 nodes, reading all takers costs 8 ms if every node takes the type, and reading in order 15 ms if
- * only one does.
- */
-const TAKERS_FEW = 16;
-const TAKERS = `FROM takers WHERE capability IN ($2, '')`;
-
-// Differs because only SQLite has an index by capability (store/sqlite/capability-index.ts).
+// Differs because only SQLite has indexes by capability (store/sqlite/capability-index.ts), and because SQLite must not
+// read all nodes: the hub stands still meanwhile. Usually one of the first nodes takes the type.
+const NODES_FIRST = 16;
 const CANDIDATES_ON_SQLITE = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE seq = CASE
-    WHEN $2 <> '' AND (SELECT count(*) FROM (SELECT 1 ${TAKERS} LIMIT ${TAKERS_FEW} + 1) AS some) <= ${TAKERS_FEW}
-    THEN (
-      SELECT seq FROM nodes WHERE seq IN (SELECT seq ${TAKERS}) AND +${AVAILABLE} AND node_id <> $1
-      ${BALANCER_ORDER} LIMIT 1)
-    ELSE (
-      SELECT seq FROM nodes WHERE ${AVAILABLE} AND node_id <> $1
-        AND ($2 = '' OR EXISTS (SELECT 1 ${TAKERS} AND takers.seq = nodes.seq))
-      ${BALANCER_ORDER} LIMIT 1)
-  END`;
+  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE seq = (
+    SELECT seq FROM (
+      SELECT seq, tasks_assigned, idle_since, node_id FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER} LIMIT ${NODES_FIRST}
+    ) AS first
+    WHERE node_id <> $1 AND ($2 = '' OR EXISTS (
+      SELECT 1 FROM takers WHERE capability IN ($2, '') AND takers.seq = first.seq))
+    ${BALANCER_ORDER} LIMIT 1)`;
+
+/** The best of the nodes with a capability: by its ranking, or of all of them if they are so few that there is none. */
+const bestWith = (capability: string): readonly string[] => [
+  `SELECT tasks_assigned, idle_since, node_id, seq FROM ranked
+    WHERE type = ${capability} AND node_id <> $1 ${BALANCER_ORDER} LIMIT 1`,
+  `SELECT tasks_assigned, idle_since, node_id, seq FROM nodes
+    WHERE seq IN (SELECT seq FROM takers WHERE capability = ${capability}
+      AND NOT EXISTS (SELECT 1 FROM ranked_types WHERE type = ${capability}))
+      AND +${AVAILABLE} AND node_id <> $1`,
+];
+const RANKED_ON_SQLITE = `
+  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE seq = (
+    SELECT seq FROM (${union([...bestWith("$2"), ...bestWith("''")])}) AS best ${BALANCER_ORDER} LIMIT 1)`;
 
 /** The node that the balancer would pick for a task: one row or none, so that creating a task does not read all nodes. */
 export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
   // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
-  const onSqlite = { sql: CANDIDATES_ON_SQLITE, params: [notNode ?? "", taskType] };
+  const params = [notNode ?? "", taskType];
+  const otherwise = { sql: RANKED_ON_SQLITE, params, ranks: [taskType, ""] };
+  const onSqlite = { sql: CANDIDATES_ON_SQLITE, params, ...(taskType === "" ? {} : { otherwise }) };
   return {
     ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ),
     onSqlite,

@@ -6,6 +6,7 @@
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
 export type Table =
+  | "answer_totals"
   | "answers"
   | "beats"
   | "broadcasts"
@@ -54,7 +55,8 @@ export const keyOf = {
   held: (nodeId: string): ConflictKey => `held ${nodeId}`,
   /** Which tasks others depend on. */
   dependents: "dependents",
-  dependency: (taskId: string, dependsOn: string): ConflictKey => `dependencies ${taskId} ${dependsOn}`,
+  /** What a task waits for. */
+  dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -65,6 +67,8 @@ export const keyOf = {
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
+  /** The number and the bytes of the stored answers of a key, or of all (null). */
+  answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

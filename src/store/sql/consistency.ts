@@ -97,16 +97,20 @@ export const FACTS: readonly Fact[] = [
   {
     name: "leases",
     holds:
-      "only an assigned task has a lease, and each with a timeout has one; only an open one waits for its time",
+      "only an assigned task has a lease, and each with a timeout or max_run_s has one; only an open one waits for its time",
     sql: `
       SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM tasks
-      WHERE (lease_until IS NOT NULL) <> (status = 'assigned' AND timeout_ms IS NOT NULL)
+      WHERE (lease_until IS NOT NULL) <>
+          (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL))
+        OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL)
+        OR lease_until > run_until
         OR (scheduled = 1 AND (status <> 'open' OR (not_before IS NULL AND unmet = 0)))
         OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
   },
   {
     name: "dependencies",
-    holds: "every task waits for as many others as it counts, all of them unfinished or just ended",
+    holds:
+      "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",
     sql: `
       SELECT 'task ' || task_id || ' waits for ' || unmet || ' others, ' || n || ' are listed' FROM (
         SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM tasks t
@@ -117,6 +121,9 @@ export const FACTS: readonly Fact[] = [
       WHERE d.task_id NOT IN (SELECT task_id FROM tasks) OR NOT EXISTS (
         SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND status IN ('open', 'assigned') AND has_dependents = 1
         UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
+      UNION ALL
+      SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM tasks
+      WHERE (broken_by IS NOT NULL) <> (status = 'failed' AND json_extract(failure, '$.kind') = 'dependency')
       LIMIT ${SHOWN}`,
   },
   {
@@ -173,6 +180,18 @@ export const FACTS: readonly Fact[] = [
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY node_id) AS counted
       GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
+  },
+  {
+    name: "answers",
+    holds: "the totals of the stored answers are their bytes",
+    sql: `
+      SELECT 'the answers of a key have ' || counted.bytes || ' bytes, and not ' || coalesce(said.bytes, 0)
+      FROM (SELECT key_id, sum(bytes) AS bytes FROM answers GROUP BY key_id) counted
+      LEFT JOIN answer_totals said USING (key_id) WHERE counted.bytes <> coalesce(said.bytes, 0)
+      UNION ALL
+      SELECT 'a key has no answers, and not ' || bytes || ' bytes' FROM answer_totals
+      WHERE bytes <> 0 AND key_id NOT IN (SELECT key_id FROM answers)
+      LIMIT ${SHOWN}`,
   },
   {
     name: "events",

@@ -1,7 +1,7 @@
 /** The reads of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
-import { bind, count, padded, many, placeholders, union } from "./query.ts";
+import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
 import { toEvent } from "./rows.ts";
 
 export function firstEventId(): Query<number> {
@@ -65,6 +65,19 @@ export type EventFilter = {
   readonly nodeId: string | null;
 };
 
+/** The id of the `n`th event of a task after an event, or before it with `newest`; null when there are fewer. */
+export function nthEventOfTask(
+  taskId: string,
+  from: number,
+  n: number,
+  newest: boolean,
+): Query<number | null> {
+  const sql = newest
+    ? `SELECT id FROM events WHERE task_id = $1 AND id <= $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
+    : `SELECT id FROM events WHERE task_id = $1 AND id > $2 ORDER BY id LIMIT 1 OFFSET $3`;
+  return one(sql, [taskId, from, n - 1], (row) => Number(row["id"]), ["events"]);
+}
+
 /** The events in a part of the log that pass a filter, oldest first; `newest`: the last of them, else the first. */
 export function eventsIn(
   { after, upTo }: LogWindow,
@@ -73,9 +86,9 @@ export function eventsIn(
   newest: boolean,
 ): Query<readonly LoggedEvent[]> {
   const params: Param[] = [after, upTo, limit];
-  const wanted = Object.entries({ task_id: taskId, node_id: nodeId }).flatMap(([column, value]) =>
-    value === null ? [] : [` AND +${column} = ${bind(params, value)}`],
-  );
+  const wanted: string[] = [];
+  if (taskId !== null) wanted.push(` AND task_id = ${bind(params, taskId)}`);
+  if (nodeId !== null) wanted.push(` AND +node_id = ${bind(params, nodeId)}`);
   if (kinds.length > 0) wanted.push(` AND +kind IN (${kinds.map((kind) => bind(params, kind)).join(", ")})`);
   // + keeps SQLite in the window: of one kind there may be many more.
   const sql = (texts: readonly string[]): string => `

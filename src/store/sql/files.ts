@@ -1,6 +1,7 @@
 /** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { FileRecord } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
@@ -18,6 +19,13 @@ import { toFile } from "./rows.ts";
 
 export function fileById(fileId: string): Query<FileRecord | null> {
   return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile, ["files"]);
+}
+
+/** Oldest first. */
+export function filesById(fileIds: readonly string[]): Query<readonly FileRecord[]> {
+  const ids = padded(fileIds);
+  const sql = `SELECT * FROM files WHERE file_id IN (${placeholders(ids)}) ORDER BY seq`;
+  return many(sql, ids, toFile, fileIds.map(keyOf.file));
 }
 
 /** The ids among `fileIds` that have a record. */

@@ -3,7 +3,7 @@
  */
 import { MICRO_PER_LUX } from "../../domain/limits.ts";
 import type { Query, Row } from "../store.ts";
-import { count, one, query, union } from "./query.ts";
+import { count, many, one, query, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
 /** `online`: without those that drain; `luxMicro`: the sum of the balances. */
@@ -45,15 +45,57 @@ export function messagesIn(state: "waiting" | "leased" | "parked", limit: number
 
 /** When the oldest ready task was created or, if it had to wait for its time, became due; null when none is ready. */
 export function oldestReady(): Query<number | null> {
+  return one(`SELECT ${oldestReadyWhere("")} AS at`, [], ({ at }) => (at == null ? null : Number(at)), [
+    "tasks",
+  ]);
+}
+
+/** The ready tasks of one type. `oldestAt` as oldestReady(). */
+export type ReadyOfType = { readonly count: number; readonly oldestAt: number | null };
+
+/** Counts the ready tasks of one type ("": of none), up to `limit`. */
+export function readyOfType(taskType: string, limit: number): Query<ReadyOfType> {
+  const ofType = [0, 1].map(
+    (balanced) => `SELECT 1 AS one FROM tasks WHERE ${READY} AND balanced = ${balanced} AND task_type = $1`,
+  );
+  const sql = `
+    SELECT (SELECT count(*) FROM (${union(ofType)} LIMIT $2) AS counted) AS n,
+      ${oldestReadyWhere("AND task_type = $1")} AS at`;
+  const shape = ([row]: readonly Row[]): ReadyOfType => ({
+    count: Number(row?.["n"]),
+    oldestAt: row?.["at"] == null ? null : Number(row["at"]),
+  });
+  return query(sql, [taskType, limit], shape, ["tasks"]);
+}
+
+/** The time of the oldest ready task, as SQL. One index lookup for each priority. */
+function oldestReadyWhere(condition: string): string {
   const oldest = [0, 1].flatMap((balanced) =>
     [0, 1, 2, 5].map(
       (priority) => `
         SELECT created_at, not_before FROM tasks WHERE seq = (
-          SELECT min(seq) FROM tasks WHERE ${READY} AND balanced = ${balanced} AND priority = ${priority})`,
+          SELECT min(seq) FROM tasks
+          WHERE ${READY} AND balanced = ${balanced} ${condition} AND priority = ${priority})`,
     ),
   );
+  return `(
+    SELECT min(CASE WHEN not_before > created_at THEN not_before ELSE created_at END)
+    FROM (${union(oldest)}) AS oldest)`;
+}
+
+/** Counts the assigned tasks after a place in the order of creation (0: from its beginning), `limit` of them, by type. */
+export function runningByType(
+  after: number,
+  limit: number,
+): Query<readonly { readonly taskType: string; readonly count: number; readonly last: number }[]> {
   const sql = `
-    SELECT min(CASE WHEN not_before > created_at THEN not_before ELSE created_at END) AS at
-    FROM (${union(oldest)}) AS oldest`;
-  return one(sql, [], ({ at }) => (at == null ? null : Number(at)), ["tasks"]);
+    SELECT task_type, count(*) AS n, max(seq) AS last FROM (
+      SELECT task_type, seq FROM tasks WHERE status = 'assigned' AND seq > $1 ORDER BY seq LIMIT $2) AS part
+    GROUP BY task_type`;
+  const shape = (row: Row) => ({
+    taskType: String(row["task_type"]),
+    count: Number(row["n"]),
+    last: Number(row["last"]),
+  });
+  return many(sql, [after, limit], shape, ["tasks"]);
 }

@@ -81,6 +81,29 @@ export function nodesAfter(after: string, limit: number): Query<readonly Node[]>
   return many(sql, [after, limit], toNode, NODES_READ);
 }
 
+/** Nodes that have long been offline without a task, and the place where the next part begins; null: this was the last. */
+export type IdleNodesPart = { readonly nodeIds: readonly string[]; readonly next: number | null };
+
+/**
+ * Looks through `limit` nodes in the order of registration (after 0: from its beginning) for those that are offline, hold
+ * no task, and sent no heartbeat since `before` (wall clock).
+ */
+export function idleNodesAfter(after: number, limit: number, before: number): Query<IdleNodesPart> {
+  const sql = `
+    SELECT seq, node_id, online, deleted, tasks_assigned, last_heartbeat_at
+    FROM ${NODES} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+  const isIdle = (row: Row): boolean =>
+    row["online"] === 0 &&
+    row["deleted"] === 0 &&
+    Number(row["tasks_assigned"]) === 0 &&
+    Number(row["last_heartbeat_at"]) < before;
+  const shape = (rows: readonly Row[]): IdleNodesPart => ({
+    nodeIds: rows.filter(isIdle).map((row) => String(row["node_id"])),
+    next: rows.length < limit ? null : Number(rows.at(-1)?.["seq"]),
+  });
+  return query(sql, [after, limit], shape, NODES_READ);
+}
+
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   const ids = padded(nodeIds);
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;

@@ -3,10 +3,12 @@
  * Only the `limit` oldest rows of each table are read, so that a step is short however many rows there are. Rows that a
  * wrong clock dated later than now are skipped: their age is unknown, and they must not block the others.
  */
+import type { Change } from "../../domain/change.ts";
+import { ANSWERS_TRIMMED_MIN, ANSWER_MIN_BYTES } from "../../domain/limits.ts";
 import type { DeliveryStub } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { count, many } from "./query.ts";
+import { count, many, query } from "./query.ts";
 import { toDeliveryStub } from "./rows.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
 
@@ -74,44 +76,49 @@ export const PRUNE_ANSWERS = customStatement(
   LIMITS,
 );
 
-type Evicted = { readonly keyId: string | null; readonly count: number };
+type Trimmed = Pick<Change & { readonly kind: "answers.trimmed" }, "keyId" | "maxBytes" | "storedBytes">;
 
-const OLDEST_ANSWERS = `FROM answers ORDER BY stored_at, scope LIMIT`;
-const OLDEST_ANSWERS_OF_KEY = `FROM answers WHERE key_id = $1 ORDER BY stored_at, scope LIMIT`;
-const COUNT = whole(({ count }: Evicted) => count);
-export const EVICT_OLDEST_ANSWERS = customStatement(
+/**
+ * Deletes the oldest stored answers of a table expression `of`, beyond $1 bytes of `total`: at most $2 answers, and
+ * roughly $3 bytes, so that a step is short. It reads no answer while there are no more bytes.
+ */
+const trim = (of: string, total: string): string => `
+  DELETE FROM answers WHERE scope IN (
+    SELECT scope FROM (
+      SELECT scope, sum(bytes) OVER (ORDER BY stored_at, scope) - bytes AS older FROM (
+        SELECT scope, stored_at, bytes FROM ${of} ORDER BY stored_at, scope
+        LIMIT CASE WHEN ${total} > CAST($1 AS BIGINT) THEN CAST($2 AS BIGINT) ELSE 0 END) AS oldest) AS summed
+    WHERE older < ${total} - CAST($1 AS BIGINT) AND older < CAST($3 AS BIGINT))`;
+const LIMITS_OF_TRIM = [
+  whole(({ maxBytes }: Trimmed) => maxBytes),
+  // A stored answer has more bytes than that, so these have more than was stored.
+  whole(({ storedBytes }: Trimmed) => ANSWERS_TRIMMED_MIN + Math.ceil(storedBytes / ANSWER_MIN_BYTES)),
+  whole(({ storedBytes }: Trimmed) => 2 * storedBytes),
+];
+export const TRIM_ANSWERS = customStatement(
   "answers",
-  `DELETE FROM answers WHERE scope IN (SELECT scope ${OLDEST_ANSWERS} $1)`,
-  [COUNT],
+  trim("answers", "(SELECT coalesce(sum(bytes), 0) FROM answer_totals)"),
+  LIMITS_OF_TRIM,
 );
-export const EVICT_OLDEST_ANSWERS_OF_KEY = customStatement(
+export const TRIM_ANSWERS_OF_KEY = customStatement(
   "answers",
-  `DELETE FROM answers WHERE scope IN (SELECT scope ${OLDEST_ANSWERS_OF_KEY} $2)`,
-  [text(({ keyId }: Evicted) => keyId), COUNT],
+  trim("answers WHERE key_id = $4", "(SELECT bytes FROM answer_totals WHERE key_id = $4)"),
+  [...LIMITS_OF_TRIM, text(({ keyId }: Trimmed) => keyId)],
 );
 
-/** The bytes of the oldest `limit` stored answers, of one key or of all (null), oldest first. */
-export function oldestAnswers(keyId: string | null, limit: number): Query<readonly number[]> {
-  const [from, params] =
-    keyId === null ? [`${OLDEST_ANSWERS} $1`, [limit]] : [`${OLDEST_ANSWERS_OF_KEY} $2`, [keyId, limit]];
-  return many(`SELECT bytes ${from}`, params, (row) => Number(row["bytes"]), ["answers"]);
-}
-
-/** The first key after `keyId` (null: of all) that has stored answers, and the bytes of these; null: there is none. */
-export function nextAnswers(
-  keyId: string | null,
-): Query<{ readonly keyId: string; readonly bytes: number } | null> {
-  const [where, params] = keyId === null ? ["", []] : ["WHERE key_id > $1", [keyId]];
+/** A key whose stored answers have more bytes than `maxBytes` (null: none has), and whether all together have too many. */
+export function excessAnswers(
+  maxBytes: number,
+  maxBytesOfAll: number,
+): Query<{ readonly keyId: string | null; readonly isTooMany: boolean }> {
   const sql = `
-    SELECT key_id, sum(bytes) AS bytes FROM answers
-    WHERE key_id = (SELECT min(key_id) FROM answers ${where}) GROUP BY key_id`;
-  const of = (row: Row) => ({ keyId: String(row["key_id"]), bytes: Number(row["bytes"]) });
-  return {
-    sql,
-    params,
-    shape: ([row]) => (row ? of(row) : null),
-    reads: ["answers"],
-  };
+    SELECT (SELECT min(key_id) FROM answer_totals WHERE bytes > $1) AS key_id,
+      CASE WHEN (SELECT coalesce(sum(bytes), 0) FROM answer_totals) > $2 THEN 1 ELSE 0 END AS too_many`;
+  const shape = ([row]: readonly Row[]) => ({
+    keyId: row?.["key_id"] == null ? null : String(row["key_id"]),
+    isTooMany: row?.["too_many"] === 1,
+  });
+  return query(sql, [maxBytes, maxBytesOfAll], shape, ["answers", "answer_totals"]);
 }
 
 export function oldMessages(old: OldRows): Query<number> {

@@ -13,6 +13,7 @@ import type {
   Pulse,
   Task,
   TaskOrigin,
+  StoredAnswer,
   Usage,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
@@ -88,6 +89,22 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
+const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
+/** Follows the id of an output in the list of a task's files. */
+export const OUTPUT_MARK = "+";
+
+function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
+  const files: string[] = [];
+  const outputs: string[] = [];
+  for (const marked of stored.split(",")) {
+    const isOutput = marked.endsWith(OUTPUT_MARK);
+    const fileId = isOutput ? marked.slice(0, -OUTPUT_MARK.length) : marked;
+    files.push(fileId);
+    if (isOutput) outputs.push(fileId);
+  }
+  return { files, outputs };
+}
+
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const problem = maybeText(row["problem"]);
@@ -118,9 +135,12 @@ export function toTask(row: Row): Task {
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
     failures: whole(row["failures"]),
+    restarts: whole(row["restarts"]),
     maxAttempts: maybeWhole(row["max_attempts"]),
     backoffMs: whole(row["backoff_ms"]),
     timeoutMs: maybeWhole(row["timeout_ms"]),
+    maxRunMs: maybeWhole(row["max_run_ms"]),
+    runUntil: maybeWhole(row["run_until"]),
     leaseUntil: maybeWhole(row["lease_until"]),
     epoch: whole(row["epoch"]),
     notBefore: maybeWhole(row["not_before"]),
@@ -134,9 +154,20 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-    files: files === null ? [] : files.split(","),
+    ...(files === null ? NO_FILES : decodeFiles(files)),
     keptBytes: whole(row["kept_bytes"]),
   };
+}
+
+/** The long texts of a task together: roughly what it takes in memory. */
+export function charsOf({ description, progress, failure, dependsOn }: Task): number {
+  const idChars = dependsOn[0]?.length ?? 0;
+  return (
+    description.length +
+    (progress?.length ?? 0) +
+    (failure?.message?.length ?? 0) +
+    dependsOn.length * idChars
+  );
 }
 
 /** A task that was created through A2A. */
@@ -157,11 +188,18 @@ export function toDependency(row: Row): Dependency {
     taskId: text(row["task_id"]),
     status: row["status"] as Task["status"],
     hasDependents: row["has_dependents"] === 1,
+    brokenBy: maybeText(row["broken_by"]),
   };
 }
 
-export function toSettlement(row: Row): { readonly taskId: string; readonly outcome: Outcome } {
-  return { taskId: text(row["task_id"]), outcome: row["outcome"] as Outcome };
+export function toSettlement(row: Row): {
+  readonly taskId: string;
+  readonly outcome: Outcome;
+  /** The task at the root of it: see Dependency. */
+  readonly root: string;
+} {
+  const taskId = text(row["task_id"]);
+  return { taskId, outcome: row["outcome"] as Outcome, root: maybeText(row["broken_by"]) ?? taskId };
 }
 
 export function toLedgerEntry(row: Row): LedgerEntry {
@@ -236,6 +274,7 @@ export function toFile(row: Row): FileRecord {
     metadata: text(row["metadata"]),
     nodeId: maybeText(row["node_id"]),
     taskId: maybeText(row["task_id"]),
+    attached: row["task_id"] == null ? null : row["output"] === 1 ? "output" : "input",
     uploadedAt: whole(row["uploaded_at"]),
     keptBytes: whole(row["kept_bytes"]),
   };
@@ -268,4 +307,14 @@ export function toKey(row: Row): KeyRecord {
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),
   };
+}
+
+/** How many bytes a stored answer counts. */
+export function bytesOf({ scope, body }: Pick<StoredAnswer, "scope" | "body">): number {
+  return Buffer.byteLength(scope) + Buffer.byteLength(body);
+}
+
+/** The key whose answer it is; "" is the main secret. The scope begins with it. */
+export function keyIdOf({ scope }: Pick<StoredAnswer, "scope">): string {
+  return scope.slice(0, scope.indexOf(" "));
 }

@@ -6,8 +6,6 @@ import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
 import {
-  EVICT_OLDEST_ANSWERS,
-  EVICT_OLDEST_ANSWERS_OF_KEY,
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
   PRUNE_BROADCAST_COUNTS,
@@ -16,8 +14,10 @@ import {
   PRUNE_MESSAGES,
   REFUND_EVENTS,
   REFUND_MESSAGES,
+  TRIM_ANSWERS,
+  TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { encodeCapabilities, encodeDependsOn, encodeOriginIds } from "./rows.ts";
+import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -87,6 +87,8 @@ const TASK_STATE: Columns<OfTask> = {
   revoked_from: text(({ task }) => task.revokedFrom),
   attempts: whole(({ task }) => task.attempts),
   failures: whole(({ task }) => task.failures),
+  restarts: whole(({ task }) => task.restarts),
+  run_until: whole(({ task }) => task.runUntil),
   lease_until: whole(({ task }) => task.leaseUntil),
   epoch: whole(({ task }) => task.epoch),
   not_before: whole(({ task }) => task.notBefore),
@@ -96,6 +98,7 @@ const TASK_STATE: Columns<OfTask> = {
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
+  failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
 };
@@ -112,12 +115,17 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
-const DEPENDENCY: Columns<Of<"dependency.added" | "dependency.met">> = {
-  task_id: text(({ taskId }) => taskId),
-  depends_on: text(({ dependsOn }) => dependsOn),
+const ofDependent = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.dependencies(taskId);
+const addDependencies = (taskId: string, dependsOn: string, from: string): string =>
+  `INSERT INTO dependencies (task_id, depends_on) SELECT ${taskId}, ${dependsOn} FROM ${from}`;
+/** One statement for all that a task waits for, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
+  ...customStatement("dependencies", addDependencies("$1", "value", "json_each($2)"), [
+    text(({ taskId }) => taskId),
+    text(({ dependsOn }) => JSON.stringify(dependsOn)),
+  ]),
+  bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
 };
-const ofDependency = ({ taskId, dependsOn }: Of<"dependency.added" | "dependency.met">): ConflictKey =>
-  keyOf.dependency(taskId, dependsOn);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
@@ -222,6 +230,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       max_attempts: whole(({ task }) => task.maxAttempts),
       backoff_ms: whole(({ task }) => task.backoffMs),
       timeout_ms: whole(({ task }) => task.timeoutMs),
+      max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       ...TASK_STATE,
     }),
@@ -258,13 +267,25 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
-  "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },
-  "dependency.met": { row: ofDependency, statement: remove("dependencies", DEPENDENCY) },
+  "task.broken": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { broken_by: text(({ brokenBy }) => brokenBy) },
+    ),
+  },
+  "dependencies.added": { row: ofDependent, statement: ADD_DEPENDENCIES },
+  "dependency.met": {
+    row: ofDependent,
+    statement: remove("dependencies", {
+      task_id: text(({ taskId }) => taskId),
+      depends_on: text(({ dependsOn }) => dependsOn),
+    }),
+  },
   "dependencies.dropped": {
-    isSweep: true,
-    statement: customStatement("dependencies", `DELETE FROM dependencies WHERE task_id = $1`, [
-      text(({ taskId }) => taskId),
-    ]),
+    row: ofDependent,
+    statement: remove("dependencies", { task_id: text(({ taskId }) => taskId) }),
   },
   "dependency.settled": {
     row: ({ taskId }) => keyOf.settlement(taskId),
@@ -411,9 +432,19 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       metadata: text(({ file }) => file.metadata),
       node_id: text(({ file }) => file.nodeId),
       task_id: text(({ file }) => file.taskId),
+      output: flag(({ file }) => file.attached === "output"),
       uploaded_at: whole(({ file }) => file.uploadedAt),
       kept_bytes: whole(({ file }) => file.keptBytes),
     }),
+  },
+  "file.attached": {
+    row: ({ fileId }) => keyOf.file(fileId),
+    keys: ({ taskId }) => [keyOf.filesOfTask(taskId)],
+    statement: update(
+      "files",
+      { file_id: text(({ fileId }) => fileId) },
+      { task_id: text(({ taskId }) => taskId), output: "0" },
+    ),
   },
   "file.deleted": {
     row: ({ fileId }) => keyOf.file(fileId),
@@ -471,8 +502,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       status: whole(({ answer }) => answer.status),
       body: text(({ answer }) => answer.body),
       stored_at: whole(({ answer }) => answer.storedAt),
-      key_id: text(({ answer }) => answer.scope.slice(0, answer.scope.indexOf(" "))),
-      bytes: whole(({ answer }) => Buffer.byteLength(answer.scope) + Buffer.byteLength(answer.body)),
+      key_id: text(({ answer }) => keyIdOf(answer)),
+      bytes: whole(({ answer }) => bytesOf(answer)),
     }),
   },
   "key.saved": {
@@ -514,7 +545,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     isSweep: true,
     statement: customStatement(
       "tasks",
-      `UPDATE tasks SET lease_until = $1 + timeout_ms WHERE lease_until IS NOT NULL`,
+      `UPDATE tasks SET run_until = $1 + max_run_ms, lease_until = $1 +
+        CASE WHEN timeout_ms IS NULL OR max_run_ms < timeout_ms THEN max_run_ms ELSE timeout_ms END
+        WHERE lease_until IS NOT NULL`,
       [whole(({ steady }) => steady)],
     ),
   },
@@ -545,10 +578,13 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
   "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
   "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
-  "answers.evicted": {
-    isSweep: true,
-    statement: EVICT_OLDEST_ANSWERS,
-    instead: ({ keyId }) => (keyId === null ? null : EVICT_OLDEST_ANSWERS_OF_KEY),
+  // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
+  "answers.trimmed": {
+    row: ({ keyId }) => keyOf.answersOf(keyId),
+    after: ({ scope }) => keyOf.answer(scope),
+    statement: TRIM_ANSWERS,
+    instead: ({ keyId }) => (keyId === null ? null : TRIM_ANSWERS_OF_KEY),
+    sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
   },
 };
 

@@ -30,16 +30,18 @@ import {
   sizes,
   union,
 } from "./query.ts";
-import { toDependency, toSettlement, toTask } from "./rows.ts";
+import { OUTPUT_MARK, charsOf, toDependency, toSettlement, toTask } from "./rows.ts";
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
-  balanced, revoked_from, attempts, failures, max_attempts, backoff_ms, timeout_ms, lease_until, epoch, not_before, expires_at,
+  balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
+  lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
-  (SELECT string_agg(file_id, ',') FROM (
-    SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
+  (SELECT string_agg(file_id || mark, ',') FROM (
+    SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
+    FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
 /** Open, and not waiting for its time or for other tasks: in the words of the indexes of the backlog. */
 export const READY = `status = 'open' AND scheduled = 0`;
@@ -78,7 +80,9 @@ export function taskTotals(): Query<TaskTotals> {
 /** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
   const { best, params } = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit);
-  const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
+  const sql = `
+    SELECT seq, octet_length(description) + coalesce(octet_length(depends_on), 0) AS bytes
+    FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
   return sizes(sql, params, ["tasks"]);
 }
 
@@ -135,6 +139,8 @@ function patchReady(
   types: readonly string[] | null,
 ): ReadyTasks | undefined {
   if (change.kind === "task.deleted") return withoutTask(ready, change.taskId);
+  // A new task has its files, and one that failed is not ready.
+  if (change.kind === "file.attached" || change.kind === "task.broken") return ready;
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
   const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
@@ -161,7 +167,7 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
       (one) => one.priority < task.priority || (one.priority === task.priority && one.seq <= seq),
     );
   const isLast = at === tasks.length;
-  const isKept = tasks.length < CACHED_BACKLOG_TASKS && task.description.length <= CACHED_TASK_MAX_CHARS;
+  const isKept = tasks.length < CACHED_BACKLOG_TASKS && charsOf(task) <= CACHED_TASK_MAX_CHARS;
   if (isLast && tasks.length > 0 && !(isAll && isKept && task.seq > 0)) return { tasks, isAll: false };
   if (task.seq === 0) return undefined;
   const known = tasks.toSpliced(at, 0, task);
@@ -329,17 +335,55 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   const ids = padded(taskIds);
-  const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${placeholders(ids)})`;
+  const sql = `SELECT task_id, status, has_dependents, broken_by FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toDependency, ["tasks"]);
 }
 
-export type Settlement = { readonly taskId: string; readonly outcome: Outcome };
+/** The first tasks that a task still waits for, oldest first: the ids grow with the time of creation. */
+export function unmetOf(taskId: string, limit: number): Query<readonly string[]> {
+  const sql = `SELECT depends_on FROM dependencies WHERE task_id = $1 ORDER BY depends_on LIMIT $2`;
+  return many(sql, [taskId, limit], (row) => String(row["depends_on"]), ["dependencies"]);
+}
+
+/**
+ * Failed dependents: tasks that failed through their dependencies, and at whose root is `brokenBy` (Dependency).
+ * `after`: only tasks created after this number; `creatorNode`: only those of this creator, null is any.
+ */
+export type BrokenTasks = {
+  readonly brokenBy: string;
+  readonly after: number;
+  readonly creatorNode: string | null;
+};
+
+/** Oldest first: a task comes after those that it depends on. */
+export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly Task[]> {
+  const params: Param[] = [limit];
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${isBroken(which, params)} ORDER BY seq LIMIT $1`;
+  return many(sql, params, toTask, TASKS_READ);
+}
+
+/** How many they are, counted up to `most`. */
+export function brokenCount(which: BrokenTasks, most: number): Query<number> {
+  const params: Param[] = [most];
+  const some = `SELECT 1 AS one FROM tasks WHERE ${isBroken(which, params)} LIMIT $1`;
+  return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
+}
+
+function isBroken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
+  const ofCreator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
+  return `broken_by = ${bind(params, brokenBy)} AND seq > ${bind(params, after)}${ofCreator}`;
+}
+
+/** An ended task whose dependents must still be updated, and the task at the root of a failure (Dependency). */
+export type Settlement = { readonly taskId: string; readonly outcome: Outcome; readonly root: string };
 
 const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task_id LIMIT 1`;
+const FIRST_SETTLEMENT_ROOT = `
+  SELECT s.task_id, s.outcome, t.broken_by FROM (${FIRST_SETTLEMENT}) AS s LEFT JOIN tasks t USING (task_id)`;
 
 /** A task that has ended and whose dependents must still be updated. */
 export function firstSettlement(): Query<Settlement | null> {
-  return one(FIRST_SETTLEMENT, [], toSettlement, ["settlements"]);
+  return one(FIRST_SETTLEMENT_ROOT, [], toSettlement, ["settlements", "tasks"]);
 }
 
 /** The dependents of that task, oldest first. */
@@ -352,7 +396,7 @@ export function firstDependents(limit: number): Query<readonly Task[]> {
 
 /** The size of a task t. */
 export const TASK_BYTES = [
-  ...["title", "description", "problem", "improvement", "lesson", "result_extra"].map(
+  ...["title", "description", "problem", "improvement", "lesson", "result_extra", "depends_on"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
   ),
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
@@ -439,6 +483,7 @@ function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, par
 /** The filters of task/list; null is any. */
 export type TaskFilter = {
   readonly statuses: readonly TaskStatus[];
+  /** The node that holds or completed a task, or at which its last attempt failed. */
   readonly nodeId: string | null;
   readonly creatorNode: string | null;
   readonly taskType: string | null;
@@ -532,12 +577,12 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   const all = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
     all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
-  for (const [column, value] of Object.entries({
-    assigned_node: nodeId,
-    creator_node: creatorNode,
-    task_type: taskType,
-  }))
-    if (value !== null) all.push(`${column} = ${bind(params, value)}`);
+  if (nodeId !== null) {
+    const node = bind(params, nodeId);
+    all.push(`(assigned_node = ${node} OR failed_node = ${node})`);
+  }
+  if (creatorNode !== null) all.push(`creator_node = ${bind(params, creatorNode)}`);
+  if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
   return all.join(" AND ");
 }
 
@@ -577,9 +622,28 @@ function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readon
 
 const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 
-/** An open or failed task has no node. The states are literals, so that the planner uses the partial index of each. */
+/** The column with the node of a task in each state; an open task has none. */
+const NODE_COLUMN: Readonly<Record<TaskStatus, string | null>> = {
+  open: null,
+  assigned: "assigned_node",
+  completed: "assigned_node",
+  failed: "failed_node",
+};
+
+/** The states are literals, so that the planner uses the partial index of each. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
-  return statuses
-    .filter((status) => status === "assigned" || status === "completed")
-    .map((status) => `SELECT seq FROM tasks WHERE status = '${status}' AND assigned_node = ${node}`);
+  return statuses.flatMap((status) => {
+    const column = NODE_COLUMN[status];
+    return column === null
+      ? []
+      : [`SELECT seq FROM tasks WHERE status = '${status}' AND ${column} = ${node}`];
+  });
+}
+
+/** How many failed tasks had their last attempt at a node, counted up to `limit`. */
+export function failedOfNode(nodeId: string, limit: number): Query<number> {
+  const sql = `
+    SELECT count(*) AS n FROM (
+      SELECT 1 AS one FROM tasks WHERE status = 'failed' AND failed_node = $1 LIMIT $2) AS counted`;
+  return count(sql, [nodeId, limit], ["tasks"]);
 }

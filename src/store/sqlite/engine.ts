@@ -32,7 +32,7 @@ import {
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
-import { createCapabilityIndex } from "./capability-index.ts";
+import { createCapabilityIndex, rankTypes } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
@@ -488,7 +488,11 @@ export class SqliteStore implements Store {
   #run<R>(query: Query<R>): R {
     const { sql, params } = query.onSqlite ?? query;
     if (sql === NO_ROW.sql) return query.shape([]);
-    return query.shape(this.#rows(sql, params));
+    const rows = this.#rows(sql, params);
+    const otherwise = query.onSqlite?.otherwise;
+    if (rows.length > 0 || !otherwise) return query.shape(rows);
+    rankTypes(otherwise.ranks, (sql, params) => this.#statement(sql).run(...params).changes);
+    return query.shape(this.#rows(otherwise.sql, otherwise.params));
   }
 
   #rows(sql: string, params: readonly Param[]): readonly Row[] {

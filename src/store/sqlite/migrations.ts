@@ -451,4 +451,65 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     bytes INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- the node for a new task: the available ones (AVAILABLE of store/sql/balancer.ts) in the balancer's order
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
+    WHERE online = 1 AND auto_assign = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
+  -- the bytes of each key's stored answers, kept by triggers: the commit that stores one may delete the oldest
+  CREATE TABLE answer_totals (
+    key_id TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO answer_totals SELECT key_id, sum(bytes) FROM answers GROUP BY key_id;
+  CREATE TRIGGER answers_entered AFTER INSERT ON answers BEGIN
+    INSERT INTO answer_totals VALUES (NEW.key_id, NEW.bytes)
+      ON CONFLICT (key_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+  END;
+  CREATE TRIGGER answers_changed AFTER UPDATE OF bytes ON answers BEGIN
+    UPDATE answer_totals SET bytes = bytes + NEW.bytes - OLD.bytes WHERE key_id = NEW.key_id;
+  END;
+  CREATE TRIGGER answers_left AFTER DELETE ON answers BEGIN
+    UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
+  END;
+  -- the oldest of all
+  DROP INDEX answers_age;
+  CREATE INDEX answers_age ON answers (stored_at, scope, bytes);
+  `,
+  `
+  -- of a file of a task: 1: an output, attached by the node that held the task; 0: an input
+  ALTER TABLE files ADD COLUMN output INTEGER NOT NULL DEFAULT 0;
+  UPDATE files SET output = 1
+    WHERE node_id IS NOT NULL AND node_id = (SELECT assigned_node FROM tasks t WHERE t.task_id = files.task_id);
+
+  -- of a task that failed through its dependencies: the task at the root of it, which failed in another way or was deleted
+  ALTER TABLE tasks ADD COLUMN broken_by TEXT;
+  WITH RECURSIVE
+    broken(task_id, cause) AS (
+      SELECT task_id,
+        substr(json_extract(failure, '$.message'), 6, instr(json_extract(failure, '$.message'), ',') - 6)
+      FROM tasks WHERE status = 'failed' AND json_extract(failure, '$.kind') = 'dependency'),
+    roots(task_id, root) AS (
+      SELECT task_id, cause FROM broken WHERE cause NOT IN (SELECT task_id FROM broken)
+      UNION ALL
+      SELECT b.task_id, r.root FROM roots r JOIN broken b ON b.cause = r.task_id)
+    UPDATE tasks SET broken_by = roots.root FROM roots WHERE tasks.task_id = roots.task_id;
+  -- task/retry with with_dependents
+  CREATE INDEX tasks_broken ON tasks (broken_by) WHERE broken_by IS NOT NULL;
+  `,
+  `
+  -- how long one attempt may take in all; its end limits lease_until, so the index of leases serves both
+  ALTER TABLE tasks ADD COLUMN max_run_ms INTEGER;
+  ALTER TABLE tasks ADD COLUMN run_until INTEGER;                         -- steady clock; only while assigned
+  -- how often resume has handed it out again
+  ALTER TABLE tasks ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
+  -- events of one task
+  CREATE INDEX events_task ON events (task_id) WHERE task_id IS NOT NULL;
+  -- the node of the last attempt, of a task that has failed
+  ALTER TABLE tasks ADD COLUMN failed_node TEXT;
+  UPDATE tasks SET failed_node = failure ->> 'nodeId' WHERE status = 'failed';
+  CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
+  `,
 ];

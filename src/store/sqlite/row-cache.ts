@@ -14,6 +14,7 @@ import type { Registered } from "../../domain/message.ts";
 import type { Node, Task, Usage } from "../../domain/model.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { patchNode } from "../sql/nodes.ts";
+import { charsOf } from "../sql/rows.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
 import { patchUsage } from "../sql/usage.ts";
 import type { Query } from "../store.ts";
@@ -117,10 +118,9 @@ export class RowCache {
   }
 
   #keepTask(task: Task): void {
-    const { taskId, status, description, progress, failure } = task;
-    const chars = description.length + (progress?.length ?? 0) + (failure?.message?.length ?? 0);
+    const { taskId, status } = task;
     const isFinished = status === "completed" || status === "failed";
-    if (isFinished || chars > CACHED_TASK_MAX_CHARS) this.#tasks.delete(taskId);
+    if (isFinished || charsOf(task) > CACHED_TASK_MAX_CHARS) this.#tasks.delete(taskId);
     else this.#tasks.set(taskId, task);
   }
 

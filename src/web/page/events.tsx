@@ -6,7 +6,7 @@ import { EVENT_KINDS } from "../../domain/event.ts";
 import { commandOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { Age, Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
-import { route, setQuery, to } from "./route.ts";
+import { route, setQuery, to, wrongWord } from "./route.ts";
 import { dataOf } from "./task.tsx";
 
 const PAGE = 100;
@@ -17,7 +17,9 @@ export function Events(): JSX.Element {
   const given = route.value.query["kind"];
   const kind = EVENT_KINDS.find((one) => one === given);
   const before = Number(route.value.query["before"]) || 0;
-  const loaded = useLoad(`${kind} ${before}`, async (from, signal) => {
+  const wrong = wrongWord("kind", EVENT_KINDS);
+  const loaded = useLoad(`${kind} ${before} ${wrong}`, async (from, signal) => {
+    if (wrong !== null) throw new Error(wrong);
     const since = before === 0 ? undefined : Math.max(0, before - PAGE - 1);
     return (await from.call("events", { kind, since, limit: PAGE }, { signal })).events;
   });
@@ -26,14 +28,17 @@ export function Events(): JSX.Element {
   useEffect(() => {
     setMore([]);
     setFrozen(null);
-    if (before !== 0) return;
+    if (before !== 0 || wrong !== null) return;
     return onEvent((event) => {
       if (event !== null && (kind === undefined || event.kind === kind))
         setMore((old) => [event, ...old].slice(0, KEPT));
     });
-  }, [kind, before]);
+  }, [kind, before, wrong]);
   const seen = new Set(more.map(({ id }) => id));
-  const all = [...more, ...(loaded.value ?? []).toReversed().filter(({ id }) => !seen.has(id))];
+  const all = [
+    ...more,
+    ...((wrong === null ? loaded.value : null) ?? []).toReversed().filter(({ id }) => !seen.has(id)),
+  ];
   const shown = frozen ?? all;
   const oldest = shown.at(-1)?.id ?? 0;
   const kinds = [["", "all"] as const, ...EVENT_KINDS.map((one) => [one, one] as const)];

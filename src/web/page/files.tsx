@@ -50,7 +50,7 @@ export function Files(): JSX.Element {
         />
       )}
       {value && value.total > 0 && (
-        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "Uploaded", "Actions"]}>
+        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "For it", "Uploaded", "Actions"]}>
           {value.files.map((file) => (
             <tr key={file.file_id}>
               <td class="wide">
@@ -66,6 +66,7 @@ export function Files(): JSX.Element {
                   </a>
                 )}
               </td>
+              <td>{file.attached}</td>
               <td>
                 <Age at={file.uploaded_at} />
               </td>
@@ -143,8 +144,12 @@ export function FileActions({ file }: { file: FileRecord }): JSX.Element {
 
 // ---- Upload
 
-/** XMLHttpRequest: fetch does not tell how much was sent. */
-function send(file: File, metadata: object, onProgress: (part: number) => void): Promise<void> {
+/** Uploads a file, and resolves with its record. XMLHttpRequest: fetch does not tell how much was sent. */
+export function upload(
+  file: File,
+  metadata: object,
+  onProgress: (part: number) => void = () => {},
+): Promise<FileRecord> {
   const { secret = "" } = session.value ?? {};
   const body = new FormData();
   body.append("metadata", JSON.stringify(metadata));
@@ -156,7 +161,9 @@ function send(file: File, metadata: object, onProgress: (part: number) => void):
     request.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total);
     request.onerror = () => reject(new Error("The upload was interrupted."));
     request.onload = () =>
-      request.status === 200 ? resolve() : reject(new Error(detailOf(request.responseText)));
+      request.status === 200
+        ? resolve(JSON.parse(request.responseText))
+        : reject(new Error(detailOf(request.responseText)));
     request.send(body);
   });
 }
@@ -182,7 +189,7 @@ function Upload({ onDone }: { onDone: () => void }): JSX.Element {
         if (file === undefined) return;
         const metadata = fields["task_id"] ? { task_id: fields["task_id"] } : {};
         try {
-          await send(file, metadata, setPart);
+          await upload(file, metadata, setPart);
           showNotice("Uploaded.");
           form.reset();
         } catch (error) {

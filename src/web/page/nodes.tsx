@@ -18,7 +18,7 @@ import {
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { go, route, setQuery, to } from "./route.ts";
+import { go, route, setQuery, to, wrongWord } from "./route.ts";
 import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
@@ -42,8 +42,18 @@ export function Nodes(): JSX.Element {
   const { q, cursor } = query;
   const status = (["online", "draining", "offline"] as const).find((one) => one === query["status"]);
   const order = (["id", "lux"] as const).find((one) => one === query["order"]) ?? "busy";
-  const key = JSON.stringify([q, status, order, cursor]);
+  const wrong =
+    wrongWord(
+      "status",
+      STATES.map(([word]) => word),
+    ) ??
+    wrongWord(
+      "order",
+      ORDERS.map(([word]) => word),
+    );
+  const key = JSON.stringify([q, status, order, cursor, wrong]);
   const loaded = useLoad(key, async (from, signal) => {
+    if (wrong !== null) throw new Error(wrong);
     const [page, { total }, { tasks }] = await Promise.all([
       from.nodes.list({ q, status, order, cursor, per_page: PAGE }, { signal }),
       from.nodes.stats({}, { signal }),
@@ -54,7 +64,8 @@ export function Nodes(): JSX.Element {
   });
   useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
-  const { value, error } = loaded;
+  const { error } = loaded;
+  const value = wrong === null ? loaded.value : null;
   const nodes = useSteady(key, value?.nodes ?? []);
   const isFiltered = Boolean(q || status);
   return (

@@ -158,31 +158,49 @@ export function Notices(): JSX.Element {
   );
 }
 
-type Question = { readonly text: string; readonly yes: string; readonly answer: (yes: boolean) => void };
+type Question = {
+  readonly text: string;
+  readonly yes: string;
+  /** What the user must type before "yes" can be pressed; null: nothing. */
+  readonly typed: string | null;
+  readonly answer: (yes: boolean) => void;
+};
 const question = signal<Question | null>(null);
 
 /** A confirmation dialog, before what cannot be undone. */
-export function askToConfirm(text: string, yes: string): Promise<boolean> {
+export function askToConfirm(text: string, yes: string, typed: string | null = null): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {
       question.value = null;
       resolve(isYes);
     };
-    question.value = { text, yes, answer };
+    question.value = { text, yes, typed, answer };
   });
 }
 
+/** The focus is on "Not now", so that a key that is held down confirms nothing. */
 export function ConfirmDialog(): JSX.Element | null {
   const asked = question.value;
+  const [typed, setTyped] = useState("");
+  useEffect(() => setTyped(""), [asked]);
   if (asked === null) return null;
   return (
     <Modal title={asked.text} onClose={() => asked.answer(false)}>
+      {asked.typed !== null && (
+        <Field label={`Type ${asked.typed} to confirm`} name="typed" onInput={setTyped} />
+      )}
       <p class="buttons">
-        <button type="button" class="danger" data-do="yes" onClick={() => asked.answer(true)}>
-          {asked.yes}
-        </button>
-        <button type="button" onClick={() => asked.answer(false)}>
+        <button type="button" data-do="no" autofocus onClick={() => asked.answer(false)}>
           Not now
+        </button>
+        <button
+          type="button"
+          class="danger"
+          data-do="yes"
+          disabled={asked.typed !== null && typed !== asked.typed}
+          onClick={() => asked.answer(true)}
+        >
+          {asked.yes}
         </button>
       </p>
     </Modal>
@@ -297,6 +315,8 @@ type FieldProps = {
   /** The id of a datalist with suggestions. */
   list?: string;
   required?: boolean;
+  /** Of a file: several may be chosen. */
+  multiple?: boolean;
   rows?: number;
   onInput?: (value: string) => void;
   onFocus?: () => void;
@@ -321,7 +341,7 @@ export function Field(props: FieldProps): JSX.Element {
       ) : type === "number" ? (
         <input {...common} type={type} step="any" onInput={onChange} />
       ) : type === "file" || type === "password" ? (
-        <input {...common} type={type} onInput={onChange} />
+        <input {...common} type={type} multiple={props.multiple === true} onInput={onChange} />
       ) : (
         <input {...common} type={type} list={list} onInput={onChange} onFocus={props.onFocus} />
       )}

@@ -41,6 +41,16 @@ export function to(view: string, id = "", query: Query = {}): string {
   return `#/${view}${id && `/${encodeURIComponent(id)}`}${text && `?${text}`}`;
 }
 
+/**
+ * What is wrong with a word of the URL that must be one of some; null when nothing is. A mistyped link must not show a
+ * list of something else.
+ */
+export function wrongWord(name: string, words: readonly string[]): string | null {
+  const given = route.value.query[name];
+  if (given === undefined || given === "" || words.includes(given)) return null;
+  return `The address has ${name}=${given}, which is none of ${words.filter(Boolean).join(", ")}.`;
+}
+
 export function go(address: string): void {
   location.hash = address;
 }

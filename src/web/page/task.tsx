@@ -1,8 +1,15 @@
 /** The view of one task: its fields, its events as a time line, and its actions; also the form for a new task. */
 import type { ComponentChildren, JSX } from "preact";
-import type { Event, RequestOf, Variant } from "../../client/luxhub.ts";
+import {
+  type Event,
+  type FileRecord,
+  LuxHubError,
+  type RequestOf,
+  type TaskDetails,
+  type Variant,
+} from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
-import { FileActions, FileLink } from "./files.tsx";
+import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
 import {
   Age,
@@ -25,7 +32,9 @@ import { describe, hub, isAdmin, mayAct } from "./session.ts";
 /** The most events that the time line shows. */
 const STORY = 1_000;
 /** The most files that are shown; the list of files has the rest. */
-const FILES = 10;
+const FILES = 50;
+/** The most dependencies that are shown. */
+const DEPENDENCIES = 20;
 
 export function TaskPage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
@@ -75,20 +84,17 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           )}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
           {files !== null && (
-            <section>
-              <h2>Files</h2>
-              <ul class="plain lines">
-                {files.files.map((file) => (
-                  <li key={file.file_id} class="file">
-                    <FileLink file={file} />
-                    <span>
-                      {sizeOf(file.size)} <FileActions file={file} />
-                    </span>
-                  </li>
-                ))}
-              </ul>
+            <>
+              <FileSection
+                title="Input files"
+                files={files.files.filter((one) => one.attached === "input")}
+              />
+              <FileSection
+                title="Output files"
+                files={files.files.filter((one) => one.attached === "output")}
+              />
               {files.total > FILES && <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>}
-            </section>
+            </>
           )}
         </div>
         <div>
@@ -103,6 +109,25 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
         </div>
       </div>
     </>
+  );
+}
+
+function FileSection({ title, files }: { title: string; files: readonly FileRecord[] }): JSX.Element | null {
+  if (files.length === 0) return null;
+  return (
+    <section>
+      <h2>{title}</h2>
+      <ul class="plain lines">
+        {files.map((file) => (
+          <li key={file.file_id} class="file">
+            <FileLink file={file} />
+            <span>
+              {sizeOf(file.size)} <FileActions file={file} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
@@ -127,7 +152,23 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
   );
 }
 
-function Facts({ task }: { task: AnyTask }): JSX.Element {
+/** Links to tasks; `total` counts those that are not among them, too. */
+function links(taskIds: readonly string[], total: number): ComponentChildren {
+  if (total === 0) return null;
+  const shown = taskIds.slice(0, DEPENDENCIES);
+  return (
+    <>
+      {shown.map((id) => (
+        <a key={id} href={to("tasks", id)}>
+          <code>{id}</code>
+        </a>
+      ))}
+      {total > shown.length && <small>and {countOf(total - shown.length)} more</small>}
+    </>
+  );
+}
+
+function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
   const node = (name: string | null): ComponentChildren =>
     name === null ? null : <a href={to("nodes", name)}>{name}</a>;
   const facts: readonly (readonly [string, ComponentChildren])[] = [
@@ -138,21 +179,16 @@ function Facts({ task }: { task: AnyTask }): JSX.Element {
     ["Priority", String(task.priority)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
+    ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],
     ["Not before", task.not_before && <Age at={task.not_before} />],
     ["Expires", task.expires_at && <Age at={task.expires_at} />],
     ["Started", task.started_at && <Age at={task.started_at} />],
     ["Created", <Age at={task.created_at} />],
     ["Changed", <Age at={task.updated_at} />],
-    [
-      "After",
-      task.depends_on.length > 0 &&
-        task.depends_on.map((id) => (
-          <a key={id} href={to("tasks", id)}>
-            <code>{id}</code>
-          </a>
-        )),
-    ],
+    ["Waits for", links(task.unmet.task_ids, task.unmet.count)],
+    ["After", links(task.depends_on, task.depends_on.length)],
   ];
   return (
     <dl class="facts">
@@ -181,7 +217,8 @@ export function dataOf({ data }: Event): string {
 }
 
 function Story({ events }: { events: readonly Event[] }): JSX.Element {
-  if (events.length === 0) return <p class="quiet">The hub no longer keeps its events.</p>;
+  if (events.length === 0)
+    return <p class="quiet">The hub keeps none of its events any more: they are past --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
@@ -216,11 +253,28 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
     );
   };
   const retry = (): void => void runAction("Open again.", () => hub.value.tasks.retry({ task_id }));
+  const retryAll = async (): Promise<void> => {
+    let opened = 0;
+    const isDone = await runAction("Open again.", async () => {
+      for (;;) {
+        const { dependents } = await hub.value.tasks.retry({ task_id, with_dependents: true });
+        opened += dependents?.opened ?? 0;
+        // None was opened: what is left fails for another reason, too.
+        if (!dependents || dependents.left === 0 || dependents.opened === 0) return;
+      }
+    });
+    if (isDone) showNotice(`Open again, with ${countOf(opened)} that depend on it.`);
+  };
   return (
     <p class="buttons">
       {mayAct.value && state === "failed" && (
         <button type="button" class="primary" data-do="retry" onClick={retry}>
           Retry
+        </button>
+      )}
+      {mayAct.value && state === "failed" && (
+        <button type="button" data-do="retry-all" onClick={() => void retryAll()}>
+          Retry with dependents
         </button>
       )}
       {mayAct.value && state !== "failed" && state !== "completed" && (
@@ -260,13 +314,20 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   );
   if (from !== "" && old.value === null) return <Fault text={old.error} />;
   const task = old.value;
-  const send = async (fields: Readonly<Record<string, string>>): Promise<void> => {
+  const send = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+    const input = form.elements.namedItem("files");
+    const chosen = input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
+    const files: string[] = [];
     try {
-      const { task_id } = await hub.value.tasks.create(requestOf(fields));
+      for (const file of chosen) files.push((await upload(file, {})).file_id);
+      const { task_id } = await hub.value.tasks.create({ ...requestOf(fields), files });
       showNotice("Created.");
       go(to("tasks", task_id));
     } catch (error) {
       showNotice(describe(error), true);
+      // A refused task has no files: the next try uploads them again.
+      if (error instanceof LuxHubError && error.status < 500)
+        await Promise.allSettled(files.map((file_id) => hub.value.files.delete({ file_id })));
     }
   };
   return (
@@ -284,8 +345,10 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
           <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
           <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
+          <Field label="Max. run (s)" name="max_run_s" type="number" value={textOf(task?.max_run_s)} />
           <Field label="Delay (s)" name="delay_s" type="number" />
         </div>
+        <Field label="Input files" name="files" type="file" multiple />
         <p class="buttons">
           <button type="submit" class="primary" data-do="create">
             Create
@@ -320,6 +383,7 @@ function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/cr
     lux_reward: number("lux_reward"),
     max_attempts: number("max_attempts"),
     timeout_s: number("timeout_s"),
+    max_run_s: number("max_run_s"),
     delay_s: number("delay_s"),
   };
 }

@@ -21,7 +21,8 @@ import {
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { type Query, route, setQuery, to } from "./route.ts";
+import { LIST_COUNTED_MAX, LIST_SCANNED_MAX } from "../../domain/limits.ts";
+import { type Query, route, setQuery, to, wrongWord } from "./route.ts";
 import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
 const PAGE = 50;
@@ -46,15 +47,23 @@ export function Tasks(): JSX.Element {
   const { query } = route.value;
   const filter = filterOf(query);
   const [changes, setChanges] = useState(0);
-  const key = JSON.stringify([filter, query["cursor"], changes]);
+  const wrong = wrongWord(
+    "status",
+    STATES.map(([word]) => word),
+  );
+  const key = JSON.stringify([filter, query["cursor"], changes, wrong]);
   const loaded = useLoad(key, (from, signal) =>
-    from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal }),
+    wrong === null
+      ? from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal })
+      : Promise.reject(new Error(wrong)),
   );
   useEvents((event) => event.kind.startsWith("task."), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
-  const { value, error } = loaded;
+  const { error } = loaded;
+  const value = wrong === null ? loaded.value : null;
   const rows = useSteady(key, value?.tasks ?? null);
   const isFiltered = Object.values(filter).some(Boolean);
+  const isSearch = Boolean(filter.q || filter.task_type || filter.creator_node);
   return (
     <>
       <header class="head">
@@ -96,13 +105,19 @@ export function Tasks(): JSX.Element {
       ) : (
         value &&
         (isFiltered ? (
-          <Empty text="No task matches." />
+          <Empty text={value.next_cursor === null ? "No task matches." : "None so far."} />
         ) : (
           <Empty
             text="No tasks yet. Create one here, or from a shell:"
             line={commandOf("task", "add", "Say hello", "--description", "To everyone")}
           />
         ))
+      )}
+      {isSearch && value?.next_cursor && rows.shown.length < PAGE && (
+        <p role="status">
+          This page is the result of looking at {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> looks at those
+          before them.
+        </p>
       )}
       <nav class="pager" aria-label="Pages">
         {query["cursor"] && <a href={to("tasks", "", { ...query, cursor: undefined })}>Newest</a>}
@@ -113,7 +128,12 @@ export function Tasks(): JSX.Element {
         )}
       </nav>
       {mayAct.value && rows.shown.length > 0 && (
-        <BulkActions filter={filter} onDone={loaded.reload} onClose={() => setChanges(changes + 1)} />
+        <BulkActions
+          filter={filter}
+          total={value?.total ?? null}
+          onDone={loaded.reload}
+          onClose={() => setChanges(changes + 1)}
+        />
       )}
     </>
   );
@@ -173,15 +193,20 @@ export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet
               {task.title}
             </a>
             {task.attempts > 0 && <small> {task.attempts}×</small>}
+            {task.failure !== null && stateOf(task) === "failed" && (
+              <div class="why" title={task.failure.message ?? undefined}>
+                {task.failure.message ?? task.failure.kind}
+              </div>
+            )}
           </td>
           <td class="names">{task.task_type ?? <span class="quiet">–</span>}</td>
           <td>{String(task.priority)}</td>
           <td>
-            {task.assigned_node === null ? (
-              <span class="quiet">–</span>
-            ) : (
-              <a href={to("nodes", task.assigned_node)}>{task.assigned_node}</a>
-            )}
+            <NodeLink
+              name={
+                task.assigned_node ?? (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
+              }
+            />
           </td>
           <td class="number">{task.lux_reward === 0 ? "" : countOf(task.lux_reward)}</td>
           <td>
@@ -194,6 +219,10 @@ export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet
       ))}
     </Table>
   );
+}
+
+function NodeLink({ name }: { name: string | null }): JSX.Element {
+  return name === null ? <span class="quiet">–</span> : <a href={to("nodes", name)}>{name}</a>;
 }
 
 // ---- Bulk actions: on all tasks that match
@@ -222,17 +251,38 @@ type Progress = {
   readonly end: string;
 };
 
-/** @param onClose the user has seen what was done: the rows may change their places */
-function BulkActions(props: { filter: Filter; onDone: () => void; onClose: () => void }): JSX.Element | null {
-  const { filter, onDone, onClose } = props;
+/** The filter in words: "failed, type summarise"; empty without one. */
+function wordsOf({ status, task_type, node_id, creator_node, q }: Filter): string {
+  const words = { "": status, type: task_type, node: node_id, creator: creator_node, title: q };
+  return Object.entries(words)
+    .flatMap(([name, value]) => (value ? [`${name} ${String(value)}`.trim()] : []))
+    .join(", ");
+}
+
+/**
+ * @param total how many tasks match; null if the hub has not counted them
+ * @param onClose the user has seen what was done: the rows may change their places
+ */
+function BulkActions(props: {
+  filter: Filter;
+  total: number | null;
+  onDone: () => void;
+  onClose: () => void;
+}): JSX.Element | null {
+  const { filter, total, onDone, onClose } = props;
   const [progress, setProgress] = useState<Progress | null>(null);
   const abort = useRef<AbortController | null>(null);
   const actions = BULK_ACTIONS.filter(({ path }) => suits(path, filter.status));
   useEffect(() => () => abort.current?.abort(), []);
   const start = async (action: BulkAction): Promise<void> => {
+    const words = wordsOf(filter);
+    const number = total === null ? `more than ${countOf(LIST_COUNTED_MAX)}` : countOf(total);
     const isYes = await askToConfirm(
-      `${action.verb} every task that matches, also on other pages?`,
-      `${action.verb} all`,
+      words === ""
+        ? `${action.verb} all ${number} tasks of this hub?`
+        : `${action.verb} the ${number} tasks that match (${words}), also on other pages?`,
+      `${action.verb} ${number}`,
+      words === "" ? String(total ?? "all") : null,
     );
     if (!isYes) return;
     const ended = new AbortController();

@@ -1,0 +1,113 @@
+/**
+ * The backups that `luxhub serve --backup-to` makes by itself. Each runs as `luxhub backup` in a process of its own with
+ * a low priority, because copying the database would block the hub's event loop.
+ *
+ * When the next one is due follows from the date of the newest backup in its place: nothing is stored, and a hub that is
+ * restarted often still makes them in time. Must not end the hub: a backup that fails is logged and tried again.
+ */
+import { MINUTE_MS } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { BackupPlace } from "../upkeep/backup-target.ts";
+
+export type BackupPlan = {
+  /** A directory or `s3://BUCKET/PREFIX`. */
+  readonly to: string;
+  readonly everyMs: number;
+  /** How many backups stay. */
+  readonly keep: number;
+};
+
+/** A changed wall clock, or a backup that somebody else made or deleted, is noticed after this time. */
+const LOOK_EVERY_MS = 60 * MINUTE_MS;
+/** After a failure the next try is at most this far away. */
+const RETRY_MS = 10 * MINUTE_MS;
+
+/** Starts the backups of a data directory. Returns the function that stops them, and ends a running one. */
+export function startBackups(
+  plan: BackupPlan,
+  dataDir: string,
+  { now, log }: { readonly now: () => number; readonly log: Log },
+): () => Promise<void> {
+  const stopping = new AbortController();
+  const running = makeBackups(plan, dataDir, { now, log, signal: stopping.signal });
+  return async () => {
+    stopping.abort();
+    await running;
+  };
+}
+
+type Context = { readonly now: () => number; readonly log: Log; readonly signal: AbortSignal };
+
+async function makeBackups(plan: BackupPlan, dataDir: string, context: Context): Promise<void> {
+  const { now, log, signal } = context;
+  const to = plan.to.replace(/\/*$/, "/"); // a place for many
+  const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
+  while (!signal.aborted) {
+    let waitMs = Math.min(plan.everyMs, RETRY_MS);
+    try {
+      const newest = (await newestOf(placeOf(to))) ?? null;
+      const age = newest === null ? plan.everyMs : now() - dateOf(newest);
+      const dueInMs = plan.everyMs - Math.max(0, age);
+      if (dueInMs > 0) waitMs = Math.min(dueInMs, LOOK_EVERY_MS);
+      else if (await makeBackup(to, plan.keep, dataDir, context)) continue;
+    } catch (error) {
+      log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
+    }
+    await sleep(waitMs, signal);
+  }
+}
+
+async function newestOf(place: BackupPlace): Promise<string | undefined> {
+  return (await place.list()).at(-1);
+}
+
+/** Resolves to whether the backup was made. */
+async function makeBackup(
+  to: string,
+  keep: number,
+  dataDir: string,
+  { log, signal }: Context,
+): Promise<boolean> {
+  const child = Bun.spawn([...ownCommand(), "backup", to, "--keep", `${keep}`, "--data", dataDir], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const end = (): void => child.kill("SIGTERM"); // it removes what is unfinished
+  signal.addEventListener("abort", end);
+  try {
+    const [code, printed, errors] = await Promise.all([
+      child.exited,
+      child.stdout.text(),
+      child.stderr.text(),
+    ]);
+    if (signal.aborted) return false;
+    if (code === 0) log.info("backup made", { backup: printed.split("\n", 1)[0] ?? "" });
+    else log.error("backup failed", { cause: errors.trimEnd().split("\n").at(-1) ?? "" });
+    return code === 0;
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}
+
+/** The command that started this program: the executable, or Bun with the source. */
+function ownCommand(): readonly string[] {
+  return isExecutable() ? [process.execPath] : [process.execPath, Bun.main];
+}
+
+/** Whether this program is the built executable, whose files are in a virtual file system of Bun's. */
+function isExecutable(): boolean {
+  return Bun.main.startsWith("/$bunfs/");
+}
+
+/** Resolves after `ms` milliseconds, or at once when `signal` is aborted. */
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const wake = (): void => resolve();
+  signal.addEventListener("abort", wake);
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", wake);
+}

@@ -1,0 +1,252 @@
+/**
+ * Keeps file descriptors free, since every connection takes one and Bun.serve accepts whatever comes. The fewer are free,
+ * the more the guard does: it keeps no connection of an address that has a large share of them, admits no more long polls
+ * and streams, closes idle connections, and at last stops listening for a moment, so that the hub itself can still open
+ * files, and so that Bun does not retry an accept that fails without a pause.
+ *
+ * One for the process, as the table of descriptors is. Must not close a connection on which a request runs.
+ */
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { Problem, closing } from "./problem.ts";
+
+/** The share of the descriptors that is free when each measure begins. */
+const FREE_SHARE = { addresses: 0.5, longCalls: 0.25, idle: 0.15, accept: 0.03 } as const;
+/** Descriptors that the guard holds, and gives to the hub's own files while the hub does not listen. */
+const RESERVED = 16;
+/** The part of all descriptors that connections of one address may keep, when half of them are in use. */
+const ADDRESS_SHARE = 0.25;
+/** How often the guard looks: seldom while there is room. */
+const LOOK_SELDOM_MS = 1_000;
+const LOOK_OFTEN_MS = 50;
+/** The guard also looks after so many requests, or new long polls and streams: a crowd comes within milliseconds. */
+const LOOK_AFTER_REQUESTS = 128;
+const LOOK_AFTER_CALLS = 32;
+/** How long the hub does not listen, at least. */
+const PAUSE_MIN_MS = 250;
+const WARN_EVERY_MS = 60_000;
+/** Addresses that are counted; beyond it the one that was silent longest is forgotten. */
+const ADDRESSES_MAX = 10_000;
+/** A connection that was idle for longer is closed already (IDLE_SECONDS of the listener, and the coarseness of its timer). */
+const FORGOTTEN_AFTER_MS = 70_000;
+
+/** A listening socket. */
+export type Guarded = {
+  /** Closes the connections on which no request runs. */
+  closeIdle(): void;
+  /** Stops listening; running requests go on. */
+  pause(): void;
+  /** @throws when the port cannot be opened now */
+  resume(): void;
+};
+
+/** The table of the process's file descriptors. */
+export type Descriptors = {
+  /** Infinite where the system does not tell: then only an open that fails tells that it is reached. */
+  readonly limit: number;
+  /** How many are in use, at least; `limit` when none is free. */
+  count(): number;
+  /** Opens up to so many files without a content. Returns the function that closes them. */
+  reserve(count: number): () => void;
+};
+
+export class ConnectionGuard {
+  readonly #descriptors: Descriptors;
+  readonly #limit: number;
+  readonly #clock: Pick<Clock, "steady">;
+  readonly #guarded = new Map<Guarded, Log>();
+  readonly #addresses = new Addresses();
+  #free: number;
+  #timer: Timer | undefined;
+  #pausedAt: number | null = null;
+  /** When each warning was logged. */
+  readonly #warnedAt = new Map<string, number>();
+  #callsSinceLook = 0;
+  #requestsSinceLook = 0;
+  #release: (() => void) | null = null;
+
+  constructor(descriptors: Descriptors, clock: Pick<Clock, "steady">) {
+    this.#descriptors = descriptors;
+    this.#limit = descriptors.limit;
+    this.#clock = clock;
+    this.#free = descriptors.limit;
+  }
+
+  /** Watches a listening socket until the returned function is called. */
+  watch(guarded: Guarded, log: Log): () => void {
+    this.#guarded.set(guarded, log);
+    this.#release ??= this.#descriptors.reserve(RESERVED);
+    this.#look();
+    return () => {
+      this.#guarded.delete(guarded);
+      if (this.#guarded.size > 0) return;
+      clearTimeout(this.#timer);
+      this.#release?.();
+      this.#release = null;
+      this.#pausedAt = null;
+    };
+  }
+
+  /** Admits a long poll or a stream, which may keep its connection for hours. @throws {Problem} 503 */
+  admitLongCall(): void {
+    if (++this.#callsSinceLook >= LOOK_AFTER_CALLS) this.#measure();
+    if (!this.#isBelow(FREE_SHARE.longCalls)) return;
+    const headers = { "Retry-After": "1" };
+    const detail =
+      "The hub has almost reached its limit of open files and connections. Try again in a second.";
+    throw closing(new Problem(503, "overloaded", "Service unavailable", detail, { headers }));
+  }
+
+  /**
+   * Notes a request. Returns whether so many descriptors are in use that its connection must be counted, by mustClose().
+   */
+  noteRequest(): boolean {
+    if (++this.#requestsSinceLook >= LOOK_AFTER_REQUESTS) {
+      this.#measure();
+      if (this.#isFilling) setImmediate(() => this.#look());
+    }
+    return this.#isFilling;
+  }
+
+  /** Notes the connection of a request. Returns whether it has to close, because its address keeps too many. */
+  mustClose(address: string, port: number): boolean {
+    return this.#addresses.note(address, port, this.#clock.steady()) > this.#limit * ADDRESS_SHARE;
+  }
+
+  get #isFilling(): boolean {
+    return this.#isBelow(FREE_SHARE.addresses);
+  }
+
+  /** Never of an unknown limit, until no descriptor is free. */
+  #isBelow(freeShare: number): boolean {
+    return this.#free === 0 || this.#free < this.#limit * freeShare;
+  }
+
+  #measure(): void {
+    this.#callsSinceLook = 0;
+    this.#requestsSinceLook = 0;
+    const used = this.#descriptors.count();
+    this.#free = used >= this.#limit ? 0 : this.#limit - used;
+  }
+
+  #look(): void {
+    clearTimeout(this.#timer);
+    if (this.#guarded.size === 0) return;
+    this.#measure();
+    if (this.#pausedAt === null) this.#shed();
+    else this.#resume(this.#pausedAt);
+    if (!this.#isFilling) this.#addresses.clear();
+    const isBusy = this.#isFilling || this.#pausedAt !== null;
+    this.#timer = setTimeout(() => this.#look(), isBusy ? LOOK_OFTEN_MS : LOOK_SELDOM_MS).unref();
+  }
+
+  #shed(): void {
+    if (this.#isBelow(FREE_SHARE.accept)) {
+      this.#pausedAt = this.#clock.steady();
+      for (const guarded of this.#guarded.keys()) guarded.pause();
+      this.#release?.(); // only now, else the next connection would get them
+      this.#release = null;
+      const text = "almost out of file descriptors: no new connection is accepted for a moment";
+      this.#warn(text, { limit: this.#limit });
+    } else if (this.#isBelow(FREE_SHARE.idle)) {
+      for (const guarded of this.#guarded.keys()) guarded.closeIdle();
+    }
+  }
+
+  #resume(pausedAt: number): void {
+    if (this.#clock.steady() - pausedAt < PAUSE_MIN_MS || this.#free < this.#neededToResume) return;
+    this.#release ??= this.#descriptors.reserve(RESERVED);
+    const failures: unknown[] = [];
+    for (const guarded of this.#guarded.keys()) {
+      try {
+        guarded.resume();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    // Else the next look tries again.
+    if (failures.length === 0) this.#pausedAt = null;
+    else this.#warn("a port could not be opened again", { cause: reasonOf(failures[0]) });
+  }
+
+  /** One where the limit is unknown: then all that is known is whether a file can be opened. */
+  get #neededToResume(): number {
+    const needed = 2 * Math.max(this.#limit * FREE_SHARE.accept, RESERVED);
+    return Number.isFinite(needed) ? needed : 1;
+  }
+
+  #warn(text: string, fields: Readonly<Record<string, string | number>>): void {
+    const now = this.#clock.steady();
+    if (now - (this.#warnedAt.get(text) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
+    this.#warnedAt.set(text, now);
+    const [log] = this.#guarded.values();
+    log?.warn(text, fields);
+  }
+}
+
+/** The connections that were seen with a request, by address. */
+class Addresses {
+  /** For each address, when each port had its last request; of both, the longest ago first. */
+  readonly #seen = new Map<string, Map<number, number>>();
+
+  /** Returns how many connections the address has. */
+  note(address: string, port: number, now: number): number {
+    const ports = this.#seen.get(address) ?? new Map<number, number>();
+    this.#seen.delete(address);
+    this.#seen.set(address, ports);
+    const [unseen] = this.#seen.keys();
+    if (this.#seen.size > ADDRESSES_MAX && unseen !== undefined) this.#seen.delete(unseen);
+    ports.delete(port);
+    ports.set(port, now);
+    for (const [oldest, at] of ports) {
+      if (now - at < FORGOTTEN_AFTER_MS) break;
+      ports.delete(oldest);
+    }
+    return ports.size;
+  }
+
+  clear(): void {
+    this.#seen.clear();
+  }
+}
+
+/** The soft limit of open files of this process. */
+function limitOfFiles(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** A descriptor; null when none is free. */
+function openOne(): number | null {
+  try {
+    return openSync("/dev/null", "r");
+  } catch (error) {
+    if (codeOf(error) === "EMFILE" || codeOf(error) === "ENFILE") return null;
+    throw error;
+  }
+}
+
+function ofThisProcess(): Descriptors {
+  const limit = limitOfFiles();
+  return {
+    limit,
+    count() {
+      // The system gives the lowest descriptor that is free, so all below it are in use.
+      const lowest = openOne();
+      if (lowest !== null) closeSync(lowest);
+      return lowest ?? limit;
+    },
+    reserve(count) {
+      const reserved = Array.from({ length: count }, openOne).filter((one) => one !== null);
+      return () => reserved.splice(0).forEach((one) => closeSync(one));
+    },
+  };
+}
+
+export const CONNECTION_GUARD = new ConnectionGuard(ofThisProcess(), systemClock());

@@ -1,0 +1,138 @@
+/**
+ * The metrics of tasks by type, for dashboards and autoscalers: how many are ready and running, how long the oldest has
+ * waited, and how long tasks wait and run.
+ *
+ * Invariant: at most METRICS_TYPES_MAX types have labels of their own; those that come later are counted together as
+ * `other`. A type keeps its label until the hub ends, so that its numbers fall to 0 instead of vanishing.
+ */
+import {
+  METRICS_PART,
+  METRICS_TASKS_MAX,
+  METRICS_TYPES_MAX,
+  METRICS_TYPES_READ_MAX,
+} from "../domain/limits.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { Histogram, type MetricsText } from "../lib/metrics.ts";
+import { backlogTypes } from "../store/sql/balancer.ts";
+import { type ReadyOfType, readyOfType, runningByType } from "../store/sql/metrics.ts";
+import type { Store } from "../store/store.ts";
+
+const OTHER = "other";
+/** Seconds. */
+const BOUNDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400];
+
+type Times = { readonly wait: Histogram; readonly run: Histogram };
+
+/** The stored tasks of one label. `oldestAt`: epoch milliseconds; null when none is ready. */
+type Stored = { ready: number; running: number; oldestAt: number | null };
+
+/** The stored tasks by label. */
+export type StoredTypes = ReadonlyMap<string, Readonly<Stored>>;
+
+export class TypeMetrics {
+  readonly #times = new Map<string, Times>();
+
+  /** Counts the first start of a task, `ms` after it became ready. */
+  waited(taskType: string, ms: number): void {
+    this.#timesOf(taskType).wait.observe(ms / SECOND_MS);
+  }
+
+  /** Counts a completed task, `ms` after its last start. */
+  ran(taskType: string, ms: number): void {
+    this.#timesOf(taskType).run.observe(ms / SECOND_MS);
+  }
+
+  /** Counts the stored tasks in bounded steps, with other work in between. */
+  async read(store: Pick<Store, "read">): Promise<StoredTypes> {
+    const stored = new Map<string, Stored>();
+    const storedOf = (taskType: string): Stored => {
+      const label = this.#labelOf(taskType);
+      const known = stored.get(label) ?? { ready: 0, running: 0, oldestAt: null };
+      stored.set(label, known);
+      return known;
+    };
+    for (const label of this.#times.keys()) storedOf(label);
+    for (const taskType of await readyTypes(store)) {
+      const { count, oldestAt }: ReadyOfType = await store.read(readyOfType(taskType, METRICS_TASKS_MAX));
+      const of = storedOf(taskType);
+      of.ready += count;
+      if (oldestAt !== null) of.oldestAt = Math.min(of.oldestAt ?? oldestAt, oldestAt);
+      await nextTick();
+    }
+    let counted = 0;
+    for (let after: number | null = 0; after !== null && counted < METRICS_TASKS_MAX;) {
+      const part: readonly { taskType: string; count: number; last: number }[] = await store.read(
+        runningByType(after, METRICS_PART),
+      );
+      for (const { taskType, count } of part) storedOf(taskType).running += count;
+      const inPart = part.reduce((sum, { count }) => sum + count, 0);
+      counted += inPart;
+      after = inPart < METRICS_PART ? null : Math.max(...part.map(({ last }) => last));
+      if (after !== null) await nextTick();
+    }
+    return stored;
+  }
+
+  /** `now`: epoch milliseconds. `stored` null: only what this hub has counted. */
+  write(text: MetricsText, stored: StoredTypes | null, now: number): void {
+    const labelled = [...this.#times].map(([type, times]) => ({ labels: { type }, times }));
+    if (stored !== null) {
+      const rows = [...stored].map(([type, of]) => ({ labels: { type }, of }));
+      text.gauge(
+        "luxhub_type_tasks_ready",
+        `Tasks that may be handed out now, by type; counted up to ${METRICS_TASKS_MAX} each.`,
+        rows.map(({ labels, of }) => [labels, of.ready] as const),
+      );
+      text.gauge(
+        "luxhub_type_tasks_running",
+        `Tasks that are assigned to a node, by type; counted up to ${METRICS_TASKS_MAX} together.`,
+        rows.map(({ labels, of }) => [labels, of.running] as const),
+      );
+      text.gauge(
+        "luxhub_type_oldest_ready_age_seconds",
+        "Age of the oldest task of the type that may be handed out now; 0 when there is none.",
+        rows.map(({ labels, of: { oldestAt } }) => {
+          const waitedMs = oldestAt === null ? 0 : Math.max(0, now - oldestAt);
+          return [labels, waitedMs / SECOND_MS] as const;
+        }),
+      );
+    }
+    text.histogram(
+      "luxhub_type_task_wait_seconds",
+      "Time from when a task became ready to its first start, by type.",
+      labelled.map(({ labels, times }) => [labels, times.wait] as const),
+    );
+    text.histogram(
+      "luxhub_type_task_run_seconds",
+      "Time from the last start of a task to its completion, by type.",
+      labelled.map(({ labels, times }) => [labels, times.run] as const),
+    );
+  }
+
+  #labelOf(taskType: string): string {
+    if (!this.#times.has(taskType) && this.#times.size >= METRICS_TYPES_MAX) return OTHER;
+    this.#timesOf(taskType);
+    return taskType;
+  }
+
+  #timesOf(taskType: string): Times {
+    const known = this.#times.get(taskType);
+    if (known) return known;
+    if (this.#times.size >= METRICS_TYPES_MAX && taskType !== OTHER) return this.#timesOf(OTHER);
+    const times = { wait: new Histogram(BOUNDS), run: new Histogram(BOUNDS) };
+    this.#times.set(taskType, times);
+    return times;
+  }
+}
+
+/** The types of ready tasks, also "" (no type), METRICS_TYPES_READ_MAX at most. */
+async function readyTypes(store: Pick<Store, "read">): Promise<ReadonlySet<string>> {
+  const types = new Set([""]);
+  for (const balanced of [false, true])
+    for (const type of await store.read(backlogTypes(balanced, "", METRICS_TYPES_READ_MAX))) types.add(type);
+  return types;
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

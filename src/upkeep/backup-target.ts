@@ -1,0 +1,263 @@
+/**
+ * Where a backup goes: a new file, standard output, or an object in a storage that speaks the S3 protocol; and the
+ * places that hold dated backups (a directory, or a prefix in a bucket), of which the newest are kept.
+ *
+ * Invariant: a file or an object under a backup's name is complete and on disk. An unfinished one has another name, or
+ * is an upload that the storage has not accepted.
+ * The credentials of the storage come from the environment (S3_* or AWS_*), where Bun's client reads them; they are
+ * never settings of the hub.
+ */
+import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { ArchiveUnwritten, flushDirectory } from "./upkeep.ts";
+
+/** Takes the bytes of one archive, in order. Each method throws ArchiveUnwritten when the bytes cannot be stored. */
+export type ArchiveSink = {
+  write(bytes: Uint8Array): Promise<void>;
+  /** Resolves when the archive is complete under its name. */
+  finish(): Promise<void>;
+  /** Removes what was written, unless it is finished. Never rejects. */
+  abandon(): Promise<void>;
+};
+
+export type BackupTarget = {
+  /** How messages call it. */
+  readonly name: string;
+  /** The directory with room for a copy of the database; null: the data directory. */
+  readonly scratch: string | null;
+  /** @throws {Error} one line, when the name is taken; {ArchiveUnwritten} when nothing can be written there */
+  open(): Promise<ArchiveSink>;
+};
+
+/** A place that holds dated backups. */
+export type BackupPlace = {
+  readonly name: string;
+  /** The names of the backups there, oldest first. Other files are not listed. */
+  list(): Promise<readonly string[]>;
+  target(name: string): BackupTarget;
+  remove(name: string): Promise<void>;
+};
+
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
+/** The parts of an upload. A storage takes 10,000 of them, so this allows 150 GiB. */
+const PART_BYTES = 16 * 1024 * 1024;
+const DATED = /^luxhub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.tar$/;
+
+/** The name of a backup that begins at `at` (epoch milliseconds). Names sort by time. */
+export function datedName(at: number): string {
+  return `luxhub-${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar`;
+}
+
+/** When the backup of that name began, epoch milliseconds, in whole seconds. */
+export function dateOf(name: string): number {
+  const [, year, month, day, hour, minute, second] = DATED.exec(name)?.map(Number) ?? [];
+  return Date.UTC(year ?? Number.NaN, (month ?? 1) - 1, day, hour, minute, second);
+}
+
+/** Whether the text names a place for dated backups: it ends with a slash. */
+export function isPlace(to: string): boolean {
+  return to.endsWith("/");
+}
+
+/** Parses where a single backup goes: `-`, `s3://BUCKET/KEY` or a path. */
+export function targetOf(to: string): BackupTarget {
+  if (to === "-") return STANDARD_OUTPUT;
+  const [, bucket, key = ""] = S3_URL.exec(to) ?? [];
+  return bucket === undefined ? fileTarget(resolve(to)) : objectTarget(bucket, key);
+}
+
+/** Parses a place: `s3://BUCKET/PREFIX/` or the path of a directory, which is created when it is missing. */
+export function placeOf(to: string): BackupPlace {
+  const [, bucket, prefix = ""] = S3_URL.exec(to) ?? [];
+  return bucket === undefined
+    ? directoryPlace(resolve(to))
+    : bucketPlace(bucket, prefix.replace(/\/*$/, "/"));
+}
+
+/** Deletes all but the newest `keep` backups of a place, and returns the names of those deleted. */
+export async function keepNewest(place: BackupPlace, keep: number): Promise<readonly string[]> {
+  const names = await place.list();
+  const surplus = names.slice(0, Math.max(0, names.length - keep));
+  for (const name of surplus) await place.remove(name);
+  return surplus;
+}
+
+// ---- Files
+
+export function fileTarget(to: string): BackupTarget {
+  return { name: to, scratch: dirname(to), open: () => FileSink.open(to) };
+}
+
+class FileSink implements ArchiveSink {
+  readonly #to: string;
+  readonly #partial: string;
+  readonly #file: FileHandle;
+
+  private constructor(to: string, partial: string, file: FileHandle) {
+    this.#to = to;
+    this.#partial = partial;
+    this.#file = file;
+  }
+
+  static async open(to: string): Promise<FileSink> {
+    refuseTaken(to);
+    const partial = `${to}.${Bun.randomUUIDv7()}.partial`;
+    return new FileSink(to, partial, await open(partial, "wx", FILE_MODE).catch(unwritten));
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let done = 0; done < bytes.length;)
+      done += (await this.#file.write(bytes, done, bytes.length - done).catch(unwritten)).bytesWritten;
+  }
+
+  async finish(): Promise<void> {
+    await this.#file.sync().catch(unwritten);
+    refuseTaken(this.#to);
+    await rename(this.#partial, this.#to).catch(unwritten);
+    await flushDirectory(dirname(this.#to)).catch(unwritten);
+  }
+
+  async abandon(): Promise<void> {
+    await this.#file.close().catch(() => {});
+    // After finish() no file has this name. rm fails only where the file could not be written either.
+    await rm(this.#partial, { force: true }).catch(() => {});
+  }
+}
+
+/** Refuses an existing name, even that of a dangling link, which the archive would replace. */
+function refuseTaken(to: string): void {
+  try {
+    if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return;
+  } catch (error) {
+    throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
+  }
+  throw new Error(`${to} already exists; choose another name`);
+}
+
+function directoryPlace(path: string): BackupPlace {
+  return {
+    name: path,
+    list: async () => {
+      try {
+        mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+        return readdirSync(path).filter(isDated).toSorted();
+      } catch (error) {
+        throw new Error(`cannot use ${path}: ${reasonOf(error)}`, { cause: error });
+      }
+    },
+    target: (name) => fileTarget(join(path, name)),
+    remove: async (name) => rmSync(join(path, name), { force: true }),
+  };
+}
+
+function isDated(name: string): boolean {
+  return DATED.test(name);
+}
+
+// ---- Standard output
+
+const STANDARD_OUTPUT: BackupTarget = {
+  name: "standard output",
+  scratch: null,
+  open: async () => {
+    const writer = Bun.stdout.writer();
+    return {
+      write: async (bytes) => {
+        try {
+          await writer.write(bytes);
+          await writer.flush();
+        } catch (error) {
+          unwritten(error);
+        }
+      },
+      finish: async () => {}, // each write has been flushed
+      abandon: async () => {},
+    };
+  },
+};
+
+// ---- Storage that speaks the S3 protocol
+
+function objectTarget(bucket: string, key: string): BackupTarget {
+  const name = `s3://${bucket}/${key}`;
+  return {
+    name,
+    scratch: null,
+    open: async () => {
+      const client = new Bun.S3Client({ bucket });
+      // Unlike a HEAD request, a list also tells a missing bucket and wrong credentials from a missing object.
+      const { contents = [] } = await client.list({ prefix: key, maxKeys: 1 }).catch(unstored);
+      if (contents[0]?.key === key) throw new Error(`${name} already exists; choose another name`);
+      const object = client.file(key);
+      const writer = object.writer({
+        partSize: PART_BYTES,
+        queueSize: 2,
+        retry: 3,
+        type: "application/x-tar",
+      });
+      let isOpen = true;
+      const end = async (error?: Error): Promise<void> => {
+        if (!isOpen) return;
+        isOpen = false;
+        await writer.end(error);
+      };
+      return {
+        write: async (bytes) => {
+          try {
+            await writer.write(bytes);
+            await writer.flush();
+          } catch (error) {
+            unstored(error);
+          }
+        },
+        finish: () => end().catch(unstored),
+        abandon: () => end(new Error("the backup is not complete")).catch(() => {}),
+      };
+    },
+  };
+}
+
+function bucketPlace(bucket: string, prefix: string): BackupPlace {
+  const name = `s3://${bucket}/${prefix}`;
+  const client = (): Bun.S3Client => new Bun.S3Client({ bucket });
+  const fail = (error: unknown): never => {
+    throw new Error(`cannot use ${name}: ${storageReason(error)}`, { cause: error });
+  };
+  return {
+    name,
+    list: async () => {
+      const names: string[] = [];
+      for (let after: string | undefined = prefix; after !== undefined;) {
+        const page: Bun.S3ListObjectsResponse = await client()
+          .list({ prefix, startAfter: after })
+          .catch(fail);
+        const keys = (page.contents ?? []).map(({ key }) => key);
+        names.push(...keys.map((key) => key.slice(prefix.length)).filter(isDated));
+        after = page.isTruncated ? keys.at(-1) : undefined;
+      }
+      return names.toSorted();
+    },
+    target: (one) => objectTarget(bucket, `${prefix}${one}`),
+    remove: (one) => client().delete(`${prefix}${one}`).catch(fail),
+  };
+}
+
+/** What the storage said, or, when it said nothing, the code of Bun's client. */
+function storageReason(error: unknown): string {
+  const code = codeOf(error);
+  return code === "ConnectionRefused" || code === "FailedToOpenSocket"
+    ? `the storage cannot be reached (${code})`
+    : reasonOf(error);
+}
+
+function unstored(error: unknown): never {
+  throw new ArchiveUnwritten(new Error(storageReason(error), { cause: error }));
+}
+
+function unwritten(error: unknown): never {
+  throw new ArchiveUnwritten(error);
+}
