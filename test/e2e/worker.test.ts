@@ -485,13 +485,8 @@ describe("faults and ends", () => {
 
   test("one on another machine takes the tasks over, and the first one ends", async () => {
     await using first = worker("taken", WAITS);
-<<<<<<< HEAD
-    const taskId = await create("taken", { timeout_s: 1 });
-    const pid = await written(`${taskId}.1`);
-=======
     const taskId = await create("taken", { timeout_s: LEASE_S });
-    const pid = await written(`${taskId}.2`);
->>>>>>> wt-flakes
+    const pid = await written(`${taskId}.1`);
     await using second = worker("taken", WAITS, [], { XDG_STATE_HOME: dir.join("elsewhere") });
     await logged(second, /started "t"/);
     expect(await first.ended).toBe(5);
@@ -506,13 +501,8 @@ describe("faults and ends", () => {
 
   test("a task that is cancelled meanwhile is ended", async () => {
     await using program = worker("cancelled", WAITS);
-<<<<<<< HEAD
     const taskId = await create("cancelled"); // without a timeout: no extend tells of it
     const pid = await written(`${taskId}.1`);
-=======
-    const taskId = await create("cancelled", { timeout_s: LEASE_S });
-    const pid = await written(`${taskId}.2`);
->>>>>>> wt-flakes
     await hub.post("/task/cancel", { task_id: taskId });
     await logged(program, /lost "t" task=\S+ cause=task_failed/); // the next heartbeat comes a minute later
     await until(() => !isRunning(pid));
