@@ -384,11 +384,6 @@ describe("the input of the command", () => {
 describe("faults and ends", () => {
   /** Goes on when its file is there. */
   const WAITS = `echo $$ >"$DIR/$LUXHUB_TASK_ID.$LUXHUB_TASK_EPOCH"; until [ -e "$DIR/$LUXHUB_TASK_ID.go" ]; do sleep 0.05; done; echo done`;
-  /**
-   * The worker extends a lease after each third of it, and then finds that the task is no longer its own. Only a machine
-   * that stands still for the rest of it loses the task to the timeout.
-   */
-  const LEASE_S = 9;
   const letGo = (taskId: string): void => writeFileSync(dir.join(`${taskId}.go`), "");
 
   test("it does as many tasks at once as it is told to", async () => {
@@ -485,13 +480,8 @@ describe("faults and ends", () => {
 
   test("one on another machine takes the tasks over, and the first one ends", async () => {
     await using first = worker("taken", WAITS);
-<<<<<<< HEAD
     const taskId = await create("taken", { timeout_s: 1 });
     const pid = await written(`${taskId}.1`);
-=======
-    const taskId = await create("taken", { timeout_s: LEASE_S });
-    const pid = await written(`${taskId}.2`);
->>>>>>> wt-flakes
     await using second = worker("taken", WAITS, [], { XDG_STATE_HOME: dir.join("elsewhere") });
     await logged(second, /started "t"/);
     expect(await first.ended).toBe(5);
@@ -506,13 +496,8 @@ describe("faults and ends", () => {
 
   test("a task that is cancelled meanwhile is ended", async () => {
     await using program = worker("cancelled", WAITS);
-<<<<<<< HEAD
     const taskId = await create("cancelled"); // without a timeout: no extend tells of it
     const pid = await written(`${taskId}.1`);
-=======
-    const taskId = await create("cancelled", { timeout_s: LEASE_S });
-    const pid = await written(`${taskId}.2`);
->>>>>>> wt-flakes
     await hub.post("/task/cancel", { task_id: taskId });
     await logged(program, /lost "t" task=\S+ cause=task_failed/); // the next heartbeat comes a minute later
     await until(() => !isRunning(pid));
