@@ -3,7 +3,7 @@
  * latest when the test's process ends. Must not use the hub's internals: everything goes through the command line,
  * signals and HTTP.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../support/executable.ts";
@@ -155,7 +155,12 @@ export class Hub implements AsyncDisposable {
     this.listeners = listeners;
     this.readyMs = readyMs;
     const [, secretFile] = /secret {5}in (.+)/.exec(program.stdout) ?? [];
-    this.secret = secretFile === undefined ? SECRET : readFileSync(secretFile, "utf8").trim();
+    // The file as the program sees it: a test may have given it a mount of its own.
+    const root = `/proc/${program.child.pid}/root`;
+    this.secret =
+      secretFile === undefined
+        ? SECRET
+        : readFileSync(existsSync(root) ? `${root}${secretFile}` : secretFile, "utf8").trim();
   }
 
   /**
