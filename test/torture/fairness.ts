@@ -286,13 +286,15 @@ export async function measureChores(scene: Scene, callers: number, ms: number): 
   const endMs = performance.now() + ms;
   let created = 0;
   const creator = async (): Promise<void> => {
-    while (performance.now() < endMs) {
-      const expiresAt = new Date(Date.now() + 150).toISOString();
+    for (let aheadMs = 150; performance.now() < endMs || created === 0;) {
+      const expiresAt = new Date(Date.now() + aheadMs).toISOString();
       const item = { path: "task/create", body: { title: "t", description: "d", expires_at: expiresAt } };
       const requests = Array.from({ length: 500 }, () => item);
       const init = { headers: { "X-Matrix-Secret": secret } };
       const { body } = await hub.post("/batch", { requests }, init);
-      created += listOf(body["answers"]).filter((one) => one["status"] === 200).length;
+      const accepted = listOf(body["answers"]).filter((one) => one["status"] === 200).length;
+      if (accepted === 0) aheadMs *= 2; // on a busy machine that time has passed before the hub looks
+      created += accepted;
     }
   };
   const storer = measureDelays(scene, storing, callers, ms);
@@ -301,19 +303,23 @@ export async function measureChores(scene: Scene, callers: number, ms: number): 
   let oldestSeconds = 0;
   let oldest = "";
   let storedBytes = 0;
-  while (performance.now() < endMs) {
-    await Bun.sleep(500);
+  const lookAtAnswers = (): void => {
     const [row] = db
       .query<{ n: number | null }, []>(
         "SELECT max(n) AS n FROM (SELECT sum(bytes) AS n FROM answers GROUP BY key_id)",
       )
       .all();
     storedBytes = Math.max(storedBytes, row?.n ?? 0);
+  };
+  while (performance.now() < endMs) {
+    await Bun.sleep(500);
+    lookAtAnswers();
     for (const [name, seconds] of await choreAges(hub))
       if (EVERY_SWEEP.test(name) && seconds > oldestSeconds) [oldest, oldestSeconds] = [name, seconds];
   }
-  db.close();
   await Promise.all([load, storer]);
+  lookAtAnswers(); // a slow hub has stored its first one only now
+  db.close();
   return { oldestSeconds, oldest, created, storedBytes };
 }
 
