@@ -172,7 +172,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     ],
     packages: ["node:*"],
   },
-  main: { files: ["main.ts", "release.ts"], layers: ["cli", "config", "lib"], packages: ["bun", "node:*"] },
+  main: { files: ["main.ts"], layers: ["cli", "config", "lib"], packages: ["bun", "node:*"] },
 };
 
 // The keys of a record over a closed union are that union; their order is that of the table.
