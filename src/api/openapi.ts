@@ -11,7 +11,7 @@ import type { VariantName } from "../domain/model.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import recorded from "./openapi-examples.json" with { type: "json" };
+import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
