@@ -12,7 +12,8 @@ import {
   secretWarnings,
 } from "../data-dir.ts";
 import { FAULT_END_MAX_MS } from "../domain/limits.ts";
-import { type Hub, type OpenListener, openHub } from "../hub.ts";
+import { type Hub, openHub } from "../hub.ts";
+import type { OpenListener } from "../hub/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";

@@ -133,7 +133,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     packages: ["bun:sqlite", "node:*", "modern-tar", "zod/mini"],
   },
   hub: {
-    files: ["hub.ts"],
+    files: ["hub.ts", "hub/**"],
     layers: [
       "lib",
       "domain",
