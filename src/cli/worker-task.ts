@@ -3,6 +3,7 @@
  * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
  * does.
  */
+import type { Environment } from "../config.ts";
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { FatalError, HubUnreachable, type LuxHub, type Task, type TaskResult } from "../client/luxhub.ts";
@@ -19,7 +20,7 @@ export type TaskOptions = {
   readonly nodeId: string;
   readonly command: readonly string[];
   /** The environment of the command, without the variables of the task. */
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** The parent of each task's directory; null: the command runs in the current one, and no files are transferred. */
   readonly workDir: string | null;
   readonly timeoutMs: number | null;

@@ -2,6 +2,7 @@
  * `luxhub worker`: does the tasks of a hub by running a command for each. The typed client's worker takes and reports
  * the tasks; this file adds the command line, the signals, the log and the exit code.
  */
+import type { Environment } from "../config.ts";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
@@ -12,7 +13,7 @@ import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type Environment, type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
 import { endingSignals, onNpxExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
