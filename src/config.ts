@@ -482,7 +482,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   isSwitch: SWITCHES.includes(one),
 }));
 
-/** The environment variables of a process. */
+/** The environment variables of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Sources = {

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Environment, ConfigError, isPath } from "./config.ts";
+import { ConfigError, type Environment, isPath } from "./config.ts";
 import { FREE_SPACE_MIN_BYTES, SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./domain/limits.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";

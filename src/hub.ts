@@ -31,9 +31,10 @@ import {
   type Closing,
   DiskFullError,
   isPinned,
+  lockDataDir,
   openBlobs,
-  openLockedStore,
   openMail,
+  openStore,
 } from "./hub/engines.ts";
 import {
   type OpenListener,
@@ -187,8 +188,9 @@ type Core = Awaited<ReturnType<typeof openCore>>;
 /** Opens everything but the listeners: the engines, and the services on them. */
 async function openCore(parts: HubParts, closing: Closing) {
   const { config, dir, secrets, log } = parts;
+  lockDataDir(dir, closing);
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
-  const { store, clock: storeClock, shareMarks } = await openLockedStore(parts, onFault, closing);
+  const { store, clock: storeClock, shareMarks } = await openStore(parts, onFault, closing);
   const activity = new ActivityLog(log);
   closing.push(() => activity.flush());
   store.onCommit((changes, _, origin) => {

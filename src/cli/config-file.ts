@@ -1,6 +1,6 @@
 /** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
 import { lstatSync, readFileSync } from "node:fs";
-import { type Environment, ConfigError, readConfig } from "../config.ts";
+import { ConfigError, type Environment, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";

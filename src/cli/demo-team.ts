@@ -234,10 +234,10 @@ function oneOf<T>(list: readonly [T, ...T[]] | readonly T[]): T {
 
 // ---- Texts
 
-type Step = { readonly kind: Kind; readonly title: string; readonly description: string };
+type StoryTask = { readonly kind: Kind; readonly title: string; readonly description: string };
 
 /** The tasks of each story, in order. `%` stands for the subject. */
-const STORIES: readonly (readonly Step[])[] = texts.stories.map((steps) =>
+const STORIES: readonly (readonly StoryTask[])[] = texts.stories.map((steps) =>
   steps.map((step) => ({ ...step, kind: kindNamed(step.kind) })),
 );
 

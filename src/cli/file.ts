@@ -1,7 +1,7 @@
 /** `luxhub file …`: files of a hub, with their progress. */
-import type { Environment } from "../config.ts";
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
+import type { Environment } from "../config.ts";
 import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from "../client/luxhub.ts";
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";

@@ -1,6 +1,6 @@
 /** `luxhub move`: moves a stopped hub from SQLite into PostgreSQL, or back. */
-import type { Environment } from "../config.ts";
 import { existsSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";

@@ -2,8 +2,8 @@
  * The part that all clients of a hub share: finds the hub and its secret, runs a command with the typed client, and
  * reports a fault in one line with its exit code.
  */
-import type { Environment } from "../config.ts";
 import { readFileSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { findSecrets, recordedAddresses } from "../data-dir.ts";
 import { printableLine } from "../lib/printable.ts";

@@ -1,6 +1,6 @@
 /** `luxhub restore FILE`: restores a backup into an empty directory. */
-import type { Environment } from "../config.ts";
 import { resolve } from "node:path";
+import type { Environment } from "../config.ts";
 import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";
 import { fileOf, readArguments } from "./arguments.ts";

@@ -5,7 +5,6 @@
  * Every step is idempotent and prints what it did. With DESTDIR, the convention of packagers, it only writes the files,
  * below that directory.
  */
-import type { Environment } from "../config.ts";
 import {
   chmodSync,
   closeSync,
@@ -20,6 +19,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Environment } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type Form, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";

@@ -1,6 +1,6 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
-import type { Environment } from "../config.ts";
 import { readFileSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
 import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";

@@ -1,6 +1,6 @@
 /** `luxhub top`: shows the hub live in the terminal: what runs now, and which nodes are online. */
-import type { Environment } from "../config.ts";
 import { writeSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import { EXIT } from "./exit-codes.ts";

@@ -4,10 +4,10 @@
  *
  * It does not see a worker on another machine, which the epochs of the tasks reveal (src/client/worker.ts).
  */
-import type { Environment } from "../config.ts";
 import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import type { Environment } from "../config.ts";
 import { newId } from "../lib/ids.ts";
 import { type Lock, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 

@@ -3,9 +3,9 @@
  * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
  * does.
  */
-import type { Environment } from "../config.ts";
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Environment } from "../config.ts";
 import { FatalError, HubUnreachable, type LuxHub, type Task, type TaskResult } from "../client/luxhub.ts";
 import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";

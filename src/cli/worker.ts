@@ -2,10 +2,10 @@
  * `luxhub worker`: does the tasks of a hub by running a command for each. The typed client's worker takes and reports
  * the tasks; this file adds the command line, the signals, the log and the exit code.
  */
-import type { Environment } from "../config.ts";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
+import type { Environment } from "../config.ts";
 import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/luxhub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Log, openLog } from "../lib/log.ts";

@@ -34,22 +34,12 @@ export type Closing = (() => Promise<void> | void)[];
 
 type OpenStore = { readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null };
 
-/** Locks the data directory and opens the configured store. */
-export async function openLockedStore(
-  parts: EngineParts,
-  onFault: (error: unknown) => void,
-  closing: Closing,
-): Promise<OpenStore> {
-  const { config, dir } = parts;
+/** Locks the data directory, until the hub closes. */
+export function lockDataDir(dir: DataDir, closing: Closing): void {
   const lock = takeExclusiveLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
   takeExclusiveLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
-  const opened = await openStore(parts, onFault);
-  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
-  closing.push(() => opened.store.close());
-  if (config.database === null) fillBallast(dir.ballast);
-  return opened;
 }
 
 /** Whether a backup is being made of the data directory. */
@@ -58,18 +48,36 @@ export function isPinned(dir: DataDir): boolean {
 }
 
 /** Opens the configured store. Returns its clock too: hubs on one PostgreSQL share the clock of the database. */
-async function openStore(
-  { config, dir, clock, log }: EngineParts,
+export async function openStore(
+  parts: EngineParts,
+  onFault: (error: unknown) => void,
+  closing: Closing,
+): Promise<OpenStore> {
+  const { config, dir } = parts;
+  const opened =
+    config.database === null
+      ? openOnDisk(parts, onFault)
+      : await openOnServer(parts, config.database, onFault);
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
+  closing.push(() => opened.store.close());
+  if (config.database === null) fillBallast(dir.ballast);
+  return opened;
+}
+
+function openOnDisk({ config, dir, clock, log }: EngineParts, onFault: (error: unknown) => void): OpenStore {
+  const hasRoom = freeSpaceCheck(dir, config.minFreeBytes);
+  const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
+  return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
+}
+
+async function openOnServer(
+  { clock, log }: EngineParts,
+  database: string,
   onFault: (error: unknown) => void,
 ): Promise<OpenStore> {
-  if (config.database === null) {
-    const hasRoom = freeSpaceCheck(dir, config.minFreeBytes);
-    const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
-    return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
-  }
   const { openPostgres } = await import("../store/postgres/engine.ts");
   const warn: Log["warn"] = (message, fields) => log.warn(message, fields);
-  const store = await openPostgres(config.database, clock, onFault, warn);
+  const store = await openPostgres(database, clock, onFault, warn);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
