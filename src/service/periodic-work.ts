@@ -1,5 +1,6 @@
 /**
- * The periodic work: the background jobs (chores) of the hub. choresOf() lists them, scheduler.ts runs them.
+ * The periodic work: the background jobs (chores) of the hub. choresOf() and keyChoresOf() list all of them, scheduler.ts
+ * runs them.
  *
  *   database, files   notice a full disk, and notice when writes succeed again
  *   clock             renews all leases after a clock jump, a sleep or a standstill
@@ -18,6 +19,11 @@
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
  *   old nodes         deletes nodes that were offline for --retain-nodes and hold nothing (domain/node.ts retire)
  *   orphans           deletes the bytes of files that have no record (files.ts)
+ *   uploads           removes unfinished uploads of a crashed hub, while other hubs run
+ *   started           logs the event hub.started as soon as there is room, if the hub started on a full disk
+ *   secrets           compares the secrets of the hubs on one database (same-secrets.ts)
+ *   keys              reloads the keys, which another process may have changed, and ends the calls of keys that are no
+ *                     longer valid (keys.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
@@ -29,10 +35,11 @@ import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
 import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
-import type { Query, Store } from "../store/store.ts";
+import { type Query, type Store, StoreFull } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
+import type { KeyRing } from "./keys.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { Minutes } from "./minutes.ts";
@@ -52,6 +59,10 @@ export type ChoreParts = {
   readonly messages: MessageService;
   readonly files: FileService;
   readonly minutes: Minutes;
+  /** From startNote(). */
+  readonly noteStart: () => Promise<void>;
+  /** Compares the secrets with those of the other hubs on the database; null where there are no others. */
+  readonly compareSecrets: (() => Promise<void>) | null;
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
@@ -62,7 +73,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, messages, minutes, next, log } = parts;
+  const { store, blobs, messages, minutes, next, log, noteStart, compareSecrets } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -112,7 +123,58 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
+    {
+      name: "uploads",
+      everyMs: limit.PRUNE_EVERY_MS,
+      onEveryHub: true,
+      run: async () => void (await blobs.sweepUnfinished()),
+    },
+    { name: "started", everyMs: everySweep, onEveryHub: true, run: noteStart },
+    ...(compareSecrets
+      ? [
+          {
+            name: "secrets",
+            everyMs: limit.SECRETS_COMPARE_EVERY_MS,
+            onEveryHub: true,
+            run: compareSecrets,
+          },
+        ]
+      : []),
   ];
+}
+
+/** The chores that a scheduler of their own runs, so that a long sweep does not delay a revocation. */
+export function keyChoresOf(keys: KeyRing): readonly Chore[] {
+  return [{ name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() }];
+}
+
+/** Makes what logs the event hub.started once: at the start or, on a full disk, as soon as there is room. */
+export function startNote(store: Store, clock: Clock, software: string): () => Promise<void> {
+  let startedAt: number | null = null;
+  let isLogged = false;
+  return async () => {
+    startedAt ??= clock.now();
+    if (isLogged || !store.writable) return;
+    isLogged = true;
+    const event = {
+      kind: "hub.started",
+      at: startedAt,
+      nodeId: null,
+      taskId: null,
+      data: { software },
+    } as const;
+    await store
+      .transact({}, () => accept(null, [{ kind: "event.logged", event }]))
+      .catch((error: unknown) => {
+        isLogged = false;
+        ignoreFull(error);
+      });
+  };
+}
+
+/** A hub on a full disk serves reads. The periodic work retries the write. */
+export function ignoreFull(error: unknown): void {
+  if (!(error instanceof StoreFull)) throw error;
 }
 
 /**

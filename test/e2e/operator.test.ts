@@ -15,7 +15,7 @@ import {
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { OWN_HOST, freePort } from "../support/keeper.ts";
-import { SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
+import { SmallDisk, whyNoSmallDisk } from "../support/small-disk.ts";
 import { PROGRAM } from "../support/executable.ts";
 import {
   type Ended,

@@ -10,7 +10,7 @@ import {
   LEADER_LEASE_MS,
   SECRETS_COMPARE_EVERY_MS,
 } from "../../src/domain/limits.ts";
-import { median } from "../bench/median.ts";
+import { median } from "../../tools/bench/median.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SseReader } from "../support/sse.ts";
 import {

@@ -72,6 +72,8 @@ async function openScene(elected: ElectionResult = "leader") {
   const parts = { store, blobs, clock, log, tasks, nodes, next, messages, files, minutes };
   const choreParts = {
     ...parts,
+    noteStart: async () => undefined,
+    compareSecrets: null,
     requeueOffline: true,
     retainMs: 1e9,
     retainNodesMs: null,

@@ -69,6 +69,8 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       new Feed(store, clock).receivers,
     ),
     minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
+    noteStart: async () => undefined,
+    compareSecrets: null,
     requeueOffline,
     retainMs,
     retainNodesMs: null,
