@@ -3,7 +3,7 @@
  * get alone.
  *
  * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
- * handler has handed one in or has ended, all become the members of one transaction of the store (store/store.ts). The
+ * handler has handed one in or has ended, all become the parts of one transaction of the store (store/store.ts). The
  * store decides them in the order of the requests, each sees the writes of those before it, and they commit together,
  * with the stored answer for the batch's Idempotency-Key. Only then do the handlers continue with the work that follows
  * a commit, such as settlements and the balancer. So a batch needs no rules of its own, and no transaction is open
@@ -29,7 +29,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Load, Member, Transact } from "../store/store.ts";
+import type { Load, Part, Transact } from "../store/store.ts";
 import { type Call, type Endpoint, type BatchCall, jsonEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf } from "./error-table.ts";
 
@@ -107,9 +107,9 @@ class Batch {
   async #commit(): Promise<boolean> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
-    const members = waiting.map((item) => this.#memberOf(item));
+    const parts = waiting.map((item) => this.#partOf(item));
     try {
-      await this.#call.transact({}, () => this.#decide(waiting), members);
+      await this.#call.transact({}, () => this.#decide(waiting), parts);
     } catch (error) {
       if (!(error instanceof HasUndecided)) throw error;
       const undecided = waiting.filter((item) => item.isUndecided);
@@ -123,7 +123,7 @@ class Batch {
   }
 
   /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
-  #memberOf(item: Item): Member {
+  #partOf(item: Item): Part {
     const isFull = (): boolean => this.#isFullBefore(item);
     let isLoaded = true;
     return {
@@ -171,7 +171,7 @@ function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
 }
 
 /** A transaction that a handler has handed in, and the handler that waits for it. */
-type Waiting = Member & {
+type Waiting = Part & {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -182,7 +182,7 @@ class Item {
   readonly #asked: Asked;
   /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
-  #part: BatchCall | null = null;
+  #parsed: BatchCall | null = null;
   #waiting: Waiting | null = null;
   /** What was decided last; "skipped": the batch was full. An engine may decide several times. */
   #outcome: Decision<unknown> | Undecided | "skipped" = UNDECIDED;
@@ -222,13 +222,13 @@ class Item {
   /** Runs the handler to its end. Never rejects. */
   async run(): Promise<void> {
     try {
-      this.#part = await this.#call.part(this.#asked.path, this.#asked.body);
-      const answer = await this.#part.run({
+      this.#parsed = await this.#call.part(this.#asked.path, this.#asked.body);
+      const answer = await this.#parsed.run({
         ...this.#call,
         transact: this.#call.charged(this.#transact),
         inBatch: true,
       });
-      if (this.#end === null) this.#answer(200, this.#part.encode(answer));
+      if (this.#end === null) this.#answer(200, this.#parsed.encode(answer));
     } catch (error) {
       const problem = problemOf(error);
       if (this.#end === null && problem && problem.status < 500) this.#refuse(problem);
@@ -239,7 +239,7 @@ class Item {
   }
 
   /** Hands a transaction in. After the commit another one is an error, because it cannot join the batch. */
-  readonly #transact: Transact = <A>(load: Load, decide: Member["decide"]): Promise<A> => {
+  readonly #transact: Transact = <A>(load: Load, decide: Part["decide"]): Promise<A> => {
     if (this.#end !== null)
       return Promise.reject(new Error("A request of a batch wrote in two transactions."));
     return new Promise<A>((resolve, reject) => {
@@ -253,7 +253,7 @@ class Item {
     const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
     this.#outcome = outcome;
     this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
-    if (outcome.kind === "accepted") this.#answer(200, this.#part?.encode(outcome.answer) ?? "");
+    if (outcome.kind === "accepted") this.#answer(200, this.#parsed?.encode(outcome.answer) ?? "");
     else if (outcome.kind === "undecided") this.bytes = 0;
     else {
       const problem = problemOf(new Rejection(outcome));

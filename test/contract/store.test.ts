@@ -72,7 +72,7 @@ import * as taskReads from "../../src/store/sql/tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
 import { statementOf, writeSetOf } from "../../src/store/sql/statements.ts";
-import { type Member, type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
+import { type Part, type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
 import { ANY_TASK, NOW, STEADY, message, node, tally, task } from "../domain/samples.ts";
 import { provideDatabase } from "../support/new-database.ts";
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
@@ -315,13 +315,13 @@ for (const engine of ENGINES) {
       expect(await names(store)).toEqual(["first", "after"]);
     });
 
-    const member = (name: string): Member => ({ load: {}, decide: log(name) });
+    const part = (name: string): Part => ({ load: {}, decide: log(name) });
 
-    test("members are decided before their transaction, each sees those before it, and all commit once", async () => {
+    test("parts are decided before their transaction, each sees those before it, and all commit once", async () => {
       const { store, place } = await openFresh(engine);
       const seen: unknown[] = [];
       const load = { last: eventReads.lastEventId() };
-      const sees = (name: string): Member => ({
+      const sees = (name: string): Part => ({
         load,
         decide: ({ last }: { last: number }) => {
           seen.push(last);
@@ -330,8 +330,8 @@ for (const engine of ENGINES) {
       });
       const told: (readonly [number, readonly number[]])[] = [];
       store.onCommit((changes, ids) => told.push([changes.length, ids]));
-      const rejected: Member = { load: {}, decide: () => nodeNotFound("n1") };
-      const undecided: Member = { load, decide: () => UNDECIDED };
+      const rejected: Part = { load: {}, decide: () => nodeNotFound("n1") };
+      const undecided: Part = { load, decide: () => UNDECIDED };
       const outcomes = await Promise.all([
         store.transact({}, log("before")),
         store.transact(load, ({ last }) => accept(last, [event("d")]), [
@@ -350,29 +350,29 @@ for (const engine of ENGINES) {
       expect(await place.look(COUNT_EVENTS)).toBe(5);
     });
 
-    test("an error in one member undoes all of its transaction, and nothing of the others", async () => {
+    test("an error in one part undoes all of its transaction, and nothing of the others", async () => {
       const { store } = await openFresh(engine);
       const fault = new Error("a bug");
       const throws = (): Decision<null> => {
         throw fault;
       };
       const created: Change = { kind: "task.created", task: task("t") };
-      const twice: Member = { load: {}, decide: () => accept(null, [created, created]) };
+      const twice: Part = { load: {}, decide: () => accept(null, [created, created]) };
       const outcomes = await Promise.all([
         outcome(store.transact({}, log("first"))),
-        outcome(store.transact({}, throws, [member("a"), member("b")])),
-        outcome(store.transact({}, log("c"), [member("d"), { load: {}, decide: throws }])),
-        outcome(store.transact({}, log("second"), [member("e")])),
-        outcome(store.transact({}, log("f"), [member("g"), twice, member("h")])),
+        outcome(store.transact({}, throws, [part("a"), part("b")])),
+        outcome(store.transact({}, log("c"), [part("d"), { load: {}, decide: throws }])),
+        outcome(store.transact({}, log("second"), [part("e")])),
+        outcome(store.transact({}, log("f"), [part("g"), twice, part("h")])),
         outcome(store.transact({}, log("third"))),
       ]);
       expect(outcomes).toEqual(["first", fault, fault, "second", expect.any(Error), "third"]);
       expect(await names(store)).toEqual(["first", "e", "second", "third"]);
     });
 
-    test("members count against QUEUE_MAX, and more than a group has are still one commit", async () => {
+    test("parts count against QUEUE_MAX, and more than a group has are still one commit", async () => {
       const { store, place } = await openFresh(engine);
-      const many = Array.from({ length: 1_500 }, (_, i) => member(String(i)));
+      const many = Array.from({ length: 1_500 }, (_, i) => part(String(i)));
       const counts: Promise<number>[] = [];
       store.onCommit(() => {
         if (counts.length < 3) counts.push(place.look(COUNT_EVENTS));
@@ -381,7 +381,7 @@ for (const engine of ENGINES) {
       const taken = [store.transact({}, decide, many)];
       const room = QUEUE_MAX - many.length - 1;
       expect(
-        await outcome(store.transact({}, decide, many.concat(Array(room).fill(member("x"))))),
+        await outcome(store.transact({}, decide, many.concat(Array(room).fill(part("x"))))),
       ).toBeInstanceOf(StoreBusy);
       taken.push(store.transact({}, decide, Array(room - 1).fill({ load: {}, decide })));
       expect(await outcome(store.transact({}, decide))).toBeInstanceOf(StoreBusy);

@@ -14,7 +14,7 @@ import type { Change, Notified, Offer } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
 import { offersOf } from "../../domain/task.ts";
-import { type Group, type Written, notify } from "../pending-transaction.ts";
+import { type DecidedGroup, type Written, notify } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
 import { many } from "../sql/query.ts";
@@ -149,7 +149,7 @@ export class CommitNotifications {
   }
 
   /** Notifies the listeners of an own group that is on disk, after what other hubs wrote before it. */
-  publish({ written }: Group, own: OwnGroup): Promise<void> {
+  publish({ written }: DecidedGroup, own: OwnGroup): Promise<void> {
     return this.#enqueue(async () => {
       const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
       if (this.#listeners.length === 0 || (await this.#catchUp(own.after))) {

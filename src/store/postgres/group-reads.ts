@@ -20,8 +20,8 @@ type LoadedQuery = {
   change: number;
 };
 
-/** The queries of one transaction's load, with their names. */
-export type JobReads = readonly { readonly name: string; readonly loaded: LoadedQuery }[];
+/** The queries of one part's load, with their names. */
+export type PartReads = readonly { readonly name: string; readonly loaded: LoadedQuery }[];
 
 export class GroupReads {
   /** By a query's text, and then by its parameters. */
@@ -31,16 +31,16 @@ export class GroupReads {
   /** Counts the changes. */
   #changes = 0;
 
-  of(load: Load): JobReads {
+  of(load: Load): PartReads {
     return Object.entries(load).map(([name, query]) => ({ name, loaded: this.#loadedOf(query) }));
   }
 
-  isCurrent(reads: JobReads): boolean {
+  isCurrent(reads: PartReads): boolean {
     return reads.every(({ loaded }) => loaded.isCurrent);
   }
 
   /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
-  async fetch(connection: Connection, reads: readonly JobReads[]): Promise<void> {
+  async fetch(connection: Connection, reads: readonly PartReads[]): Promise<void> {
     const stale = new Set<LoadedQuery>();
     for (const each of reads) for (const { loaded } of each) if (!loaded.isCurrent) stale.add(loaded);
     const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
@@ -119,7 +119,7 @@ function keyOf(params: readonly Param[]): string {
 }
 
 /** The loaded values by their names. */
-export function valuesOf(reads: JobReads): never {
+export function valuesOf(reads: PartReads): never {
   const values: Record<string, unknown> = {};
   for (const { name, loaded } of reads) values[name] = loaded.value;
   return values as never; // Loaded<L>: the names and shapes are those of the caller's load
