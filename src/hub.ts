@@ -40,7 +40,8 @@ import { RequestMetrics } from "./http/request-metrics.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { blockListOf, isIP } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
-import type { Log } from "./lib/log.ts";
+import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
+import { type Log, causeOf } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { TickQueue } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
@@ -139,7 +140,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
   takeExclusiveLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
-  const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
+  closing.push(logBrokenInvariants(log));
+  const onFault = (error: unknown): void => {
+    if (!(error instanceof InvariantBroken)) log.error("a commit listener failed", { cause: String(error) });
+  };
   const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
   closing.push(() => store.close());
@@ -301,6 +305,16 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     sweep,
     close: () => (closed ??= closeAll(closing)),
   };
+}
+
+/** Logs each broken invariant once, with its place: it may break again at every request. Returns the end of that. */
+function logBrokenInvariants(log: Log): () => void {
+  const known = new Set<string>();
+  return onInvariantBroken((error) => {
+    if (known.has(error.message)) return;
+    known.add(error.message);
+    log.error("an invariant of the program is broken", { invariant: error.message, cause: causeOf(error) });
+  });
 }
 
 /** The start of links to this hub. Never uses the Host of a request, which its caller can choose. */

@@ -27,6 +27,7 @@ import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored }
 import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX, LIGHT_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
+import { broken, must } from "../lib/assert.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Load, Part, Transact } from "../store/store.ts";
@@ -176,6 +177,8 @@ type Waiting = Part & {
   readonly reject: (error: unknown) => void;
 };
 
+const HANDED_IN = "what a batch decides was handed in by a handler that runs";
+
 /** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
 class Item {
   readonly #call: Call;
@@ -206,7 +209,7 @@ class Item {
   }
 
   get load(): Load {
-    return this.#waiting?.load ?? {};
+    return must(this.#waiting, HANDED_IN).load;
   }
 
   get isUndecided(): boolean {
@@ -240,8 +243,7 @@ class Item {
 
   /** Hands a transaction in. After the commit another one is an error, because it cannot join the batch. */
   readonly #transact: Transact = <A>(load: Load, decide: Part["decide"]): Promise<A> => {
-    if (this.#end !== null)
-      return Promise.reject(new Error("A request of a batch wrote in two transactions."));
+    if (this.#end !== null) return Promise.reject(broken("a request of a batch writes in one transaction"));
     return new Promise<A>((resolve, reject) => {
       if (this.#waiting === null) this.#onReady();
       // A is the type of the answer that `decide` returns.
@@ -250,10 +252,10 @@ class Item {
   };
 
   decide(rows: never): Decision<unknown> | Undecided {
-    const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
+    const outcome = must(this.#waiting, HANDED_IN).decide(rows);
     this.#outcome = outcome;
     this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
-    if (outcome.kind === "accepted") this.#answer(200, this.#parsed?.encode(outcome.answer) ?? "");
+    if (outcome.kind === "accepted") this.#answer(200, must(this.#parsed, HANDED_IN).encode(outcome.answer));
     else if (outcome.kind === "undecided") this.bytes = 0;
     else {
       const problem = problemOf(new Rejection(outcome));

@@ -51,6 +51,7 @@ import {
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import * as mailRules from "../../src/domain/message.ts";
 import * as rules from "../../src/domain/task.ts";
+import { InvariantBroken, assert } from "../../src/lib/assert.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import * as a2aReads from "../../src/store/sql/a2a.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
@@ -74,6 +75,7 @@ import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
 import { statementOf, writeSetOf } from "../../src/store/sql/statements.ts";
 import { type Part, type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
 import { ANY_TASK, NOW, STEADY, message, node, tally, task } from "../domain/samples.ts";
+import { brokenDuring } from "../support/invariants.ts";
 import { provideDatabase } from "../support/new-database.ts";
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
 import { checkRows } from "../support/row-cache-check.ts";
@@ -301,6 +303,23 @@ for (const engine of ENGINES) {
       expect(await Promise.all(outcomes)).toEqual(["a", fault, "node_not_found", undefined, 1]);
       expect(await names(store)).toEqual(["a", "b"]);
       expect(await place.look(COUNT_EVENTS)).toBe(2);
+    });
+
+    test("a broken invariant rejects only its transaction, and the store goes on", async () => {
+      const { store } = await openFresh(engine);
+      const fails = (): Decision<string> => {
+        assert(false, "a rule never decides this");
+        return accept("never", [event("never")]);
+      };
+      const outcomes: unknown[] = [];
+      const broken = await brokenDuring(async () => {
+        const asked = [store.transact({}, log("a")), store.transact({}, fails), store.transact({}, log("b"))];
+        outcomes.push(...(await Promise.all(asked.map(outcome))));
+      });
+      expect(outcomes).toEqual(["a", expect.any(InvariantBroken), "b"]);
+      expect(new Set(broken)).toEqual(new Set(["a rule never decides this"]));
+      expect(await store.transact({}, log("c"))).toBe("c");
+      expect([await names(store), store.writable]).toEqual([["a", "b", "c"], true]);
     });
 
     test("a change that the store refuses rejects only its transaction, with all its changes", async () => {

@@ -14,6 +14,7 @@ import type { Change, Notified, Offer } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
 import { offersOf } from "../../domain/task.ts";
+import { must } from "../../lib/assert.ts";
 import { type DecidedGroup, type Written, notify } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
@@ -132,7 +133,7 @@ export class CommitNotifications {
       for (const change of changes) {
         if (change.kind === "key.saved") keys = true;
         else if (change.kind === "event.logged") {
-          const eventId = eventIds[logged++] ?? 0;
+          const eventId = must(eventIds[logged++], "each logged event has an id");
           const mailbox = mailboxOf(change.event);
           if (mailbox !== null) sent.push([eventId, mailbox]);
         } else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);

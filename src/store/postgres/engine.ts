@@ -23,6 +23,7 @@ import {
   ABANDONED_READS_MAX,
   READ_CONNECTIONS,
 } from "../../domain/limits.ts";
+import { must } from "../../lib/assert.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import {
   type DecidedGroup,
@@ -172,6 +173,8 @@ type Progress = {
   since: number;
   isGivenUp: boolean;
 };
+
+const KNOWN = "a group that had the lock has its transactions";
 
 /** Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its row. */
 const FORGET_HUBS = `
@@ -435,7 +438,7 @@ export class PostgresStore implements Store {
       const { session } = this.#writer;
       const group = await this.#withTimeout(progress, runGroup(session, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
-      for (const listener of this.#groupListeners) listener(progress.transactions?.length ?? 0, ms);
+      for (const listener of this.#groupListeners) listener(must(progress.transactions, KNOWN).length, ms);
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {
@@ -497,7 +500,7 @@ export class PostgresStore implements Store {
       holds === null
         ? new OutcomeUnknown("The database was lost in the middle of the commit.", { cause })
         : new StoreUnavailable("The database was lost before the commit.", { cause });
-    for (const transaction of transactions ?? []) transaction.reject(error);
+    for (const transaction of must(transactions, KNOWN)) transaction.reject(error);
   }
 
   /** Whether the commit of a group holds; null when the server did not answer in time. */

@@ -3,6 +3,7 @@
  * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
+import { must } from "../../lib/assert.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
 import { writeSetOf } from "../sql/statements.ts";
@@ -51,7 +52,7 @@ export class GroupReads {
           same.map((loaded) => loaded.query),
         );
         same.forEach((loaded, i) => {
-          loaded.value = loaded.query.shape(found[i] ?? []);
+          loaded.value = loaded.query.shape(must(found[i], "a group read returns rows for each query"));
           loaded.isCurrent = true;
         });
       }),
@@ -106,7 +107,7 @@ function loadAll(
 ): Promise<readonly (readonly Row[])[]> {
   const sets = queries.map(({ params }) => params);
   const [first] = queries;
-  if (first?.sql === NO_ROW.sql) return Promise.resolve([]);
+  if (first?.sql === NO_ROW.sql) return Promise.resolve(sets.map(() => []));
   if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }

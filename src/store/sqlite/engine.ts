@@ -16,6 +16,7 @@
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
+import { broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
 import { codeOf } from "../../lib/reason.ts";
@@ -65,6 +66,8 @@ const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
 
+const A_ROW = "a pragma returns a row with a value";
+
 /** Whether the disk has more free space than must remain: see data-dir.ts. */
 type HasRoom = () => boolean;
 
@@ -111,6 +114,9 @@ export function joinSqlite(path: string): SqliteStore {
 
 /** A committed group; `refused`: the transactions that found no room. `isRoomy`: it needed no space that must remain. */
 type Done = DecidedGroup & { readonly refused: readonly Transaction[]; readonly isRoomy: boolean };
+
+/** What one part of a transaction has written. */
+type WrittenPart = Written & { readonly transaction: Transaction };
 
 /** Only the owner creates and migrates the database and checkpoints its log. */
 type Role = "owner" | "guest";
@@ -228,7 +234,7 @@ export class SqliteStore implements Store {
 
   async diagnose(): Promise<Diagnosis> {
     const pragma = (name: string): Param =>
-      Object.values(this.#rows(`PRAGMA ${name}`, [])[0] ?? {})[0] ?? null;
+      must(Object.values(must(this.#rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
     const pages = Number(pragma("page_count"));
     const pageSize = Number(pragma("page_size"));
     return {
@@ -385,7 +391,7 @@ export class SqliteStore implements Store {
     const mayJoin = this.#queue.length === 0;
     const refused: Transaction[] = [];
     const outcomes: Outcome[] = [];
-    const written: Written[] = [];
+    const written: WrittenPart[] = [];
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
@@ -401,7 +407,7 @@ export class SqliteStore implements Store {
             decision = null;
             break;
           }
-          written.push({ changes, eventIds: this.#write(transaction, changes, gathers) });
+          written.push({ transaction, changes, eventIds: this.#write(transaction, changes, gathers) });
         }
         if (decision) outcomes.push({ transaction, decision });
         else refused.push(transaction);
@@ -409,6 +415,7 @@ export class SqliteStore implements Store {
         if (mayJoin && this.#queue.length > 0) group.join(this.#queue.takeAll());
       }
       this.#gathered.flush();
+      for (const one of written) checkEventIds(one);
       this.#commit();
     } catch (error) {
       this.#gathered.clear();
@@ -549,6 +556,14 @@ function patiently(step: () => unknown): void {
       Bun.sleepSync(BUSY_RETRY_MS);
     }
   }
+}
+
+/** Before the commit: the listeners tell the events of a transaction by the order of their ids. */
+function checkEventIds({ transaction, changes, eventIds }: WrittenPart): void {
+  let logged = 0;
+  for (const { kind } of changes) if (kind === "event.logged") logged++;
+  if (eventIds.length !== logged)
+    throw new TransactionFault(transaction, broken("each logged event has one id"));
 }
 
 /** Whether a transaction with these changes frees space: on a full disk it may use the space that must remain. */
