@@ -485,10 +485,13 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   isSwitch: SWITCHES.includes(one),
 }));
 
+/** The environment variables of the process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 export type Sources = {
   /** By flag without dashes; one value for each time it is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** luxhub.toml, parsed; null when there is none. */
   readonly file: Readonly<Record<string, unknown>> | null;
 };

@@ -4,7 +4,7 @@
  */
 import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
-import { readPath } from "../config.ts";
+import { type Environment, readPath } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
@@ -29,10 +29,7 @@ import { BACKUP_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 const FORM = formOf("backup");
 const STANDARD_OUTPUT = 1;
 
-export async function backupCommand(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
+export async function backupCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(BACKUP_HELP);
   const { place, keep, to } = destinationOf(args);

@@ -249,9 +249,9 @@ const SUBJECTS: readonly string[] = [
   "the support inbox",
 ];
 
-type Step = { readonly kind: Kind; readonly title: string; readonly description: string };
+type StoryTask = { readonly kind: Kind; readonly title: string; readonly description: string };
 
-const REVIEW: Step = {
+const REVIEW: StoryTask = {
   kind: "review",
   title: "Review the change to %",
   description:
@@ -259,7 +259,7 @@ const REVIEW: Step = {
 };
 
 /** The tasks of each story, in order. `%` stands for the subject. */
-const STORIES: readonly (readonly Step[])[] = [
+const STORIES: readonly (readonly StoryTask[])[] = [
   [
     {
       kind: "research",

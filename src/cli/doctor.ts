@@ -1,4 +1,5 @@
 /** `luxhub doctor`: checks everything in a data directory, also while a hub runs on it. */
+import type { Environment } from "../config.ts";
 import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
@@ -10,10 +11,7 @@ import { DOCTOR_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 const FORM = formOf("doctor");
 const ABOUT_CHARS = "dependencies".length;
 
-export async function doctorCommand(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
+export async function doctorCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(DOCTOR_HELP);
   const dir = findDataDir(args, env);

@@ -2,6 +2,7 @@
  * `luxhub keys`: writes keys into the store. A running hub looks up an unknown secret there, and reloads all keys twice
  * a second.
  */
+import type { Environment } from "../config.ts";
 import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
 import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
@@ -24,8 +25,6 @@ import { findPlaces } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
 import { printError } from "./remote.ts";
 import { KEYS_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The environment variables of the primary secrets, when these are not in the data directory. */
 const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 /** `luxhub move`: moves a stopped hub from SQLite into PostgreSQL, or back. */
 import { existsSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
@@ -9,8 +10,6 @@ import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { MOVE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 const FORM = formOf("move");
 /** Stands for the URL in the settings: everyone on the machine can read a URL on the command line. */

@@ -3,6 +3,7 @@
  * reports a fault in one line with its exit code.
  */
 import { readFileSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { findSecrets, recordedAddresses } from "../data-dir.ts";
 import { printableLine } from "../lib/printable.ts";
@@ -16,8 +17,6 @@ import { commandHelp, groupHelp } from "./help.ts";
 import { BrokenPipe } from "./table.ts";
 import { writeLineUnlessClosed } from "./usage.ts";
 import { Values } from "./values.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Remote = {
   readonly hub: LuxHub;

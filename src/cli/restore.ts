@@ -1,5 +1,6 @@
 /** `luxhub restore FILE`: restores a backup into an empty directory. */
 import { resolve } from "node:path";
+import type { Environment } from "../config.ts";
 import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";
 import { fileOf, readArguments } from "./arguments.ts";
@@ -10,10 +11,7 @@ import { RESTORE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
 
 const FORM = formOf("restore");
 
-export async function restoreCommand(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
+export async function restoreCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(RESTORE_HELP);
   const from = resolve(fileOf(args, FORM));

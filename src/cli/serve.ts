@@ -1,7 +1,7 @@
 /** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
 import { fstatSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
+import { type Environment, type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import {
   type DataDir,
   type Secrets,
@@ -27,8 +27,6 @@ import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals, onNpxExit } from "./signals.ts";
 import { SERVE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 const FORM: Form = {
   name: "serve",

@@ -19,6 +19,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Environment } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type Form, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
@@ -105,8 +106,6 @@ const ENVIRONMENT_TEXT = `# Settings and secrets of the service luxhub, one NAME
 #LUXHUB_SECRET=
 #LUXHUB_ADMIN_KEY=
 `;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export function serviceCommand(argv: readonly string[], env: Environment): number {
   const called = readSubcommand(argv, "service", FORMS);

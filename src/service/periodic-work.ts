@@ -357,13 +357,13 @@ async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
 }
 
 /** A step that removes at most SWEEP_BATCH old rows. */
-function remove(store: Store, old: Query<number>, changes: readonly Change[]): Step {
+function remove(store: Store, old: Query<number>, changes: readonly Change[]): ChoreStep {
   return async () =>
     isFull(await store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
 }
 
 /** A bounded step. Resolves to whether there may be more to do. */
-type Step = () => Promise<boolean>;
+type ChoreStep = () => Promise<boolean>;
 
 /** Whether a step found as many rows as it may handle, so that there may be more. */
 function isFull(rows: number): boolean {
@@ -371,9 +371,9 @@ function isFull(rows: number): boolean {
 }
 
 /** Repeats steps in turns, at least once each, until none has more to do or the chore must stop. */
-async function inTurns(signal: AbortSignal, steps: readonly Step[]): Promise<ChoreEnd> {
+async function inTurns(signal: AbortSignal, steps: readonly ChoreStep[]): Promise<ChoreEnd> {
   for (let left = steps; left.length > 0;) {
-    const more: Step[] = [];
+    const more: ChoreStep[] = [];
     for (const step of left) if (await step()) more.push(step);
     if (more.length > 0 && signal.aborted) return "cut short";
     left = more;

@@ -15,7 +15,10 @@ export type Transaction = {
 };
 
 /** `decision`: that of the last part. */
-export type Outcome = { readonly transaction: Transaction; readonly decision: Decision<unknown> | Undecided };
+export type DecidedTransaction = {
+  readonly transaction: Transaction;
+  readonly decision: Decision<unknown> | Undecided;
+};
 
 /** A transaction of a group threw while it was decided or written: nothing of this group may be committed. */
 export class TransactionFault extends Error {
@@ -160,7 +163,10 @@ export class Group implements Iterable<Transaction> {
 }
 
 /** What a group has decided and written, before anybody is notified or answered. */
-export type DecidedGroup = { readonly outcomes: readonly Outcome[]; readonly written: readonly Written[] };
+export type DecidedGroup = {
+  readonly outcomes: readonly DecidedTransaction[];
+  readonly written: readonly Written[];
+};
 
 /** Notifies the listeners of a transaction that is on disk. An error of one listener does not affect the others. */
 export function notify(
@@ -179,7 +185,7 @@ export function notify(
 }
 
 /** Answers a transaction, after its commit is on disk. */
-export function answer({ transaction, decision }: Outcome): void {
+export function answer({ transaction, decision }: DecidedTransaction): void {
   if (decision.kind === "accepted") transaction.resolve(decision.answer);
   else if (decision.kind === "rejected") transaction.reject(new Rejection(decision));
   else transaction.resolve(undefined);

@@ -23,7 +23,7 @@ import type { Decision, Undecided } from "../../domain/decision.ts";
 import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
 import {
   type DecidedGroup,
-  type Outcome,
+  type DecidedTransaction,
   type Transaction,
   TransactionFault,
   type Written,
@@ -74,7 +74,7 @@ export async function runGroup(session: Session, watch: GroupWatch): Promise<Dec
 type PendingPart = { readonly transaction: Transaction; readonly part: Part; readonly reads: PartReads };
 
 class GroupRun implements DecidedGroup {
-  readonly outcomes: Outcome[] = [];
+  readonly outcomes: DecidedTransaction[] = [];
   readonly written: Written[] = [];
   readonly #session: Session;
   readonly #reads = new GroupReads();

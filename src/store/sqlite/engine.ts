@@ -27,7 +27,7 @@ import {
   type Transaction,
   TransactionFault,
   TransactionQueue,
-  type Outcome,
+  type DecidedTransaction,
   type Written,
   answer,
   notify,
@@ -390,14 +390,14 @@ export class SqliteStore implements Store {
   #runOnce(group: Group, isRoomy: boolean, gathers: boolean): Done {
     const mayJoin = this.#queue.length === 0;
     const refused: Transaction[] = [];
-    const outcomes: Outcome[] = [];
+    const outcomes: DecidedTransaction[] = [];
     const written: WrittenPart[] = [];
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
       for (const transaction of group) {
         const before = written.length;
-        let decision: Outcome["decision"] | null = null;
+        let decision: DecidedTransaction["decision"] | null = null;
         for (const part of transaction.parts) {
           decision = this.#decide(transaction, part);
           const changes = decision.kind === "accepted" ? decision.changes : [];
