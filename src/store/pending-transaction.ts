@@ -5,6 +5,7 @@
 import type { Change, Notified } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { must } from "../lib/assert.ts";
 import { type CommitListener, type Part, type Origin, StoreBusy } from "./store.ts";
 
 /** Its parts in order; the decision of the last part is its answer. */
@@ -122,11 +123,13 @@ class Line {
   }
 }
 
+const QUERY = "a load has a query under each of its names";
+
 /** What a transaction costs, as far as its loads say it: each part weighs 1, and a lookup of many rows more. */
 function weightOf({ parts }: Transaction): number {
   let weight = parts.length;
   for (const { load } of parts)
-    for (const name in load) weight += (load[name]?.params.length ?? 0) >> PARAMS_WEIGHT_SHIFT;
+    for (const name in load) weight += must(load[name], QUERY).params.length >> PARAMS_WEIGHT_SHIFT;
   return weight;
 }
 

@@ -462,10 +462,8 @@ export class SqliteStore implements Store {
 
   #load(load: Load): never {
     const rows: Record<string, unknown> = {};
-    for (const name in load) {
-      const query = load[name];
-      if (query) rows[name] = this.#cache.load(query);
-    }
+    for (const name in load)
+      rows[name] = this.#cache.load(must(load[name], "a load has a query under each of its names"));
     return rows as never; // Loaded<L>: names and types follow from the caller's load
   }
 
