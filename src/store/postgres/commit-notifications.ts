@@ -14,7 +14,7 @@ import type { Change, Notified, Offer } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
 import { offersOf } from "../../domain/task.ts";
-import { must } from "../../lib/assert.ts";
+import { broken, must } from "../../lib/assert.ts";
 import { type DecidedGroup, type Written, notify } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
@@ -154,6 +154,7 @@ export class CommitNotifications {
     return this.#enqueue(async () => {
       const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
       if (this.#listeners.length === 0 || (await this.#catchUp(own.after))) {
+        if (last < this.#cursor) broken("no event is notified before one with a smaller id");
         for (const { changes, eventIds } of written) this.#notify(changes, eventIds, "own");
         this.#cursor = last;
       } else {
