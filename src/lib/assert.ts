@@ -6,8 +6,8 @@
  * it ends that listener's work for one commit, whose rows a later read finds. Where nothing catches it, the hub ends in
  * order, because its state cannot be trusted.
  *
- * Must not: stand where a check costs more than a few comparisons. Dear checks belong into the tests
- * (test/support/row-cache-check.ts).
+ * Must not: stand where a check costs more than a few comparisons. Expensive invariants are checked by the tests (of the
+ * row cache, and of the stored rows: store/sql/consistency.ts), by the torture runs and by `luxhub doctor`.
  */
 
 /** A state that cannot be. `message`: what should hold, without any data of a caller. */
