@@ -29,7 +29,7 @@ import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
 import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
-import type { Query, Store } from "../store/store.ts";
+import { type Query, type Store, StoreFull } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
@@ -77,6 +77,12 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     everyMs,
     run: async (signal, lateMs) => (database.isWritable ? run(signal, lateMs) : undefined),
   });
+  /** Makes a chore that removes rows, which the store also does on a full disk: below --min-free it makes room. */
+  const freeing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
+    name,
+    everyMs,
+    run: async (signal, lateMs) => (database.isWritable || database.isFull ? run(signal, lateMs) : undefined),
+  });
   return [
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
@@ -108,8 +114,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
-    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
-    writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
+    freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    freeing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
@@ -213,6 +219,7 @@ class WriteWatch {
   readonly #log: Log;
   readonly #attempt: () => Promise<void>;
   #refused = false;
+  #isFull = false;
 
   constructor(name: string, target: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
     this.#name = name;
@@ -226,6 +233,11 @@ class WriteWatch {
     return this.#target.writable && !this.#refused;
   }
 
+  /** Whether the last attempt found no room. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
   async check(): Promise<void> {
     if (this.isWritable) return;
     const first = !this.#refused;
@@ -233,8 +245,10 @@ class WriteWatch {
     try {
       await this.#attempt();
       this.#refused = false;
+      this.#isFull = false;
       this.#log.warn(`the ${this.#name} can be written again`);
     } catch (error) {
+      this.#isFull = error instanceof StoreFull;
       const cause = error instanceof Error ? `${error.message} ${String(error.cause ?? "")}`.trim() : error;
       if (first) this.#log.error(`the ${this.#name} cannot be written`, { cause: String(cause) });
     }
