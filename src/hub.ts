@@ -44,9 +44,10 @@ import {
   stopListeners,
   watchCertificate,
 } from "./hub/listeners.ts";
+import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
-import type { Log } from "./lib/log.ts";
+import { type Log, causeOf } from "./lib/log.ts";
 import { TickQueue } from "./lib/semaphore.ts";
 import type { Mail } from "./mail/mail.ts";
 import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
@@ -189,7 +190,10 @@ type Core = Awaited<ReturnType<typeof openCore>>;
 async function openCore(parts: HubParts, closing: Closing) {
   const { config, dir, secrets, log } = parts;
   lockDataDir(dir, closing);
-  const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
+  closing.push(logBrokenInvariants(log));
+  const onFault = (error: unknown): void => {
+    if (!(error instanceof InvariantBroken)) log.error("a commit listener failed", { cause: String(error) });
+  };
   const { store, clock: storeClock, shareMarks } = await openStore(parts, onFault, closing);
   const activity = new ActivityLog(log);
   closing.push(() => activity.flush());
@@ -305,6 +309,16 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   watch?.start(CERTIFICATE_CHECK_MS);
   if (watch) closing.push(() => watch.stop());
   return { listeners, endpoints };
+}
+
+/** Logs each broken invariant once, with its place: it may break again at every request. Returns the end of that. */
+function logBrokenInvariants(log: Log): () => void {
+  const known = new Set<string>();
+  return onInvariantBroken((error) => {
+    if (known.has(error.message)) return;
+    known.add(error.message);
+    log.error("an invariant of the program is broken", { invariant: error.message, cause: causeOf(error) });
+  });
 }
 
 /** Shortens a path for people: `node/<node_id>`. */

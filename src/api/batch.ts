@@ -3,7 +3,7 @@
  * get alone.
  *
  * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
- * handler has handed one in or has ended, all become the members of one transaction of the store (store/store.ts). The
+ * handler has handed one in or has ended, all become the parts of one transaction of the store (store/store.ts). The
  * store decides them in the order of the requests, each sees the writes of those before it, and they commit together,
  * with the stored answer for the batch's Idempotency-Key. Only then do the handlers continue with the work that follows
  * a commit, such as settlements and the balancer. So a batch needs no rules of its own, and no transaction is open
@@ -27,9 +27,10 @@ import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored }
 import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX, LIGHT_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
+import { broken, must } from "../lib/assert.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Load, Member, Transact } from "../store/store.ts";
+import type { Load, Part, Transact } from "../store/store.ts";
 import { type Call, type Endpoint, type BatchCall, jsonEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf } from "./error-table.ts";
 
@@ -107,9 +108,9 @@ class Batch {
   async #commit(): Promise<boolean> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
-    const members = waiting.map((item) => this.#memberOf(item));
+    const parts = waiting.map((item) => this.#partOf(item));
     try {
-      await this.#call.transact({}, () => this.#decide(waiting), members);
+      await this.#call.transact({}, () => this.#decide(waiting), parts);
     } catch (error) {
       if (!(error instanceof HasUndecided)) throw error;
       const undecided = waiting.filter((item) => item.isUndecided);
@@ -123,7 +124,7 @@ class Batch {
   }
 
   /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
-  #memberOf(item: Item): Member {
+  #partOf(item: Item): Part {
     const isFull = (): boolean => this.#isFullBefore(item);
     let isLoaded = true;
     return {
@@ -171,10 +172,12 @@ function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
 }
 
 /** A transaction that a handler has handed in, and the handler that waits for it. */
-type Waiting = Member & {
+type Waiting = Part & {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
+
+const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 
 /** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
 class Item {
@@ -182,7 +185,7 @@ class Item {
   readonly #asked: Asked;
   /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
-  #part: BatchCall | null = null;
+  #parsed: BatchCall | null = null;
   #waiting: Waiting | null = null;
   /** What was decided last; "skipped": the batch was full. An engine may decide several times. */
   #outcome: Decision<unknown> | Undecided | "skipped" = UNDECIDED;
@@ -206,7 +209,7 @@ class Item {
   }
 
   get load(): Load {
-    return this.#waiting?.load ?? {};
+    return must(this.#waiting, HANDED_IN).load;
   }
 
   get isUndecided(): boolean {
@@ -222,13 +225,13 @@ class Item {
   /** Runs the handler to its end. Never rejects. */
   async run(): Promise<void> {
     try {
-      this.#part = await this.#call.part(this.#asked.path, this.#asked.body);
-      const answer = await this.#part.run({
+      this.#parsed = await this.#call.part(this.#asked.path, this.#asked.body);
+      const answer = await this.#parsed.run({
         ...this.#call,
         transact: this.#call.charged(this.#transact),
         inBatch: true,
       });
-      if (this.#end === null) this.#answer(200, this.#part.encode(answer));
+      if (this.#end === null) this.#answer(200, this.#parsed.encode(answer));
     } catch (error) {
       const problem = problemOf(error);
       if (this.#end === null && problem && problem.status < 500) this.#refuse(problem);
@@ -239,9 +242,8 @@ class Item {
   }
 
   /** Hands a transaction in. After the commit another one is an error, because it cannot join the batch. */
-  readonly #transact: Transact = <A>(load: Load, decide: Member["decide"]): Promise<A> => {
-    if (this.#end !== null)
-      return Promise.reject(new Error("A request of a batch wrote in two transactions."));
+  readonly #transact: Transact = <A>(load: Load, decide: Part["decide"]): Promise<A> => {
+    if (this.#end !== null) return Promise.reject(broken("a request of a batch writes in one transaction"));
     return new Promise<A>((resolve, reject) => {
       if (this.#waiting === null) this.#onReady();
       // A is the type of the answer that `decide` returns.
@@ -250,10 +252,10 @@ class Item {
   };
 
   decide(rows: never): Decision<unknown> | Undecided {
-    const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
+    const outcome = must(this.#waiting, HANDED_IN).decide(rows);
     this.#outcome = outcome;
     this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
-    if (outcome.kind === "accepted") this.#answer(200, this.#part?.encode(outcome.answer) ?? "");
+    if (outcome.kind === "accepted") this.#answer(200, must(this.#parsed, HANDED_IN).encode(outcome.answer));
     else if (outcome.kind === "undecided") this.bytes = 0;
     else {
       const problem = problemOf(new Rejection(outcome));

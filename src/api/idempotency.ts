@@ -30,7 +30,7 @@ import { slowHash } from "../lib/slow-hash.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
-import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
+import type { Load, Loaded, Part, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Share } from "./caller-shares.ts";
@@ -243,7 +243,7 @@ export class Idempotency {
     const transact = async (
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
-      before?: readonly Member[],
+      before?: readonly Part[],
     ): Promise<unknown> => {
       let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };

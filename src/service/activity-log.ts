@@ -12,6 +12,7 @@ import type { EventKind, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
+import { broken } from "../lib/assert.ts";
 import type { Log, LogFields, LogLevel } from "../lib/log.ts";
 import { printable } from "../lib/printable.ts";
 
@@ -59,9 +60,10 @@ export class ActivityLog {
     this.#counts = new Map();
     this.#isOverflowing = false;
     if (isOverflowing) {
-      const now = [...entries.values()].at(-1)?.event.at ?? 0;
+      const last = [...entries.values()].at(-1);
+      if (!last) return void broken("an activity log that overflows has lines");
       for (const [kind, count] of counts)
-        this.#write(LEVELS[kind], summaryOf(kind, count), { event: kind, count }, now);
+        this.#write(LEVELS[kind], summaryOf(kind, count), { event: kind, count }, last.event.at);
       return;
     }
     for (const entry of entries.values()) {

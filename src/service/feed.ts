@@ -19,6 +19,7 @@ import {
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import type { Task } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
@@ -299,7 +300,7 @@ export class Feed {
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { event } = change;
-        const eventId = eventIds[logged++] ?? 0;
+        const eventId = must(eventIds[logged++], "each logged event has an id");
         if (hasStreams) this.#notifyStreams(event, eventId);
         if (isBroadcast(event)) this.receivers.wakeOneOfEach();
         hasTaskEvent ||= isTaskEvent(event.kind);

@@ -8,6 +8,7 @@
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, isValid, revokeKey } from "../domain/key.ts";
 import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
@@ -204,6 +205,9 @@ function indexed(keys: readonly KeyRecord[]): KeyIndex {
   };
 }
 
+const HASHED = "the hash of a key is a SHA-256";
+
+/** Its first two bytes as a number. */
 function prefixOf(hash: Uint8Array): number {
-  return (hash[0] ?? 0) * 256 + (hash[1] ?? 0);
+  return must(hash[0], HASHED) * 256 + must(hash[1], HASHED);
 }

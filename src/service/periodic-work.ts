@@ -88,6 +88,12 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     everyMs,
     run: async (signal, lateMs) => (database.isWritable ? run(signal, lateMs) : undefined),
   });
+  /** Makes a chore that removes rows, which the store also does on a full disk: below --min-free it makes room. */
+  const freeing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
+    name,
+    everyMs,
+    run: async (signal, lateMs) => (database.isWritable || database.isFull ? run(signal, lateMs) : undefined),
+  });
   return [
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
@@ -119,8 +125,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
-    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
-    writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
+    freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    freeing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
     {
@@ -275,6 +281,7 @@ class WriteWatch {
   readonly #log: Log;
   readonly #attempt: () => Promise<void>;
   #refused = false;
+  #isFull = false;
 
   constructor(name: string, target: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
     this.#name = name;
@@ -288,6 +295,11 @@ class WriteWatch {
     return this.#target.writable && !this.#refused;
   }
 
+  /** Whether the last attempt found no room. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
   async check(): Promise<void> {
     if (this.isWritable) return;
     const first = !this.#refused;
@@ -295,8 +307,10 @@ class WriteWatch {
     try {
       await this.#attempt();
       this.#refused = false;
+      this.#isFull = false;
       this.#log.warn(`the ${this.#name} can be written again`);
     } catch (error) {
+      this.#isFull = error instanceof StoreFull;
       const cause = error instanceof Error ? `${error.message} ${String(error.cause ?? "")}`.trim() : error;
       if (first) this.#log.error(`the ${this.#name} cannot be written`, { cause: String(cause) });
     }
@@ -419,13 +433,13 @@ async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
 }
 
 /** A step that removes at most SWEEP_BATCH old rows. */
-function remove(store: Store, old: Query<number>, changes: readonly Change[]): Step {
+function remove(store: Store, old: Query<number>, changes: readonly Change[]): ChoreStep {
   return async () =>
     isFull(await store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
 }
 
 /** A bounded step. Resolves to whether there may be more to do. */
-type Step = () => Promise<boolean>;
+type ChoreStep = () => Promise<boolean>;
 
 /** Whether a step found as many rows as it may handle, so that there may be more. */
 function isFull(rows: number): boolean {
@@ -433,9 +447,9 @@ function isFull(rows: number): boolean {
 }
 
 /** Repeats steps in turns, at least once each, until none has more to do or the chore must stop. */
-async function inTurns(signal: AbortSignal, steps: readonly Step[]): Promise<ChoreEnd> {
+async function inTurns(signal: AbortSignal, steps: readonly ChoreStep[]): Promise<ChoreEnd> {
   for (let left = steps; left.length > 0;) {
-    const more: Step[] = [];
+    const more: ChoreStep[] = [];
     for (const step of left) if (await step()) more.push(step);
     if (more.length > 0 && signal.aborted) return "cut short";
     left = more;

@@ -4,12 +4,14 @@ import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
 import { QUEUE_MAX } from "../../src/domain/limits.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
+import { InvariantBroken, assert } from "../../src/lib/assert.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
-import { type Member, type Query, StoreBusy } from "../../src/store/store.ts";
+import { type Part, type Query, StoreBusy } from "../../src/store/store.ts";
 import { node, tally, task } from "../domain/samples.ts";
+import { brokenDuring } from "../support/invariants.ts";
 import {
   ENGINES,
   COUNT_EVENTS,
@@ -134,6 +136,23 @@ for (const engine of ENGINES) {
       expect(await place.look(COUNT_EVENTS)).toBe(2);
     });
 
+    test("a broken invariant rejects only its transaction, and the store goes on", async () => {
+      const { store } = await openFresh(engine);
+      const fails = (): Decision<string> => {
+        assert(false, "a rule never decides this");
+        return accept("never", [event("never")]);
+      };
+      const outcomes: unknown[] = [];
+      const broken = await brokenDuring(async () => {
+        const asked = [store.transact({}, log("a")), store.transact({}, fails), store.transact({}, log("b"))];
+        outcomes.push(...(await Promise.all(asked.map(outcome))));
+      });
+      expect(outcomes).toEqual(["a", expect.any(InvariantBroken), "b"]);
+      expect(new Set(broken)).toEqual(new Set(["a rule never decides this"]));
+      expect(await store.transact({}, log("c"))).toBe("c");
+      expect([await names(store), store.writable]).toEqual([["a", "b", "c"], true]);
+    });
+
     test("a change that the store refuses rejects only its transaction, with all its changes", async () => {
       const { store } = await openFresh(engine);
       const created: Change = { kind: "task.created", task: task("t") };
@@ -146,13 +165,13 @@ for (const engine of ENGINES) {
       expect(await names(store)).toEqual(["first", "after"]);
     });
 
-    const member = (name: string): Member => ({ load: {}, decide: log(name) });
+    const part = (name: string): Part => ({ load: {}, decide: log(name) });
 
-    test("members are decided before their transaction, each sees those before it, and all commit once", async () => {
+    test("parts are decided before their transaction, each sees those before it, and all commit once", async () => {
       const { store, place } = await openFresh(engine);
       const seen: unknown[] = [];
       const load = { last: eventReads.lastEventId() };
-      const sees = (name: string): Member => ({
+      const sees = (name: string): Part => ({
         load,
         decide: ({ last }: { last: number }) => {
           seen.push(last);
@@ -161,8 +180,8 @@ for (const engine of ENGINES) {
       });
       const told: (readonly [number, readonly number[]])[] = [];
       store.onCommit((changes, ids) => told.push([changes.length, ids]));
-      const rejected: Member = { load: {}, decide: () => nodeNotFound("n1") };
-      const undecided: Member = { load, decide: () => UNDECIDED };
+      const rejected: Part = { load: {}, decide: () => nodeNotFound("n1") };
+      const undecided: Part = { load, decide: () => UNDECIDED };
       const outcomes = await Promise.all([
         store.transact({}, log("before")),
         store.transact(load, ({ last }) => accept(last, [event("d")]), [
@@ -181,29 +200,29 @@ for (const engine of ENGINES) {
       expect(await place.look(COUNT_EVENTS)).toBe(5);
     });
 
-    test("an error in one member undoes all of its transaction, and nothing of the others", async () => {
+    test("an error in one part undoes all of its transaction, and nothing of the others", async () => {
       const { store } = await openFresh(engine);
       const fault = new Error("a bug");
       const throws = (): Decision<null> => {
         throw fault;
       };
       const created: Change = { kind: "task.created", task: task("t") };
-      const twice: Member = { load: {}, decide: () => accept(null, [created, created]) };
+      const twice: Part = { load: {}, decide: () => accept(null, [created, created]) };
       const outcomes = await Promise.all([
         outcome(store.transact({}, log("first"))),
-        outcome(store.transact({}, throws, [member("a"), member("b")])),
-        outcome(store.transact({}, log("c"), [member("d"), { load: {}, decide: throws }])),
-        outcome(store.transact({}, log("second"), [member("e")])),
-        outcome(store.transact({}, log("f"), [member("g"), twice, member("h")])),
+        outcome(store.transact({}, throws, [part("a"), part("b")])),
+        outcome(store.transact({}, log("c"), [part("d"), { load: {}, decide: throws }])),
+        outcome(store.transact({}, log("second"), [part("e")])),
+        outcome(store.transact({}, log("f"), [part("g"), twice, part("h")])),
         outcome(store.transact({}, log("third"))),
       ]);
       expect(outcomes).toEqual(["first", fault, fault, "second", expect.any(Error), "third"]);
       expect(await names(store)).toEqual(["first", "e", "second", "third"]);
     });
 
-    test("members count against QUEUE_MAX, and more than a group has are still one commit", async () => {
+    test("parts count against QUEUE_MAX, and more than a group has are still one commit", async () => {
       const { store, place } = await openFresh(engine);
-      const many = Array.from({ length: 1_500 }, (_, i) => member(String(i)));
+      const many = Array.from({ length: 1_500 }, (_, i) => part(String(i)));
       const counts: Promise<number>[] = [];
       store.onCommit(() => {
         if (counts.length < 3) counts.push(place.look(COUNT_EVENTS));
@@ -212,7 +231,7 @@ for (const engine of ENGINES) {
       const taken = [store.transact({}, decide, many)];
       const room = QUEUE_MAX - many.length - 1;
       expect(
-        await outcome(store.transact({}, decide, many.concat(Array(room).fill(member("x"))))),
+        await outcome(store.transact({}, decide, many.concat(Array(room).fill(part("x"))))),
       ).toBeInstanceOf(StoreBusy);
       taken.push(store.transact({}, decide, Array(room - 1).fill({ load: {}, decide })));
       expect(await outcome(store.transact({}, decide))).toBeInstanceOf(StoreBusy);

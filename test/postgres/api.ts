@@ -19,6 +19,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   input: "tests requests before they reach a store",
   limits: "tests constants, calls no hub",
   waiting: "tests one hub's own waiting calls and streams",
+  invariants: "its double is of SQLite; contract/store.test.ts breaks an invariant on PostgreSQL",
   bounds: "tests what one hub holds, whatever its store",
   "response-backpressure": "tests answers being sent, calls no hub",
   "access-log": "tests the lines of requests, whatever their store",
