@@ -2,14 +2,14 @@
  * The idle workers: how many of them a commit wakes, which ones, and in what order. API tests see only the worker that
  * gets the task; these tests also see the workers that were woken in vain.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, jest, test } from "bun:test";
 import type { Notified } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { type IdleWorker, IdleWorkers } from "../../src/service/idle-workers.ts";
+import { type IdleWorker, IdleWorkers, type Taken } from "../../src/service/idle-workers.ts";
 import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -17,6 +17,7 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { OutcomeUnknown } from "../../src/store/store.ts";
 import { draft, node, task } from "../domain/samples.ts";
 import { costRatio } from "../support/cost.ts";
+import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
 
 const SECOND = 1_000;
@@ -270,4 +271,278 @@ test("waking one of 4,000 costs about as much as waking one of 100", async () =>
     return took;
   };
   expect(await costRatio(cost(100), cost(4_000))).toBeLessThan(15);
+});
+
+type TestNode = {
+  readonly nodeId: string;
+  types: readonly string[] | null;
+  /** Counts the changes of `types`, and that the node left. */
+  version: number;
+  readonly maxTasks: number;
+  /** Tasks that it has started. */
+  running: number;
+  gifts: number;
+};
+/** A blocked call. `asleep`: what its last read found, while it sleeps. */
+type Call = {
+  readonly node: TestNode;
+  readonly asked: readonly string[] | null;
+  readonly hangUp: AbortController;
+  types: readonly string[] | null;
+  asleep: { readonly isFull: boolean } | null;
+  /** Its node has left. */
+  isOver: boolean;
+};
+type Read = { readonly taken: Taken | null; readonly isFull: boolean } | "the node has changed";
+
+const TYPES = ["x", "y", "z"];
+const WAIT_MS = SECOND;
+
+/** Tasks and nodes, and blocked calls whose every read of them begins and ends when the test says so. */
+class Backlog {
+  readonly idle = new IdleWorkers();
+  readonly gates: (() => void)[] = [];
+  /** In order of arrival. */
+  readonly calls = new Set<Call>();
+  readonly open = new Map(TYPES.map((type) => [type, 0]));
+  readonly nodes: readonly TestNode[];
+  readonly #random: Dice;
+
+  constructor(random: Dice) {
+    this.#random = random;
+    this.nodes = ["n1", "n2", "n3"].map((nodeId) => ({
+      ...{ nodeId, types: this.#someTypes(), version: 0, maxTasks: 1 + random(4), running: 0, gifts: 0 },
+    }));
+  }
+
+  get sleepers(): readonly Call[] {
+    return [...this.calls].filter(({ asleep }) => asleep);
+  }
+
+  step(): void {
+    const kind = this.#random(71);
+    const node = this.#anyOf(this.nodes);
+    if (kind < 14) void this.#call(node);
+    else if (kind < 50) this.openOneGate();
+    else if (kind < 54) this.create(1 + this.#random(2), this.#anyOf(TYPES));
+    else if (kind < 55) this.#createElsewhere(this.#anyOf(TYPES));
+    else if (kind < 57) this.#give(node);
+    else if (kind < 65) this.#complete(node);
+    else if (kind < 68) this.#anyOf([...this.calls])?.hangUp.abort();
+    else if (kind < 69) jest.advanceTimersByTime(WAIT_MS / 2);
+    else if (kind < 70) this.#update(node);
+    else if (kind < 71) this.#leave(node);
+  }
+
+  openOneGate(): void {
+    this.gates.splice(this.#random(this.gates.length || 1), 1)[0]?.();
+  }
+
+  create(count: number, taskType: string): void {
+    this.#add(count, taskType);
+    this.#commit(...Array.from({ length: count }, () => created(taskType)));
+  }
+
+  /** Whether a call could take a task now. */
+  isServable({ node, types }: Call): boolean {
+    return node.gifts > 0 || (hasRoom(node) && this.#firstOpen(types) !== undefined);
+  }
+
+  /** At another hub, whose notification may be lost. */
+  #createElsewhere(taskType: string): void {
+    const count = 1 + this.#random(2);
+    this.#add(count, taskType);
+    const offered = { kind: "work.offered", offer: { kind: "open", taskType }, count } as const;
+    this.#commit(this.#random(3) === 0 ? { kind: "work.missed" } : offered);
+  }
+
+  #add(count: number, taskType: string): void {
+    this.open.set(taskType, (this.open.get(taskType) ?? 0) + count);
+  }
+
+  #give(node: TestNode): void {
+    node.gifts++;
+    this.#commit(given(node.nodeId));
+  }
+
+  #complete(node: TestNode): void {
+    if (node.running === 0) return;
+    node.running--;
+    this.#commit(event("task.completed", node.nodeId));
+  }
+
+  #update(node: TestNode): void {
+    node.types = this.#someTypes();
+    node.version++;
+    this.#commit(event("node.updated", node.nodeId));
+  }
+
+  /** Ends the calls of the node; a later call brings it back. */
+  #leave(node: TestNode): void {
+    node.version++;
+    for (const call of this.calls) call.isOver ||= call.node === node;
+    this.#commit(event("node.left", node.nodeId), event("node.offline", node.nodeId));
+  }
+
+  #commit(...changes: readonly Notified[]): void {
+    this.idle.decided(changes);
+    this.idle.notify(changes);
+  }
+
+  /** The loop of task/next. */
+  async #call(node: TestNode): Promise<void> {
+    const asked = this.#someTypes();
+    const call: Call = { node, asked, hangUp: new AbortController(), types: [], asleep: null, isOver: false };
+    const { signal } = call.hangUp;
+    this.calls.add(call);
+    const worker = this.idle.join(node.nodeId);
+    const read = (): Promise<Read> => {
+      call.types = both(node.types, asked);
+      worker.beginRead(call.types, "A");
+      return this.#read(call, node.version);
+    };
+    let taken: Taken | null = null;
+    try {
+      await this.#gate(); // it reads its node
+      for (let reading: Promise<Read> | null = null; reading || !(signal.aborted || worker.hasLeft);) {
+        const found: Read = await (reading ?? read());
+        reading = null;
+        if (found === "the node has changed") continue;
+        ({ taken } = found);
+        if (taken && signal.aborted) this.#putBack(node, taken);
+        if (taken) return;
+        call.asleep = found;
+        const outcome = await worker.sleep(found.isFull, WAIT_MS, signal, () => {
+          call.asleep = null;
+          reading = read();
+        });
+        call.asleep = null;
+        if (outcome !== "woken") return;
+      }
+    } catch {
+      return; // a read that failed: its wake-up must go on to the next call
+    } finally {
+      worker.leave(taken);
+      this.calls.delete(call);
+    }
+  }
+
+  async #read(call: Call, version: number): Promise<Read> {
+    const { node } = call;
+    await this.#gate();
+    if (this.#random(8) === 0) throw new Error("the store is unavailable");
+    const found: Read = node.version === version ? this.#take(call) : "the node has changed";
+    await this.#gate();
+    return found;
+  }
+
+  #take({ node, types, hangUp }: Call): Read {
+    const isFull = !hasRoom(node);
+    if (hangUp.signal.aborted) return { taken: null, isFull };
+    if (node.gifts > 0) {
+      node.gifts--;
+      node.running++;
+      return { taken: { task: task("t"), from: "gifts" }, isFull };
+    }
+    const taskType = isFull ? undefined : this.#firstOpen(types);
+    if (taskType === undefined) return { taken: null, isFull };
+    this.#add(-1, taskType);
+    node.running++;
+    return { taken: { task: task("t", { taskType }), from: "open" }, isFull };
+  }
+
+  #putBack(node: TestNode, { task: { taskType }, from }: Taken): void {
+    node.running--;
+    if (from === "gifts") return this.#give(node);
+    this.#add(1, taskType);
+    this.#commit(created(taskType), event("task.released", node.nodeId));
+  }
+
+  #firstOpen(types: readonly string[] | null): string | undefined {
+    return (types ?? TYPES).find((type) => (this.open.get(type) ?? 0) > 0);
+  }
+
+  #gate(): Promise<void> {
+    return new Promise((open) => this.gates.push(open));
+  }
+
+  #someTypes(): readonly string[] | null {
+    return this.#random(3) === 0 ? null : TYPES.filter(() => this.#random(2) === 0);
+  }
+
+  #anyOf<T>(all: readonly T[]): T {
+    return all[this.#random(all.length || 1)] as T;
+  }
+}
+
+const given = (nodeId: string): Notified => ({
+  kind: "task.moved",
+  task: task(`t${++ids}`, { status: "assigned", assignedNode: nodeId, startedAt: null }),
+});
+
+const hasRoom = ({ running, gifts, maxTasks }: TestNode): boolean => running + gifts < maxTasks;
+
+function both(types: readonly string[] | null, asked: readonly string[] | null): readonly string[] | null {
+  if (types === null || asked === null) return types ?? asked;
+  return types.filter((type) => asked.includes(type));
+}
+
+const takes = ({ types }: Call, type: string): boolean => types === null || types.includes(type);
+
+/** Lets every promise that can settle do so; no timer fires. */
+async function settlePromises(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+}
+
+/** Lets every read end, until all calls have left or sleep. */
+async function quiesce(backlog: Backlog): Promise<void> {
+  await settlePromises();
+  while (backlog.gates.length > 0) {
+    backlog.openOneGate();
+    await settlePromises();
+  }
+}
+
+test("4,000 random interleavings: no call sleeps beside a task that it could take, the first is woken, and nothing is left", async () => {
+  jest.useFakeTimers();
+  try {
+    const seen = { full: 0, besideTasks: 0, woken: 0 };
+    for (let seed = 1; seed <= 4_000; seed++) {
+      const random = dice(seed);
+      const backlog = new Backlog(random);
+      for (let steps = 20 + random(80); steps > 0; steps--) {
+        backlog.step();
+        if (random(3) === 0) await settlePromises();
+      }
+      await quiesce(backlog);
+      for (const call of backlog.calls) {
+        if (!call.asleep || backlog.isServable(call))
+          throw new Error(
+            `seed ${seed}: a call of ${call.node.nodeId} waits beside a task that it could take`,
+          );
+        if (call.isOver) throw new Error(`seed ${seed}: a call waits although its node left`);
+        if (call.asleep.isFull) seen.full++;
+        if ([...backlog.open.values()].some((count) => count > 0)) seen.besideTasks++;
+      }
+
+      const taskType = TYPES[random(TYPES.length)] ?? "";
+      const { sleepers } = backlog;
+      const first = sleepers.find((call) => !call.asleep?.isFull && takes(call, taskType));
+      backlog.create(1, taskType);
+      const woken = sleepers.filter(({ asleep }) => !asleep);
+      if (woken[0] !== first || woken.length > 1)
+        throw new Error(`seed ${seed}: ${woken.length} were woken, or not the first in order of arrival`);
+      seen.woken += woken.length;
+
+      for (const { hangUp } of backlog.calls) hangUp.abort();
+      await quiesce(backlog);
+      const left = { calls: backlog.calls.size, timers: jest.getTimerCount() };
+      if (left.calls + left.timers + backlog.idle.nodesOf("A").length > 0)
+        throw new Error(`seed ${seed}: left behind ${JSON.stringify(left)}`);
+    }
+    // Else the checks would have had nothing to see.
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(400);
+  } finally {
+    jest.useRealTimers();
+  }
 });

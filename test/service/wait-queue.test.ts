@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { type Outcome, type Waiter, WaitQueue } from "../../src/service/wait-queue.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
+import { dice } from "../support/dice.ts";
 
 const KEY = "mailbox";
 const WAIT_MS = 1_000;
@@ -268,17 +269,6 @@ describe("nothing is left behind", () => {
   });
 });
 
-/** A small generator with a seed, so that what fails can be run again (mulberry32). */
-function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-}
-
 /** A mailbox with receivers whose every read of the store begins and ends when the test says so. */
 class Mailbox {
   readonly queue = new WaitQueue();
@@ -364,7 +354,7 @@ async function quiesce(mailbox: Mailbox): Promise<void> {
 test("4,000 random interleavings: no waiter sleeps while there is a row for it, and nothing is left at the end", async () => {
   let waited = 0;
   for (let seed = 1; seed <= 4_000; seed++) {
-    const random = seeded(seed);
+    const random = dice(seed);
     const mailbox = new Mailbox(random);
     for (let steps = 10 + random(30); steps > 0; steps--) await step(mailbox, random);
     await quiesce(mailbox);
