@@ -50,6 +50,7 @@ import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
+import { Takes } from "./service/blocked-calls.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
@@ -144,11 +145,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
-  const activity = new ActivityLog(log);
+  const activity = new ActivityLog(store, log);
   closing.push(() => activity.flush());
-  store.onCommit((changes, _, origin) => {
-    if (origin === "own") activity.note(changes);
-  });
   const [newest] = await store.read(newestEvents([], 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -161,15 +159,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const requestMetrics = new RequestMetrics();
   const readiness = new Readiness(store, clock);
 
-  const keys = new KeyRing(store, clock, secrets);
+  const keys = new KeyRing(store, clock, secrets, onFault);
   await keys.refresh();
-  store.onCommit((changes) => {
-    if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
-  });
   const feed = new Feed(store, clock);
-  const idle = new IdleWorkers();
-  store.onDecision((changes) => idle.decided(changes));
-  store.onCommit((changes) => idle.notify(changes));
+  const idle = new IdleWorkers(store);
   const backpressure = new ResponseBackpressure();
   const mail = await openMail({ config, clock, log }, store, feed, closing);
   const quotas = {
@@ -244,8 +237,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     maxAnswersBytes: config.maxAnswersBytes,
     backpressure,
   });
-  closing.push(() => services.messages.retryPutBacks());
-  closing.push(() => services.next.retryPutBacks());
+  closing.push(() => services.takes.retryPutBacks());
   closing.push(async () => {
     feed.drain();
     idle.drain();
@@ -493,7 +485,9 @@ function joinServices({
 }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
+  const takes = new Takes(store, clock);
   return {
+    takes,
     feed,
     keys,
     quotas: new QuotaService(store, quotas),
@@ -501,8 +495,8 @@ function joinServices({
     tasks,
     a2a: new A2aTasks(store),
     nodes,
-    next: new NextService(store, clock, nodes, tasks, idle),
-    messages: new MessageService(store, mail, clock, newId, feed.receivers),
+    next: new NextService(store, clock, nodes, tasks, idle, takes),
+    messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
