@@ -54,6 +54,7 @@ import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Feed } from "./service/feed.ts";
+import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
@@ -195,11 +196,8 @@ async function openCore(parts: HubParts, closing: Closing) {
     if (!(error instanceof InvariantBroken)) log.error("a commit listener failed", { cause: String(error) });
   };
   const { store, clock: storeClock, shareMarks } = await openStore(parts, onFault, closing);
-  const activity = new ActivityLog(log);
+  const activity = new ActivityLog(store, log);
   closing.push(() => activity.flush());
-  store.onCommit((changes, _, origin) => {
-    if (origin === "own") activity.note(changes);
-  });
   const [newest] = await store.read(newestEvents([], 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -211,15 +209,10 @@ async function openCore(parts: HubParts, closing: Closing) {
   const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, types });
   const readiness = new Readiness(store, clock);
 
-  const keys = new KeyRing(store, clock, secrets);
+  const keys = new KeyRing(store, clock, secrets, onFault);
   await keys.refresh();
-  store.onCommit((changes) => {
-    if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
-  });
   const feed = new Feed(store, clock);
-  const idle = new IdleWorkers();
-  store.onDecision((changes) => idle.decided(changes));
-  store.onCommit((changes) => idle.notify(changes));
+  const idle = new IdleWorkers(store);
   const mail = await openMail({ config, clock, log }, store, feed, closing);
   const quotas = {
     tasks: config.quotaTasks,
@@ -293,8 +286,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     maxAnswersBytes: config.maxAnswersBytes,
     backpressure,
   });
-  closing.push(() => services.messages.retryPutBacks());
-  closing.push(() => services.next.retryPutBacks());
+  closing.push(() => services.takes.retryPutBacks());
   closing.push(async () => {
     feed.drain();
     idle.drain();
@@ -361,7 +353,9 @@ function joinServices({
 }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
+  const takes = new Takes(store, clock);
   return {
+    takes,
     feed,
     keys,
     quotas: new QuotaService(store, quotas),
@@ -369,8 +363,8 @@ function joinServices({
     tasks,
     a2a: new A2aTasks(store),
     nodes,
-    next: new NextService(store, clock, nodes, tasks, idle),
-    messages: new MessageService(store, mail, clock, newId, feed.receivers),
+    next: new NextService(store, clock, nodes, tasks, idle, takes),
+    messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),

@@ -27,7 +27,7 @@ import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { slowHash } from "../lib/slow-hash.ts";
-import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
+import { WaitAborted, Waiters } from "../service/waiters.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
 import type { Load, Loaded, Part, Query, Store, Transact } from "../store/store.ts";
@@ -138,7 +138,7 @@ export class Idempotency {
   /** The scopes of the running requests. */
   readonly #running = new Set<string>();
   /** Requests that wait for the running one of their scope. */
-  readonly #repeats = new WaitQueue();
+  readonly #repeats = new Waiters();
   /**
    * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
    * former one. It is a slow hash, because the database holds it; it is made at the start, so that no request waits.

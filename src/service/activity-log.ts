@@ -15,6 +15,7 @@ import type { Task } from "../domain/model.ts";
 import { broken } from "../lib/assert.ts";
 import type { Log, LogFields, LogLevel } from "../lib/log.ts";
 import { printable } from "../lib/printable.ts";
+import type { Store } from "../store/store.ts";
 
 /** The events of one line: the first event, its task, and the number of events of each kind. */
 type Entry = {
@@ -32,13 +33,16 @@ export class ActivityLog {
   #isOverflowing = false;
   #timer: Timer | null = null;
 
-  constructor(log: Log) {
+  constructor(store: Store, log: Log) {
     this.#log = log;
     this.#isOn = log.has("warn");
+    store.onCommit((changes, _, origin) => {
+      if (origin === "own") this.#note(changes);
+    });
   }
 
   /** Collects the events of one committed transaction. */
-  note(changes: readonly Notified[]): void {
+  #note(changes: readonly Notified[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
     let left: string | null = null;

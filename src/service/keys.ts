@@ -34,11 +34,15 @@ export class KeyRing {
   #nextLookup: Lookup | null = null;
   #lastLookup: Promise<void> = Promise.resolve();
 
-  constructor(store: Store, clock: Clock, secrets: PrimarySecrets) {
+  /** @param onFault called when the keys cannot be read after a commit that changed one */
+  constructor(store: Store, clock: Clock, secrets: PrimarySecrets, onFault: (error: unknown) => void) {
     this.#store = store;
     this.#clock = clock;
     this.#primary = primaryKeys(secrets);
     this.#index = indexed(this.#primary);
+    store.onCommit((changes) => {
+      if (changes.some(({ kind }) => kind === "key.saved")) this.refresh().catch(onFault);
+    });
   }
 
   /** Reloads the keys, and notifies the open calls and streams of keys that were revoked or have expired. */

@@ -9,7 +9,7 @@
  *   tasks             runs timeOut (a lease is over), expire, makeReady (a scheduled task is due) and settle (a task that
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
- *   put-backs         retries to put back messages and tasks whose receiver hung up (messages.ts, next.ts)
+ *   put-backs         retries to put back messages and tasks whose receiver hung up (blocked-calls.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
@@ -44,6 +44,7 @@ import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
+import type { Takes } from "./blocked-calls.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { TaskService } from "./tasks.ts";
@@ -56,6 +57,7 @@ export type ChoreParts = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly next: NextService;
+  readonly takes: Takes;
   readonly messages: MessageService;
   readonly files: FileService;
   readonly minutes: Minutes;
@@ -73,7 +75,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, messages, minutes, next, log, noteStart, compareSecrets } = parts;
+  const { store, blobs, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -111,8 +113,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await runTasks(parts, balancer, signal);
     }),
     // Each hub holds its failed put-backs in its own memory.
-    { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
-    { ...writing("put-backs of tasks", everySweep, () => next.retryPutBacks()), onEveryHub: true },
+    { ...writing("put-backs", everySweep, () => takes.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
       inTurns(signal, [
         async () => {

@@ -17,7 +17,7 @@ import { markVerified } from "../../src/domain/key.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import type { StreamItem } from "../../src/service/recent-events.ts";
-import { WaitAborted } from "../../src/service/wait-queue.ts";
+import { WaitAborted } from "../../src/service/waiters.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { message } from "../domain/samples.ts";

@@ -14,6 +14,7 @@ import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { PROBE, choresOf, renewLeases } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
@@ -70,12 +71,13 @@ async function openScene(
   );
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
-  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
+  const takes = new Takes(store, clock);
+  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers, takes);
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
-  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers());
+  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes);
   const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
-  const parts = { store, blobs, clock, log, tasks, nodes, next, messages, files, minutes };
+  const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, files, minutes };
   const choreParts = {
     ...parts,
     noteStart: async () => undefined,

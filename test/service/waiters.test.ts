@@ -1,8 +1,9 @@
-/** The wait queue: the races between wake-up, wait, leave, hang-up, deadline and drain. */
+/** Waiters: the races between wake-up, wait, leave, hang-up, deadline and drain. */
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
-import { type Outcome, type Waiter, WaitQueue } from "../../src/service/wait-queue.ts";
+import { type Outcome, type Waiter, Waiters } from "../../src/service/waiters.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
+import { dice } from "../support/dice.ts";
 
 const KEY = "mailbox";
 const WAIT_MS = 1_000;
@@ -23,7 +24,7 @@ type Actor = { waiter: Waiter; hangUp: AbortController; said: Outcome | "waits" 
 
 /** Runs sentences such as "a joins", "wake one", "a: woken" one after the other. */
 class Script {
-  readonly queue = new WaitQueue();
+  readonly queue = new Waiters();
   readonly #actors = new Map<string, Actor>();
 
   async play(steps: readonly string[]): Promise<void> {
@@ -53,7 +54,7 @@ class Script {
     }
     const actor = this.#actor(name);
     if (verb === "waits" || verb === "asks") this.#wait(actor, verb === "waits" ? WAIT_MS : 0);
-    else if (verb === "is served") actor.waiter.markServed();
+    else if (verb === "is served") actor.waiter.markServed(KEY);
     else if (verb === "leaves") actor.waiter.leave();
     else if (verb === "hangs up") actor.hangUp.abort();
     else throw new Error(`no such step: ${step}`);
@@ -196,7 +197,7 @@ describe("races", () => {
   });
 
   test("keys do not wake each other", async () => {
-    const queue = new WaitQueue();
+    const queue = new Waiters();
     const outcome = queue.join("mine").wait(WAIT_MS);
     queue.wakeOne("other");
     queue.wakeAll("other");
@@ -205,7 +206,7 @@ describe("races", () => {
   });
 
   test("two waits at once are refused", async () => {
-    const waiter = new WaitQueue().join(KEY);
+    const waiter = new Waiters().join(KEY);
     void waiter.wait(WAIT_MS);
     expect(waiter.wait(WAIT_MS)).rejects.toThrow("waiting already");
     await settle();
@@ -215,12 +216,12 @@ describe("races", () => {
 
 test("whoever is woken by wakeAll and by wakeOneOfEach shares the slices: so many in each tick, then all", async () => {
   jest.useRealTimers();
-  const queue = new WaitQueue();
+  const queue = new Waiters();
   let woken = 0;
   const sleep = async (key: string): Promise<void> => {
     const waiter = queue.join(key);
     if ((await waiter.wait(60_000)) === "woken") woken++;
-    waiter.markServed();
+    waiter.markServed(key);
     waiter.leave();
   };
   const sleepers = [
@@ -238,7 +239,7 @@ test("whoever is woken by wakeAll and by wakeOneOfEach shares the slices: so man
 
 describe("nothing is left behind", () => {
   test.each(["wake", "hang-up", "deadline", "leave", "drain"])("after a %s", async (end) => {
-    const queue = new WaitQueue();
+    const queue = new Waiters();
     const hangUp = new AbortController();
     let listeners = 0;
     const { signal } = hangUp;
@@ -268,20 +269,9 @@ describe("nothing is left behind", () => {
   });
 });
 
-/** A small generator with a seed, so that what fails can be run again (mulberry32). */
-function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-}
-
 /** A mailbox with receivers whose every read of the store begins and ends when the test says so. */
 class Mailbox {
-  readonly queue = new WaitQueue();
+  readonly queue = new Waiters();
   readonly gates: (() => void)[] = [];
   readonly hangUps = new Set<AbortController>();
   rows = 0;
@@ -307,7 +297,7 @@ class Mailbox {
       for (;;) {
         const rows = await this.#read(atMost);
         if (rows > 0) {
-          if (this.#random(2) === 0) waiter.markServed();
+          if (this.#random(2) === 0) waiter.markServed(KEY);
           return;
         }
         if ((await waiter.wait(WAIT_MS, hangUp.signal)) !== "woken") return;
@@ -364,7 +354,7 @@ async function quiesce(mailbox: Mailbox): Promise<void> {
 test("4,000 random interleavings: no waiter sleeps while there is a row for it, and nothing is left at the end", async () => {
   let waited = 0;
   for (let seed = 1; seed <= 4_000; seed++) {
-    const random = seeded(seed);
+    const random = dice(seed);
     const mailbox = new Mailbox(random);
     for (let steps = 10 + random(30); steps > 0; steps--) await step(mailbox, random);
     await quiesce(mailbox);
@@ -382,7 +372,7 @@ test("4,000 random interleavings: no waiter sleeps while there is a row for it, 
 
 test("a wake-up costs about the same among 20,000 waiters as among 1,000", async () => {
   const costPerWake = async (asleep: number): Promise<number> => {
-    const queue = new WaitQueue();
+    const queue = new Waiters();
     const waits = Array.from({ length: asleep }, () => queue.join(KEY).wait(WAIT_MS * 60));
     const cost = await cpuOf(async () => {
       for (let i = 0; i < asleep; i++) queue.wakeOne(KEY);
