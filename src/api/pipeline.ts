@@ -25,7 +25,7 @@ import type {
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { JSON_BODY_LIMITS, withoutAbsent } from "./input.ts";
+import { JSON_BODY_LIMITS, withoutAbsent, namesOfIgnored } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
 import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
@@ -126,7 +126,9 @@ export class Pipeline {
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const present = withoutAbsent(raw, endpoint.method === "GET" ? "" : null);
     const input = endpoint.parse(present);
-    const ignored = endpoint.ignoredIn(present, caller.variant);
+    const unread = endpoint.ignoredIn(present, caller.variant);
+    const query = endpoint.method === "GET" ? [] : Object.keys(queryOf(exchange.request)); // only GET reads it
+    const ignored = query.length === 0 ? unread : namesOfIgnored([...unread, ...query]);
     const call = this.#call(exchange, caller, served);
     await checkNodes(endpoint, call, input);
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
