@@ -87,7 +87,7 @@ export const ERRORS = {
     status: 429,
     when: "what the keys of the node have stored would exceed its quotas",
   },
-  too_many_calls: { status: 429, when: "you have your share of waiting calls, streams or uploads" },
+  too_many_calls: { status: 429, when: "you have your share of long polls, streams or uploads" },
   too_many_wrong_secrets: {
     status: 429,
     when: "too many wrong secrets from this address; see `Retry-After`",
@@ -379,8 +379,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // The hub
   kind: "The kind of event.",
-  "events.kind": "Only events of this kind, or of several with commas.",
-  "events_stream.kind": "Only events of this kind, or of several with commas.",
+  "events.kind": "Only events of this kind, or of several, comma-separated.",
+  "events_stream.kind": "Only events of this kind, or of several, comma-separated.",
   "events_stream.task_id": "Only events about this task.",
   "events_stream.node_id": "Only events about this node.",
   "events_stream.since":
@@ -408,7 +408,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_started: "How often a task was handed out.",
   "stats_minutes.tasks_completed": "How many tasks were completed.",
   attempts_failed: "How many attempts ended without a result.",
-  tasks_failed: "How many tasks failed for good.",
+  tasks_failed: "How many tasks failed permanently.",
   "stats_minutes.lux_paid": "LUX paid, including sign-ins.",
   messages_sent: "How many messages were sent; a broadcast is one.",
   time_to_start: "The time from when a task could be handed out to its first hand-out.",

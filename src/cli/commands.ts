@@ -75,7 +75,7 @@ LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NOD
 Its exit code: 0    completed; standard output is the result: a JSON object with problem, improvement
                     and lesson, or any text
                75   failed; retried as the task specifies. Every other code means the same
-               65   failed for good
+               65   failed permanently
 The last lines of standard error are the error.
 
 SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
@@ -170,7 +170,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       },
       timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
       "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
-      "max-attempts": { value: "N", help: "how many attempts before the task fails for good" },
+      "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
       backoff: {
         value: "TIME",
         help: "the delay before the second attempt (5s); it doubles with each attempt",
@@ -215,7 +215,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote("task fail", "ID", "report that a node's attempt at a task failed", {
     node: NODE,
     error: { value: "TEXT", help: "what went wrong" },
-    "no-retry": { help: "the task has failed for good" },
+    "no-retry": { help: "the task has failed permanently" },
     epoch: EPOCH,
   }),
   remote("task retry", "ID…", "open failed tasks again", {
@@ -225,7 +225,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     node: { value: "NODE", help: "the node that cancels them" },
     reason: { value: "TEXT", help: "why" },
   }),
-  remote("task delete", "ID…", "delete tasks for good", {}, ADMIN_ABOUT),
+  remote("task delete", "ID…", "delete tasks permanently", {}, ADMIN_ABOUT),
   remote("node list", "", "all nodes"),
   remote("node show", "ID", "one node"),
   remote("node drain", "ID", "give a node no new tasks, and let it finish those it has", {
@@ -271,7 +271,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "Without -o it keeps the name that it was uploaded with. An existing file is not overwritten.",
   ),
   remote("file list", "", "files, newest first", { limit: LIMIT }),
-  remote("file rm", "ID…", "delete files for good"),
+  remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",
     "-- COMMAND…",
@@ -281,7 +281,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       name: { value: "NAME", help: "the node's name for people; without it the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that it takes, with commas; without it all types",
+        help: "the task types that it takes, comma-separated; without it all types",
       },
       concurrency: { value: "N", help: "how many tasks at once (1)" },
       timeout: {
@@ -325,7 +325,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   },
   { name: "keys pin", words: "NAME A|B|none", summary: "pin a key to a variant, or unpin it", flags: PLACE },
   { name: "keys expire", words: "NAME TIME|never", summary: "set when a key expires", flags: PLACE },
-  { name: "keys revoke", words: "NAME", summary: "revoke a key now and for good", flags: PLACE },
+  { name: "keys revoke", words: "NAME", summary: "revoke a key at once, permanently", flags: PLACE },
   {
     name: "backup",
     words: "FILE",

@@ -13,7 +13,7 @@ export const SERVE_HELP = `luxhub serve [flags]: start the hub
 ${settingLines(SETTING_ROWS)}
 
 Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
-(max_file). A repeatable flag also takes a list with commas, and in luxhub.toml a list. Flags win over
+(max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. Flags win over
 the environment, the environment over luxhub.toml.
 
 Prefer LUXHUB_DATABASE to --database: everyone on the machine can read a command line, and the URL
@@ -34,7 +34,7 @@ export const KEYS_HELP = `luxhub keys: manage the keys of the hub; a new key is 
                                        message contents; admin (also --admin) is for X-Admin-Key
   luxhub keys pin NAME A|B|none        pins a key to a variant, or unpins it
   luxhub keys expire NAME TIME|never   sets when a key expires
-  luxhub keys revoke NAME              revokes a key now and for good
+  luxhub keys revoke NAME              revokes a key at once, permanently
 
   --data DIR                           the data directory (LUXHUB_DATA; ./luxhub-data)
   --database URL                       the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)

@@ -2685,7 +2685,7 @@ class StatsMinutesAnswerMinute(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed for good.
+    #: How many tasks failed permanently.
     tasks_failed: int
     #: LUX paid, including sign-ins.
     lux_paid: float
@@ -2734,7 +2734,7 @@ class StatsMinutesAnswerTotal(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed for good.
+    #: How many tasks failed permanently.
     tasks_failed: int
     #: LUX paid, including sign-ins.
     lux_paid: float
@@ -2839,7 +2839,7 @@ class Nodes(_Resource):
         return cast("NodeRegisterAnswer", self._call("node/register", fields, options))
 
     def heartbeat(self, node_id: str, *, options: CallOptions | None = None) -> NodeHeartbeatAnswer:
-        """Keeps a node online; answers the number of its tasks and messages.
+        """Keeps a node online; returns the number of its tasks and messages.
 
         node_id: The id of the node.
         """
@@ -3160,7 +3160,7 @@ class Tasks(_Resource):
         return cast("TaskBatchAssignAnswer", self._call("task/batch-assign", fields, options))
 
     def delete(self, task_id: str, *, options: CallOptions | None = None) -> TaskDeleteAnswer:
-        """Deletes a task for good.
+        """Deletes a task permanently.
 
         task_id: The id of the task.
         """
@@ -3432,7 +3432,7 @@ class Files(_FileTransfer):
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
-        """Deletes a file for good.
+        """Deletes a file permanently.
 
         file_id: The id of the file.
         """
@@ -3456,7 +3456,7 @@ class Keys(_Resource):
         expires_in_s: float | None = None,
         options: CallOptions | None = None,
     ) -> KeyAddAnswer:
-        """Creates a key; only this answer shows its secret.
+        """Creates a key; only this response shows its secret.
 
         Not repeated after a fault: the hub keeps no secret that it could answer again.
 
@@ -3479,7 +3479,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Revokes a key for good; its open calls and streams end within a second.
+        """Revokes a key permanently; its open calls and streams end within a second.
 
         name: The name of the key.
         """

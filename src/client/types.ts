@@ -573,7 +573,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Keeps a node online; answers the number of its tasks and messages */
+  /** Keeps a node online; returns the number of its tasks and messages */
   "node/heartbeat": {
     request: {
       /** The id of the node. */
@@ -1037,7 +1037,7 @@ export interface Operations<V extends Variant = "A"> {
     >;
   };
 
-  /** Deletes a task for good */
+  /** Deletes a task permanently */
   "task/delete": {
     request: {
       /** The id of the task. */
@@ -1533,7 +1533,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a key; only this answer shows its secret */
+  /** Creates a key; only this response shows its secret */
   "key/add": {
     request: {
       /** A name that no key has or had. */
@@ -1568,7 +1568,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Revokes a key for good; its open calls and streams end within a second */
+  /** Revokes a key permanently; its open calls and streams end within a second */
   "key/revoke": {
     request: {
       /** The name of the key. */
@@ -1624,7 +1624,7 @@ export interface Operations<V extends Variant = "A"> {
       since?: number | undefined;
       /** How many to answer at most. */
       limit?: number | undefined;
-      /** Only events of this kind, or of several with commas. */
+      /** Only events of this kind, or of several, comma-separated. */
       kind?: string | undefined;
       /** Only events about this task. */
       task_id?: string | undefined;
@@ -1665,7 +1665,7 @@ export interface Operations<V extends Variant = "A"> {
         tasks_completed: number;
         /** How many attempts ended without a result. */
         attempts_failed: number;
-        /** How many tasks failed for good. */
+        /** How many tasks failed permanently. */
         tasks_failed: number;
         /** LUX paid, including sign-ins. */
         lux_paid: number;
@@ -1704,7 +1704,7 @@ export interface Operations<V extends Variant = "A"> {
         tasks_completed: number;
         /** How many attempts ended without a result. */
         attempts_failed: number;
-        /** How many tasks failed for good. */
+        /** How many tasks failed permanently. */
         tasks_failed: number;
         /** LUX paid, including sign-ins. */
         lux_paid: number;
@@ -1860,7 +1860,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes a file for good */
+  /** Deletes a file permanently */
   "file/delete": {
     request: {
       /** The id of the file. */
@@ -1878,7 +1878,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes a file for good */
+  /** Deletes a file permanently */
   "file/{file_id}": {
     request: {
       /** The id of the file. */
