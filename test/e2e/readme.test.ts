@@ -10,6 +10,7 @@ import * as z from "zod/mini";
 import packageJson from "../../package.json";
 import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
@@ -245,6 +246,29 @@ for (const name of RUN_PAGES)
 test("the pages for a start have no shell block that is not run", () => {
   for (const path of ["docs/concepts.md", "docs/versioning.md", "docs/README.md", "docs/decisions.md"])
     expect(blocksOf(page(path))).toEqual([]);
+});
+
+test("the exit codes", () => {
+  const rows = rowsOf(section(page("docs/cli.md"), "Exit codes"));
+  expect(rows).toEqual(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]));
+  // Which error response gives which code, as the page says below the table.
+  const statuses = [400, 401, 403, 404, 409, 422, 413, 429, 500, 507, 502, 503, 504];
+  expect(statuses.map(exitCodeOf)).toEqual([2, 4, 4, 3, 5, 5, 1, 1, 1, 1, 6, 6, 6]);
+});
+
+test("the pages of the clients name every method of the hub itself, and the call for what has none", () => {
+  for (const path of ["docs/typescript.md", "docs/python.md"])
+    for (const name of ["status", "minutes", "diagnostic", "batch", "call"])
+      expect([path, page(path).includes(`hub.${name}(`)]).toEqual([path, true]);
+  const methods = readFileSync(join(PROJECT, "src/client/luxhub.ts"), "utf8");
+  for (const name of ["status", "minutes", "diagnostic", "batch", "call"])
+    expect(methods).toMatch(new RegExp(`^  (?:async )?${name}[(<]|^  readonly ${name}\\b`, "m"));
+});
+
+test("an alert fires when no hub is there to answer", () => {
+  const rules = section(page("docs/monitoring.md"), "Metrics");
+  expect(rules).toContain("absent(luxhub_leader)");
+  expect(rules).toMatch(/up\{job="luxhub"\} == 0/);
 });
 
 test("the pages say which paths are open", () => {
