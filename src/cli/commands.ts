@@ -314,7 +314,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       ...PLACE,
       variant: {
         value: "A|B",
-        help: "gets its answers in this variant on any listener",
+        help: "gets its responses in this variant on any listener",
         choices: ["A", "B"],
       },
       node: { value: "NODE_ID", help: "acts for this node only" },

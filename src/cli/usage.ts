@@ -27,7 +27,7 @@ export const KEYS_HELP = `luxhub keys: manage the keys of the hub; a new key is 
   luxhub keys list [--json]            the keys, without their secrets
   luxhub keys add NAME [flags]         creates a key with a name of your choice; prints only its secret on
                                        standard output, once
-      --variant A|B                    gets its answers in this variant on any listener
+      --variant A|B                    gets its responses in this variant on any listener
       --node NODE_ID                   acts for this node only
       --expires TIME                   2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d
       --role full|viewer|admin         full is the default; a viewer only reads (GET, HEAD), but no
