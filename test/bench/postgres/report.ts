@@ -38,6 +38,6 @@ function renderNotes({ seconds, rounds, hub, rows }: PostgresReport): string {
     "authenticated, checked and written with the ledger, the totals of its node and the events. A library runs in its",
     "load client's process under Bun, on 10 connections (pg-boss) or 64 (graphile-worker), which are its fastest here.",
     "pg-boss stores job and result; graphile-worker deletes what is complete, and keeps no result. Latency is per call,",
-    "of graphile-worker per life. The load clients share the cores.",
+    "of graphile-worker per cycle. The load clients share the cores.",
   ].join("\n");
 }
