@@ -251,14 +251,14 @@ const SETTINGS = {
     "max-answers",
     "SIZE",
     `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "space for stored answers (Idempotency-Key); drops the oldest",
+    "space for stored responses (Idempotency-Key); drops the oldest",
     size,
   ),
   minFree: setting(
     "min-free",
     "SIZE",
     null,
-    "free space that writes need (64MiB, or 1/20 of a smaller disk)",
+    "minimum free space for writes (64MiB, or 5% of a smaller disk)",
     size,
   ),
   maxNodes: setting(
@@ -318,7 +318,7 @@ const SETTINGS = {
     "retain-nodes",
     "TIME",
     null,
-    "how long an offline node that holds nothing is kept (for ever)",
+    "how long an offline node that holds nothing is kept (forever)",
     time,
   ),
   offlineTasks: setting(
@@ -357,7 +357,7 @@ const SETTINGS = {
     "public-url",
     "URL",
     null,
-    "start of links to the hub, such as https://hub.example.org",
+    "base URL of links to the hub, such as https://hub.example.org",
     parser("a URL such as https://hub.example.org, without a query", readPublicUrl),
   ),
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
@@ -365,7 +365,7 @@ const SETTINGS = {
     "log-level",
     "LEVEL",
     "info",
-    "least serious level that is logged: error, warn, info or debug",
+    "minimum log level: error, warn, info or debug",
     oneOf("error, warn, info or debug", ...LOG_LEVELS),
   ),
 };

@@ -49,7 +49,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof MailBusy) return overloaded(error.message);
   if (error instanceof PagesBusy) return overloaded("Too many requests wait for pages far into long lists.");
   if (isOutOfFiles(error)) return overloaded("The hub has reached its limit of open files and connections.");
-  if (error instanceof AcquireTimeout) return overloaded("Too many large answers are unread.");
+  if (error instanceof AcquireTimeout) return overloaded("Too many large responses are unread.");
   if (error instanceof WaitAborted) return clientClosedRequest();
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
@@ -86,7 +86,7 @@ export function overloaded(what: string): Problem {
 /** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
-    "The requests before this one used up what a batch may read, write and answer, so it was not run. Send it in another batch.";
+    "The requests before this one used up what a batch may read, write and return, so it was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 

@@ -229,7 +229,7 @@ const list = jsonEndpoint({
 
 const removal = {
   auth: "secret",
-  summary: "Deletes a file for good",
+  summary: "Deletes a file permanently",
   rejections: ["file_not_found", "key_bound_to_other_node"],
   answer: () => z.strictObject({ file_id: z.string() }),
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),

@@ -29,7 +29,7 @@ const add = jsonEndpoint({
   method: "POST",
   path: "/api/v1/key/add",
   auth: "admin",
-  summary: "Creates a key; only this answer shows its secret",
+  summary: "Creates a key; only this response shows its secret",
   rejections: ["key_bound_to_other_node", "key_exists", "keys_limit"],
   answersSecret: true,
   input: () =>
@@ -86,7 +86,7 @@ const revoke = jsonEndpoint({
   method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
-  summary: "Revokes a key for good; its open calls and streams end within a second",
+  summary: "Revokes a key permanently; its open calls and streams end within a second",
   rejections: ["key_bound_to_other_node", "key_not_found"],
   input: () => z.object({ name: field.keyName() }),
   answer: () => z.strictObject({ name: z.string(), key: keySchema() }),

@@ -67,7 +67,7 @@ const heartbeat = jsonEndpoint({
   path: "/api/v1/node/heartbeat",
   auth: "secret",
   strict: "bound",
-  summary: "Keeps a node online; answers the number of its tasks and messages",
+  summary: "Keeps a node online; returns the number of its tasks and messages",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],

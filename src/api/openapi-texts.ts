@@ -11,9 +11,9 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - The secret goes in the header \`X-Matrix-Secret\`, or in \`Authorization: Bearer\`; some operations also need the administrator key in \`X-Admin-Key\`.
 - A POST with an \`Idempotency-Key\` can be repeated and takes effect once.
 - In requests, \`null\` in an optional field is the same as leaving it out, the words of an enumeration are read in upper
-  and lower case, and unknown fields are ignored: the answer names them in \`ignored\`. Later versions may add fields to answers.
+  and lower case, and unknown fields are ignored: the response names them in \`ignored\`. Later versions may add fields to responses.
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
-- The hub speaks two variants, A and B. This document describes one of them; a listener of the other answers its own.`;
+- The hub speaks two variants, A and B. This document describes one of them; a listener of the other variant serves its own.`;
 
 /**
  * The resources. An operation belongs to the first word of its path; signin belongs to lux, and any other operation to
@@ -87,7 +87,7 @@ export const ERRORS = {
     status: 429,
     when: "what the keys of the node have stored would exceed its quotas",
   },
-  too_many_calls: { status: 429, when: "you have your share of waiting calls, streams or uploads" },
+  too_many_calls: { status: 429, when: "you have your share of long polls, streams or uploads" },
   too_many_wrong_secrets: {
     status: 429,
     when: "too many wrong secrets from this address; see `Retry-After`",
@@ -205,7 +205,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   lux_reward: "LUX for the node that completes the task, with at most 6 decimals.",
   assigned_node: "The node that holds the task, or completed it.",
   result:
-    "The result of the work: three texts of at most 64 KiB each, and any further keys, together at most 64 KiB of JSON.",
+    "The result of the work: three strings of at most 64 KiB each, and any additional properties, together at most 64 KiB of JSON.",
   "Task.result": "As the node sent it; null until the task is completed.",
   result_verified: "Whether the result came with a key that is bound to the node that completed the task.",
   problem: "What the problem was.",
@@ -280,7 +280,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_stats.lux_earned": "LUX that the node earned with completed tasks.",
   wait: "Seconds to wait until the task is completed or has failed.",
 
-  "task_next.wait": "Seconds to wait for a task; 0, the default, answers at once.",
+  "task_next.wait": "Seconds to wait for a task; 0, the default, returns at once.",
   task_types:
     "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
   resume:
@@ -293,11 +293,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
   page: "The number of the page, from 1.",
   per_page: "Rows on a page; above 50 is read as 50.",
   pages: "How many pages there are.",
-  limit: "How many to answer at most.",
-  count: "How many to answer at most.",
+  limit: "How many to return at most.",
+  count: "How many to return at most.",
 
   // Messages
-  id: "The id of the message: `message_id` in the answer to the send, and in the ACK.",
+  id: "The id of the message: `message_id` in the response to the send, and in the ACK.",
   "Event.id": "Increases with each commit.",
   "LedgerEntry.id": "The id of the entry.",
   message_id: "The id of the message.",
@@ -362,8 +362,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Key.role":
     "What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.",
   "Key.state": "Whether the key is `valid`, `expired` or `revoked`.",
-  "Key.variant": "The variant of the answers to its requests; null: that of the listener.",
-  "key_add.variant": "The variant of the answers to its requests, on any listener.",
+  "Key.variant": "The variant of the responses to its requests; null: that of the listener.",
+  "key_add.variant": "The variant of the responses to its requests, on any listener.",
   "Key.node_id": "The node that the key is bound to: it acts only for this node.",
   "key_add.node_id": "The node that the key is bound to: it acts only for this node.",
   "Key.created_at": "When it was made; null for the keys of the first start.",
@@ -379,8 +379,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // The hub
   kind: "The kind of event.",
-  "events.kind": "Only events of this kind, or of several with commas.",
-  "events_stream.kind": "Only events of this kind, or of several with commas.",
+  "events.kind": "Only events of this kind, or of several, comma-separated.",
+  "events_stream.kind": "Only events of this kind, or of several, comma-separated.",
   "events_stream.task_id": "Only events about this task.",
   "events_stream.node_id": "Only events about this node.",
   "events_stream.since":
@@ -397,7 +397,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   nodes_count: "How many nodes are registered.",
   tasks_count: "How many tasks there are.",
   software: "The program and its version.",
-  variant: "The variant of the answer.",
+  variant: "The variant of the response.",
 
   // The numbers of the last minutes
   last: "How many minutes, including the current one; 60 if left out.",
@@ -408,7 +408,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_started: "How often a task was handed out.",
   "MinutesTotal.tasks_completed": "How many tasks were completed.",
   attempts_failed: "How many attempts ended without a result.",
-  tasks_failed: "How many tasks failed for good.",
+  tasks_failed: "How many tasks failed permanently.",
   "MinutesTotal.lux_paid": "LUX paid, including sign-ins.",
   messages_sent: "How many messages were sent; a broadcast is one.",
   time_to_start: "The time from when a task could be handed out to its first hand-out.",
@@ -423,8 +423,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The requests, which run in this order, each as if sent alone; a refused one does not stop the others.",
   "batch.path": "The path of a POST of JSON without `/api/v1/`, such as `task/claim`.",
   "batch.body": "The body of the request.",
-  answers: "The answers, in the order of the requests.",
-  "batch.status": "The status of the answer, as if the request had been sent alone.",
+  answers: "The responses, in the order of the requests.",
+  "batch.status": "The status of the response, as if the request had been sent alone.",
   engine: "The engine of the store: `sqlite` or `postgresql`.",
   connected: "Whether the store answers.",
   latency_ms: "The duration of a read, in milliseconds.",

@@ -114,7 +114,7 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
     info: {
       title: `luxhub, variant ${variant.name}`,
       version: variant.version,
-      summary: "A hub for a fleet of AI worker nodes: tasks, messages, files and LUX over HTTP",
+      summary: "A task queue and message hub for AI agents and other workers",
       description: ABOUT,
       license: { name: "MIT", identifier: "MIT" },
     },

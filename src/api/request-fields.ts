@@ -125,7 +125,7 @@ function upperCase(value: unknown): unknown {
 export const sendType = () => word(SEND_TYPES);
 export const broadcastType = () => word(BROADCAST_TYPES);
 
-/** Kinds of events with commas, in upper or lower case. */
+/** Kinds of events, comma-separated, in upper or lower case. */
 export const eventKinds = () =>
   z.pipe(
     z.pipe(
@@ -136,7 +136,7 @@ export const eventKinds = () =>
     ),
     z.custom<readonly EventKind[], readonly string[]>(
       (kinds) => Array.isArray(kinds) && kinds.every(isEventKind),
-      `must be one of ${EVENT_KINDS.join(", ")}, or several with commas`,
+      `must be one of ${EVENT_KINDS.join(", ")}, or several, comma-separated`,
     ),
   );
 

@@ -409,7 +409,7 @@ const remove = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/delete",
   auth: "admin",
-  summary: "Deletes a task for good",
+  summary: "Deletes a task permanently",
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id() }),
   answer: () => z.strictObject({ task_id: z.string() }),

@@ -75,7 +75,7 @@ LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NOD
 Its exit code: 0    completed; standard output is the result: a JSON object with problem, improvement
                     and lesson, or any text
                75   failed; retried as the task specifies. Every other code means the same
-               65   failed for good
+               65   failed permanently
 The last lines of standard error are the error.
 
 SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
@@ -84,7 +84,7 @@ ends the commands and gives their tasks back. The log goes to standard error.
 luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
 
 const SERVE_ABOUT = `Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
-(max_file). A repeatable flag also takes a list with commas, and in luxhub.toml a list. Flags win over
+(max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. Flags win over
 the environment, the environment over luxhub.toml.
 
 Prefer LUXHUB_DATABASE to --database: everyone on the machine can read a command line, and the URL
@@ -201,7 +201,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       },
       timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
       "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
-      "max-attempts": { value: "N", help: "how many attempts before the task fails for good" },
+      "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
       backoff: {
         value: "TIME",
         help: "the delay before the second attempt (5s); it doubles with each attempt",
@@ -246,7 +246,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote("task fail", "ID", "report that a node's attempt at a task failed", {
     node: NODE,
     error: { value: "TEXT", help: "what went wrong" },
-    "no-retry": { help: "the task has failed for good" },
+    "no-retry": { help: "the task has failed permanently" },
     epoch: EPOCH,
   }),
   remote("task retry", "ID…", "open failed tasks again", {
@@ -256,7 +256,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     node: { value: "NODE", help: "the node that cancels them" },
     reason: { value: "TEXT", help: "why" },
   }),
-  remote("task delete", "ID…", "delete tasks for good", {}, ADMIN_ABOUT),
+  remote("task delete", "ID…", "delete tasks permanently", {}, ADMIN_ABOUT),
   remote("node list", "", "all nodes"),
   remote("node show", "ID", "one node"),
   remote("node drain", "ID", "give a node no new tasks, and let it finish those it has", {
@@ -302,7 +302,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "Without -o it keeps the name that it was uploaded with. An existing file is not overwritten.",
   ),
   remote("file list", "", "files, newest first", { limit: LIMIT }),
-  remote("file rm", "ID…", "delete files for good"),
+  remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",
     "-- COMMAND…",
@@ -312,7 +312,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       name: { value: "NAME", help: "the node's name for people; without it the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that it takes, with commas; without it all types",
+        help: "the task types that it takes, comma-separated; without it all types",
       },
       concurrency: { value: "N", help: "how many tasks at once (1)" },
       timeout: {
@@ -345,7 +345,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       ...PLACE,
       variant: {
         value: "A|B",
-        help: "gets its answers in this variant on any listener",
+        help: "gets its responses in this variant on any listener",
         choices: ["A", "B"],
       },
       node: { value: "NODE_ID", help: "acts for this node only" },
@@ -358,7 +358,7 @@ administrator key is for X-Admin-Key.`,
   },
   { name: "keys pin", words: "NAME A|B|none", summary: "pin a key to a variant, or unpin it", flags: PLACE },
   { name: "keys expire", words: "NAME TIME|never", summary: "set when a key expires", flags: PLACE },
-  { name: "keys revoke", words: "NAME", summary: "revoke a key now and for good", flags: PLACE },
+  { name: "keys revoke", words: "NAME", summary: "revoke a key at once, permanently", flags: PLACE },
   {
     name: "backup",
     words: "FILE",

@@ -12,7 +12,7 @@ export function programHelp(): string {
       alone?.summary ?? `${GROUPS[word] ?? ""}: ${names}`,
     ] as const;
   });
-  return `luxhub: a hub for a fleet of AI worker nodes
+  return `luxhub: a task queue and message hub for AI agents and other workers
 
 ${columns(heads)}
 

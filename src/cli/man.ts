@@ -31,7 +31,7 @@ function page(): string {
   return [
     `.TH LUXHUB 1 "" "${roff(SOFTWARE)}" "User Commands"`,
     ".SH NAME",
-    "luxhub \\- a hub for a fleet of AI worker nodes",
+    "luxhub \\- a task queue and message hub for AI agents and other workers",
     ".SH SYNOPSIS",
     ".B luxhub",
     ".I COMMAND",

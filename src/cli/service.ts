@@ -44,7 +44,7 @@ const SYSTEMD_RUNS = "/run/systemd/system";
  * step.
  */
 const UNIT_TEXT = `[Unit]
-Description=luxhub, a hub for a fleet of AI worker nodes
+Description=luxhub, a task queue and message hub for AI agents and other workers
 After=network-online.target time-sync.target
 Wants=network-online.target time-sync.target
 StartLimitIntervalSec=0

@@ -43,7 +43,7 @@ const OUT = "out";
 
 /**
  * Does a task.
- * @throws {FatalError} when it failed for good; {Error} when the attempt failed; the signal's reason when it aborted
+ * @throws {FatalError} when it failed permanently; {Error} when the attempt failed; the signal's reason when it aborted
  */
 export async function doTask(
   task: Task,

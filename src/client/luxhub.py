@@ -1915,7 +1915,7 @@ class Node(TypedDict):
 
 
 class Message(TypedDict):
-    #: The id of the message: `message_id` in the answer to the send, and in the ACK.
+    #: The id of the message: `message_id` in the response to the send, and in the ACK.
     id: str
     #: The sender; it need not be registered.
     from_node: str
@@ -1934,7 +1934,7 @@ class Message(TypedDict):
 
 
 class ReceivedMessage(TypedDict):
-    #: The id of the message: `message_id` in the answer to the send, and in the ACK.
+    #: The id of the message: `message_id` in the response to the send, and in the ACK.
     id: str
     #: The sender; it need not be registered.
     from_node: str
@@ -1968,7 +1968,7 @@ class HistoryMessageRecipients(TypedDict):
 
 
 class HistoryMessage(TypedDict):
-    #: The id of the message: `message_id` in the answer to the send, and in the ACK.
+    #: The id of the message: `message_id` in the response to the send, and in the ACK.
     id: str
     #: The sender; it need not be registered.
     from_node: str
@@ -2049,7 +2049,7 @@ class Key(TypedDict):
     role: Literal["full", "viewer", "admin"]
     #: Whether the key is `valid`, `expired` or `revoked`.
     state: Literal["valid", "expired", "revoked"]
-    #: The variant of the answers to its requests; null: that of the listener.
+    #: The variant of the responses to its requests; null: that of the listener.
     variant: Literal["A", "B"] | None
     #: The node that the key is bound to: it acts only for this node.
     node_id: str | None
@@ -2104,7 +2104,7 @@ class Minute(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed for good.
+    #: How many tasks failed permanently.
     tasks_failed: int
     #: LUX paid, including sign-ins.
     lux_paid: float
@@ -2125,7 +2125,7 @@ class MinutesTotal(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed for good.
+    #: How many tasks failed permanently.
     tasks_failed: int
     #: LUX paid, including sign-ins.
     lux_paid: float
@@ -2523,7 +2523,7 @@ class MessageBroadcastAnswer(TypedDict):
 
 class MessageReceiveAnswer(TypedDict):
     success: Literal[True]
-    #: How many to answer at most.
+    #: How many to return at most.
     count: int
     #: The messages.
     messages: list[ReceivedMessage]
@@ -2543,7 +2543,7 @@ class MessageAckAnswer(TypedDict):
 
 class MessageHistoryAnswer(TypedDict):
     success: Literal[True]
-    #: How many to answer at most.
+    #: How many to return at most.
     count: int
     #: The messages.
     messages: list[HistoryMessage]
@@ -2580,7 +2580,7 @@ class MessageRedriveAnswer(TypedDict):
 
 class AgentMessagesAnswer(TypedDict):
     success: Literal[True]
-    #: How many to answer at most.
+    #: How many to return at most.
     count: int
     #: The messages.
     messages: list[HistoryMessage]
@@ -2694,7 +2694,7 @@ class StatusAnswer(TypedDict):
     tasks_count: int
     #: The program and its version.
     software: str
-    #: The variant of the answer.
+    #: The variant of the response.
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
@@ -2738,7 +2738,7 @@ class PgDiagnosticAnswer(TypedDict):
 
 
 class BatchedAnswer(TypedDict):
-    #: The status of the answer, as if the request had been sent alone.
+    #: The status of the response, as if the request had been sent alone.
     status: int
     #: The body of the request.
     body: dict[str, Any]
@@ -2746,7 +2746,7 @@ class BatchedAnswer(TypedDict):
 
 class BatchAnswer(TypedDict):
     success: Literal[True]
-    #: The answers, in the order of the requests.
+    #: The responses, in the order of the requests.
     answers: list[BatchedAnswer]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -2796,7 +2796,7 @@ class Nodes(_Resource):
         return cast("NodeRegisterAnswer", self._call("node/register", fields, options))
 
     def heartbeat(self, node_id: str, *, options: CallOptions | None = None) -> NodeHeartbeatAnswer:
-        """Keeps a node online; answers the number of its tasks and messages.
+        """Keeps a node online; returns the number of its tasks and messages.
 
         node_id: The id of the node.
         """
@@ -2947,7 +2947,7 @@ class Tasks(_Resource):
         Waits for `wait` seconds, however long that is.
 
         node_id: The id of the node.
-        wait: Seconds to wait for a task; 0, the default, answers at once.
+        wait: Seconds to wait for a task; 0, the default, returns at once.
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
             in any case.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
@@ -2987,8 +2987,8 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The id of the node.
-        result: The result of the work: three texts of at most 64 KiB each, and any further keys, together at
-            most 64 KiB of JSON.
+        result: The result of the work: three strings of at most 64 KiB each, and any additional properties,
+            together at most 64 KiB of JSON.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         """
         fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
@@ -3117,7 +3117,7 @@ class Tasks(_Resource):
         return cast("TaskBatchAssignAnswer", self._call("task/batch-assign", fields, options))
 
     def delete(self, task_id: str, *, options: CallOptions | None = None) -> TaskDeleteAnswer:
-        """Deletes a task for good.
+        """Deletes a task permanently.
 
         task_id: The id of the task.
         """
@@ -3171,7 +3171,7 @@ class Tasks(_Resource):
         """The open tasks that a node could claim, best first.
 
         node_id: The id of the node.
-        limit: How many to answer at most.
+        limit: How many to return at most.
         """
         fields = {"node_id": node_id, "limit": limit}
         return cast("TaskPullAnswer", self._call("task/pull", fields, options))
@@ -3258,7 +3258,7 @@ class Messages(_Resource):
         With `blocking` it waits for `timeout` seconds, however long that is.
 
         node_id: The id of the node.
-        count: How many to answer at most.
+        count: How many to return at most.
         blocking: Whether to wait for the first message.
         timeout: Seconds to wait.
         """
@@ -3286,7 +3286,7 @@ class Messages(_Resource):
 
         node_id: The id of the node.
         before: The id of a message: only those before it.
-        count: How many to answer at most.
+        count: How many to return at most.
         """
         fields = {"node_id": node_id, "before": before, "count": count}
         return cast("MessageHistoryAnswer", self._call("message/history", fields, options))
@@ -3337,7 +3337,7 @@ class Messages(_Resource):
         node_id: The id of the node.
         since: The id of a message: only those after it.
         before: The id of a message: only those before it.
-        limit: How many to answer at most.
+        limit: How many to return at most.
         """
         fields = {"node_id": node_id, "since": since, "before": before, "limit": limit}
         return cast("AgentMessagesAnswer", self._call("agent/messages", fields, options))
@@ -3389,7 +3389,7 @@ class Files(_FileTransfer):
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
-        """Deletes a file for good.
+        """Deletes a file permanently.
 
         file_id: The id of the file.
         """
@@ -3413,14 +3413,14 @@ class Keys(_Resource):
         expires_in_s: float | None = None,
         options: CallOptions | None = None,
     ) -> KeyAddAnswer:
-        """Creates a key; only this answer shows its secret.
+        """Creates a key; only this response shows its secret.
 
         Not repeated after a fault: the hub keeps no secret that it could answer again.
 
         name: A name that no key has or had.
         role: What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is
             for `X-Admin-Key`.
-        variant: The variant of the answers to its requests, on any listener.
+        variant: The variant of the responses to its requests, on any listener.
         node_id: The node that the key is bound to: it acts only for this node.
         expires_at: When it ends; at most ten years ahead.
         expires_in_s: Seconds until it ends, instead of `expires_at`.
@@ -3436,7 +3436,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Revokes a key for good; its open calls and streams end within a second.
+        """Revokes a key permanently; its open calls and streams end within a second.
 
         name: The name of the key.
         """

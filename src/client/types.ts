@@ -246,7 +246,7 @@ export interface Node<V extends Variant = "A"> {
 }
 
 export interface Message {
-  /** The id of the message: `message_id` in the answer to the send, and in the ACK. */
+  /** The id of the message: `message_id` in the response to the send, and in the ACK. */
   id: string;
   /** The sender; it need not be registered. */
   from_node: string;
@@ -268,7 +268,7 @@ export interface Message {
 }
 
 export interface ReceivedMessage {
-  /** The id of the message: `message_id` in the answer to the send, and in the ACK. */
+  /** The id of the message: `message_id` in the response to the send, and in the ACK. */
   id: string;
   /** The sender; it need not be registered. */
   from_node: string;
@@ -294,7 +294,7 @@ export interface ReceivedMessage {
 }
 
 export interface HistoryMessage {
-  /** The id of the message: `message_id` in the answer to the send, and in the ACK. */
+  /** The id of the message: `message_id` in the response to the send, and in the ACK. */
   id: string;
   /** The sender; it need not be registered. */
   from_node: string;
@@ -380,7 +380,7 @@ export interface Key {
   role: "full" | "viewer" | "admin";
   /** Whether the key is `valid`, `expired` or `revoked`. */
   state: "valid" | "expired" | "revoked";
-  /** The variant of the answers to its requests; null: that of the listener. */
+  /** The variant of the responses to its requests; null: that of the listener. */
   variant: "A" | "B" | null;
   /** The node that the key is bound to: it acts only for this node. */
   node_id: string | null;
@@ -446,7 +446,7 @@ export interface Minute {
   tasks_completed: number;
   /** How many attempts ended without a result. */
   attempts_failed: number;
-  /** How many tasks failed for good. */
+  /** How many tasks failed permanently. */
   tasks_failed: number;
   /** LUX paid, including sign-ins. */
   lux_paid: number;
@@ -467,7 +467,7 @@ export interface MinutesTotal {
   tasks_completed: number;
   /** How many attempts ended without a result. */
   attempts_failed: number;
-  /** How many tasks failed for good. */
+  /** How many tasks failed permanently. */
   tasks_failed: number;
   /** LUX paid, including sign-ins. */
   lux_paid: number;
@@ -628,7 +628,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Keeps a node online; answers the number of its tasks and messages */
+  /** Keeps a node online; returns the number of its tasks and messages */
   "node/heartbeat": {
     request: {
       /** The id of the node. */
@@ -832,7 +832,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** Seconds to wait for a task; 0, the default, answers at once. */
+      /** Seconds to wait for a task; 0, the default, returns at once. */
       wait?: number | undefined;
       /**
        * Only open tasks of these types; tasks that are already assigned to the node are handed out in any
@@ -893,8 +893,8 @@ export interface Operations<V extends Variant = "A"> {
       /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
       epoch?: number | undefined;
       /**
-       * The result of the work: three texts of at most 64 KiB each, and any further keys, together at most
-       * 64 KiB of JSON.
+       * The result of the work: three strings of at most 64 KiB each, and any additional properties,
+       * together at most 64 KiB of JSON.
        */
       result: {
         /** What the problem was. */
@@ -1092,7 +1092,7 @@ export interface Operations<V extends Variant = "A"> {
     >;
   };
 
-  /** Deletes a task for good */
+  /** Deletes a task permanently */
   "task/delete": {
     request: {
       /** The id of the task. */
@@ -1160,7 +1160,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       limit?: number | undefined;
     };
     answer: {
@@ -1277,7 +1277,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       count?: number | undefined;
       /** Whether to wait for the first message. */
       blocking?: boolean | undefined;
@@ -1286,7 +1286,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       count: number;
       /** The messages. */
       messages: ReceivedMessage[];
@@ -1351,12 +1351,12 @@ export interface Operations<V extends Variant = "A"> {
       node_id: string;
       /** The id of a message: only those before it. */
       before?: string | undefined;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       count?: number | undefined;
     };
     answer: {
       success: true;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
@@ -1458,12 +1458,12 @@ export interface Operations<V extends Variant = "A"> {
       since?: string | undefined;
       /** The id of a message: only those before it. */
       before?: string | undefined;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       limit?: number | undefined;
     };
     answer: {
       success: true;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
@@ -1588,7 +1588,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a key; only this answer shows its secret */
+  /** Creates a key; only this response shows its secret */
   "key/add": {
     request: {
       /** A name that no key has or had. */
@@ -1598,7 +1598,7 @@ export interface Operations<V extends Variant = "A"> {
        * `X-Admin-Key`.
        */
       role?: "full" | "viewer" | "admin" | undefined;
-      /** The variant of the answers to its requests, on any listener. */
+      /** The variant of the responses to its requests, on any listener. */
       variant?: "A" | "B" | undefined;
       /** The node that the key is bound to: it acts only for this node. */
       node_id?: string | undefined;
@@ -1623,7 +1623,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Revokes a key for good; its open calls and streams end within a second */
+  /** Revokes a key permanently; its open calls and streams end within a second */
   "key/revoke": {
     request: {
       /** The name of the key. */
@@ -1660,7 +1660,7 @@ export interface Operations<V extends Variant = "A"> {
       tasks_count: number;
       /** The program and its version. */
       software: string;
-      /** The variant of the answer. */
+      /** The variant of the response. */
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
@@ -1677,9 +1677,9 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the last event read; 0: from the beginning; without it, the newest events. */
       since?: number | undefined;
-      /** How many to answer at most. */
+      /** How many to return at most. */
       limit?: number | undefined;
-      /** Only events of this kind, or of several with commas. */
+      /** Only events of this kind, or of several, comma-separated. */
       kind?: string | undefined;
       /** Only events about this task. */
       task_id?: string | undefined;
@@ -1791,9 +1791,9 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The answers, in the order of the requests. */
+      /** The responses, in the order of the requests. */
       answers: {
-        /** The status of the answer, as if the request had been sent alone. */
+        /** The status of the response, as if the request had been sent alone. */
         status: number;
         /** The body of the request. */
         body: Record<string, unknown>;
@@ -1839,7 +1839,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes a file for good */
+  /** Deletes a file permanently */
   "file/delete": {
     request: {
       /** The id of the file. */
@@ -1857,7 +1857,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes a file for good */
+  /** Deletes a file permanently */
   "file/{file_id}": {
     request: {
       /** The id of the file. */

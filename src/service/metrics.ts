@@ -52,7 +52,8 @@ type Stored = {
   readonly databaseBytes: number | null;
 };
 
-const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
+/** The states as the API calls them. */
+const MESSAGE_STATES = ["waiting", "delivered", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
 
 const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -138,8 +139,11 @@ export class Metrics {
 
   async #read({ diagnose }: Gauges): Promise<Stored> {
     const read = <R>(query: Query<R>): Promise<R> => this.#store.read(query);
-    const messages = { waiting: 0, leased: 0, parked: 0 };
-    for (const state of MESSAGE_STATES) messages[state] = await read(messagesIn(state, METRICS_MESSAGES_MAX));
+    const messages = { waiting: 0, delivered: 0, parked: 0 };
+    for (const state of MESSAGE_STATES) {
+      const stored = state === "delivered" ? "leased" : state;
+      messages[state] = await read(messagesIn(stored, METRICS_MESSAGES_MAX));
+    }
     return {
       messages,
       tasks: await read(taskTotals()),

@@ -88,7 +88,7 @@ describe("the metrics", () => {
       [`luxhub_tasks{status="assigned"}`, 1],
       [`luxhub_tasks{status="completed"}`, 1],
       [`luxhub_messages{state="waiting"}`, 2],
-      [`luxhub_messages{state="leased"}`, 1],
+      [`luxhub_messages{state="delivered"}`, 1],
       ["luxhub_files", 1],
       ["luxhub_files_size_bytes", 12],
       ["luxhub_lux_paid_total", 2.5],

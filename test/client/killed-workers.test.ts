@@ -58,12 +58,6 @@ type Published = {
 const SHELL_NEEDS = ["bash", "curl", "jq"];
 const WORKERS: readonly Published[] = [
   {
-    name: "the bash worker of README.md",
-    needs: SHELL_NEEDS,
-    command: ["bash", "worker"],
-    text: block("README.md", "bash"),
-  },
-  {
     name: "the bash worker of docs/worker.md",
     needs: SHELL_NEEDS,
     command: ["bash", "worker"],

@@ -408,7 +408,8 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
         values[1] ?? ["", 0],
         values[2] ?? ["", 0],
       ];
-      const file = { [row?.key ?? ""]: inFile };
+      const needed = ["--backup-every", "--backup-keep"].includes(flag) ? { backup_to: "backups" } : {};
+      const file = { ...needed, [row?.key ?? ""]: inFile };
       const env = { [row?.env ?? ""]: inEnv };
       const flags = { [flag.slice(2)]: [byFlag] };
       expect(of(readConfig(NOWHERE))).toEqual(byDefault);

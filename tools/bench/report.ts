@@ -39,9 +39,9 @@ export function renderMarkdown(report: Report): string {
 
 function renderNotes({ seconds, rounds }: Report): string {
   return [
-    "A task life is create, claim, complete; a message is sent and received; a task list is the first page of 1,000",
-    `tasks. Medians of ${rounds} rounds of ${seconds} s, hub and bare server in turns. Each caller is one connection and one node,`,
-    "with one request at a time. The bare server is a `Bun.serve` that parses the same JSON bodies and echoes them; for",
+    "A task cycle is create, claim, complete; a message is sent and received; a task list is the first page of 1,000",
+    `tasks. Medians of ${rounds} rounds of ${seconds} s, hub and baseline server in turns. Each caller is one connection and one node,`,
+    "with one request at a time. The baseline server is a `Bun.serve` that parses the same JSON bodies and echoes them; for",
     "the task list it answers the hub's own page from memory. The load client shares the cores. Latency is that of a",
     "request, CPU is the server's in microseconds a request, and the ratio compares the requests a second.",
   ].join("\n");
@@ -54,10 +54,10 @@ function renderRows(rows: readonly Row[]): string {
     "Hub req/s",
     "Cycles/s",
     "p50 / p99 ms",
-    "CPU us",
+    "CPU µs",
     "Bare req/s",
     "p50 / p99 ms",
-    "CPU us",
+    "CPU µs",
     "Ratio",
   ];
   return renderTable(
@@ -105,7 +105,7 @@ function renderStreams({ streams, hub, bare, ratio }: StreamRow): string {
 }
 
 function renderNext({ workers, tasks, rounds, rows }: NextReport): string {
-  const header = ["Hand-out", "Case", "Hand-outs/s", "p50 / p99 ms", "CPU us", "Conflicts", "Ratio"];
+  const header = ["Dispatch", "Case", "Dispatches/s", "p50 / p99 ms", "CPU µs", "Conflicts", "Ratio"];
   const cells = rows.map((row) => [
     row.name,
     row.tasksCome ? "workers wait" : "tasks wait",
@@ -120,14 +120,14 @@ function renderNext({ workers, tasks, rounds, rows }: NextReport): string {
     "tasks wait, they are there before the first worker asks, and the latency is that of a hand-out's requests. Where workers",
     "wait, one more caller creates tasks by POST batch of 100, at most 500 ahead; CPU includes that, and the latency is from",
     "that request until a worker has the task. A claim is told its id at no cost; a pull takes the best 50, of which the worker",
-    "claims one by chance. Conflicts are claims that came too late, a hand-out. The ratio is that of the hand-outs a second to",
+    "claims one by chance. Conflicts are claims that came too late, a dispatch. The ratio is that of the dispatches a second to",
     "those of task/claim in the same case, the median of the rounds.",
   ];
   return `${renderTable(header, cells, 2)}\n\n${notes.join("\n")}`;
 }
 
 function renderWakes({ rounds, rows, missing }: WakeReport): string {
-  const header = ["luxhub", "Pairs", "p50 / p99 ms", "CPU us", "Beside", "p50 / p99 ms", "CPU us", "Ratio"];
+  const header = ["luxhub", "Pairs", "p50 / p99 ms", "CPU µs", "Baseline", "p50 / p99 ms", "CPU µs", "Ratio"];
   const side = ({ p50Ms, p99Ms, cpuUs }: WakeSide): string[] => [
     `${p50Ms.toFixed(2)} / ${p99Ms.toFixed(2)}`,
     cpuUs === null ? "" : whole(cpuUs),

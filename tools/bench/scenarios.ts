@@ -56,7 +56,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     ...OF_HUB,
     name: "life",
-    title: "Task life",
+    title: "Task cycle",
     steps: [
       {
         method: "POST",

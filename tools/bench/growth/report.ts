@@ -22,7 +22,7 @@ const TITLES: Readonly<Record<Operation, string>> = {
 export function renderGrowth(machine: Machine, growth: Growth): string {
   const header = [
     "Request",
-    ...["small", "large"].flatMap((store) => [`req/s ${store}`, "p50 / p99 ms", "CPU us"]),
+    ...["small", "large"].flatMap((store) => [`req/s ${store}`, "p50 / p99 ms", "CPU µs"]),
     "Ratio",
   ];
   const rows = growth.rows.map(({ operation, small, large, ratio }) => [

@@ -5,7 +5,7 @@ import type { PeerRow, Peers } from "./peers.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
 export function renderPeers(machine: Machine, peers: Peers): string {
-  const header = ["System", "Load", "Cycles/s", "p50 / p99 ms", "CPU us", "Client cores", "Ratio", "Goal"];
+  const header = ["System", "Load", "Cycles/s", "p50 / p99 ms", "CPU µs", "Client cores", "Ratio", "Goal"];
   const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 2), renderNotes(peers)];
   parts.push(...renderTroubles(peers.missing, peers.rows));
   return parts.join("\n\n");
