@@ -372,7 +372,7 @@ administrator key is for X-Admin-Key.`,
   {
     name: "restore",
     words: "FILE",
-    summary: "restore a backup into an empty directory",
+    summary: "restore a backup (a file or s3://BUCKET/KEY) into an empty directory",
     flags: { data: DATA },
     about: `The directory must be empty, or must not exist. All checksums are verified before anything is moved
 into place. Then start the hub on the directory.`,
