@@ -25,7 +25,14 @@ import {
   parkedSizes,
   waitingDeliveries,
 } from "../store/sql/messages.ts";
-import { type Query, type Store, type Transact, joinGroup } from "../store/store.ts";
+import {
+  type Answer,
+  type Committed,
+  type Query,
+  type Store,
+  type Transact,
+  joinGroup,
+} from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
@@ -70,7 +77,7 @@ export class MessageService {
   }
 
   /** Sends to `draft.toNode`; when that is null, to every node that is online. */
-  send(transact: Transact, draft: MessageDraft): Promise<Sent> {
+  send(transact: Transact<Sent>, draft: MessageDraft): Promise<Answer<Sent>> {
     const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
     return draft.toNode === null
       ? this.#mail.broadcast(transact, message, () => this.#clock.steady())
@@ -82,11 +89,11 @@ export class MessageService {
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
   async receive(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     count: number,
     patience: ReceiveWait & Receiver,
-  ): Promise<Taken> {
+  ): Promise<Committed<Taken>> {
     const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
@@ -124,12 +131,12 @@ export class MessageService {
    * @throws {WaitAborted} when the caller is gone: what was taken is put back
    */
   async receiveAtOnce(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     count: number,
     signal: AbortSignal,
     repeatable: boolean,
-  ): Promise<Taken> {
+  ): Promise<Committed<Taken>> {
     const taken = await this.#mail.takeAtOnce(transact, nodeId, count, () => this.#clock.steady());
     if (repeatable || taken.deliveries.length === 0) return taken;
     await this.#store.socketsPolled();

@@ -28,7 +28,14 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import { type Store, type Transact, joinGroup } from "../store/store.ts";
+import {
+  type Answer,
+  type Committed,
+  type Store,
+  type Transact,
+  joinGroup,
+  uncommitted,
+} from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
 import type { ReceiveWait } from "./messages.ts";
@@ -56,7 +63,7 @@ type Known = {
 };
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
-type HandOut = { readonly found?: Next | undefined; readonly current: Node | null };
+type HandOut = { readonly found?: Committed<Next> | undefined; readonly current: Node | null };
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
@@ -85,7 +92,11 @@ export class NextService {
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
-  async next(transact: Transact, asked: NextAsked, patience: ReceiveWait): Promise<NextAnswer> {
+  async next(
+    transact: Transact<NextAnswer>,
+    asked: NextAsked,
+    patience: ReceiveWait,
+  ): Promise<Answer<NextAnswer>> {
     const { nodeId } = asked;
     const { signal, repeatable } = patience;
     const deadline = this.#clock.steady() + patience.waitMs;
@@ -119,7 +130,7 @@ export class NextService {
         if ((await worker.sleep(found.isFull, leftMs, signal, onWake)) !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();
-      return { task: null, draining: false };
+      return uncommitted<NextAnswer>({ task: null, draining: false });
     } finally {
       worker?.leave(taken);
     }
@@ -145,7 +156,7 @@ export class NextService {
 
   /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
   async #handOut(
-    transact: Transact,
+    transact: Transact<NextAnswer>,
     { nodeId, resume, inBatch }: NextAsked,
     known: Known,
     signal: AbortSignal,

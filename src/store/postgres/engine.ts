@@ -58,6 +58,7 @@ import { type Ask, LeaderElection } from "./leader-election.ts";
 import { type Warn, WriteSession, endVanishedWriter } from "./write-session.ts";
 import {
   type CommitListener,
+  type Committed,
   type DecisionListener,
   type Diagnosis,
   type ElectionResult,
@@ -241,9 +242,9 @@ export class PostgresStore implements Store {
     load: Load,
     decide: Member["decide"],
     before: readonly Member[] = [],
-  ): Promise<A> => {
+  ): Promise<Committed<A>> => {
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
-    return new Promise<A>((resolve, reject) => {
+    return new Promise<Committed<A>>((resolve, reject) => {
       // The answer's type is the caller's: what goes in as decide comes out as its answer.
       this.#queue.add({ members: [...before, { load, decide }], resolve: resolve as Job["resolve"], reject });
       this.#running ??= this.#run();
