@@ -227,9 +227,11 @@ class Item {
       const { charged } = this.#call;
       const request = await this.#call.part(this.#asked.path, this.#asked.body);
       await request.checkNodes(this.#call);
-      const { first } = await request.run({ ...this.#call, inBatch: true }, (encode) =>
-        charged(this.#transactFor(encode)),
-      );
+      const { first } = await request.run((encode) => ({
+        ...this.#call,
+        transact: charged(this.#transactFor(encode)),
+        inBatch: true,
+      }));
       if (this.#end === null) this.#answer(200, first);
     } catch (error) {
       const problem = problemOf(error);

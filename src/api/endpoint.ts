@@ -28,7 +28,7 @@ import type { Answer, Transact } from "../store/store.ts";
 import { type JsonAnswer, encodeInPieces, encodeSuccess } from "./answer.ts";
 import type { Access, Strict } from "./auth.ts";
 import type { Share } from "./caller-shares.ts";
-import type { Idempotency, TransactFor } from "./idempotency.ts";
+import type { Idempotency } from "./idempotency.ts";
 import { ignoredFieldsFinder, inputParser, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
@@ -95,6 +95,9 @@ export type ReadCall = {
 /** A call that may write. Every write must go through `transact`: its response is encoded from an Out. */
 export type Call<Out = unknown> = ReadCall & { readonly transact: Transact<Out> };
 
+/** Makes the call of a request, whose Transact may use the response in its commit: store it, or collect it in a batch. */
+export type CallFor = <Out>(encode: (out: Out) => string) => Call<Out>;
+
 /** A request to an endpoint from within the process, by an adapter (MCP, A2A) that has authenticated the caller. */
 export type Invocation = {
   readonly method: "GET" | "POST";
@@ -120,7 +123,7 @@ export type JsonRequest = {
   /** @throws {Problem} 403 when the caller's key may not act for a node that the request names */
   readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
   /** Runs it and encodes the response; that of a write is whole. */
-  readonly run: (call: ReadCall, transactFor: TransactFor) => Promise<Encoded>;
+  readonly run: (callFor: CallFor) => Promise<Encoded>;
 };
 
 /** The schema of an answer in a variant. */
@@ -209,7 +212,8 @@ export type Endpoint = RawEndpoint | JsonEndpoint;
 
 /** Declares a GET, and infers its input and output types. */
 export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndpoint {
-  return jsonEndpoint({ ...declared, method: "GET" }, async (call, input, ignored) => {
+  return jsonEndpoint({ ...declared, method: "GET" }, async (callFor, input, ignored) => {
+    const call: ReadCall = callFor(noResponse); // it has no commit
     const out = await declared.handle(call, input);
     return encodeInPieces(declared.encode(out, call.variant, call.clock()), ignored);
   });
@@ -217,7 +221,7 @@ export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndp
 
 /** Declares a POST or DELETE, and infers its input and output types; the output's from `encode`. */
 export function writeEndpoint<In, Out>(declared: WriteDeclared<In, Out>): JsonEndpoint {
-  return jsonEndpoint(declared, async (call, input, ignored, transactFor) => {
+  return jsonEndpoint(declared, async (callFor, input, ignored) => {
     // Encoded once: the commit that stores the response and the caller get the same text.
     let encoded: { readonly out: Out; readonly text: string } | undefined;
     const encode = (out: Out): string => {
@@ -225,17 +229,17 @@ export function writeEndpoint<In, Out>(declared: WriteDeclared<In, Out>): JsonEn
         encoded = { out, text: encodeSuccess(declared.encode(out, call.variant, call.clock()), ignored) };
       return encoded.text;
     };
-    const out = await declared.handle({ ...call, transact: transactFor(encode) }, input);
+    const call = callFor(encode);
+    const out = await declared.handle(call, input);
     return { first: encode(out), next: null };
   });
 }
 
-type Run<In> = (
-  call: ReadCall,
-  input: In,
-  ignored: readonly string[],
-  transactFor: TransactFor,
-) => Promise<Encoded>;
+function noResponse(): never {
+  throw new Error("A read has no commit that could use its response.");
+}
+
+type Run<In> = (callFor: CallFor, input: In, ignored: readonly string[]) => Promise<Encoded>;
 
 function jsonEndpoint<In, Out>(
   declared: JsonDeclared<In, Out> & Pick<Declared, "method"> & Pick<WriteDeclared<In, Out>, "notInBatch">,
@@ -251,7 +255,7 @@ function jsonEndpoint<In, Out>(
     return {
       notInBatch: typeof notInBatch === "function" ? notInBatch(input) : null,
       checkNodes: (call) => actsFor && call.checkActsFor(actsFor(input), strict),
-      run: (call, transactFor) => run(call, input, ignored, transactFor),
+      run: (callFor) => run(callFor, input, ignored),
     };
   };
   return { ...declared, kind: "json", ignoredIn, parse };

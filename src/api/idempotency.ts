@@ -61,7 +61,7 @@ export type Attempt = {
   readonly isPrimary: boolean;
 };
 
-/** Makes the Transact of a request, which may use the response within its commit: store it, or collect it in a batch. */
+/** Makes a Transact that stores the response, as `encode` makes it, in its commit. */
 export type TransactFor = <A>(encode: (answer: A) => string) => Transact<A>;
 
 /**

@@ -120,12 +120,12 @@ export class Pipeline {
     const request = endpoint.parse(raw, caller.variant);
     const call = this.#call(exchange, caller, served);
     await request.checkNodes(call);
-    const alone = (): Call["transact"] => call.transact;
+    const alone = (): Call => call;
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) return this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
     if (endpoint.method !== "GET" || endpoint.once === true)
-      return this.#backpressure.ofWrite(call, (await request.run(call, alone)).first);
-    const load = (): Promise<Encoded> => request.run(call, alone);
+      return this.#backpressure.ofWrite(call, (await request.run(alone)).first);
+    const load = (): Promise<Encoded> => request.run(alone);
     return endpoint.readsMany
       ? this.#backpressure.ofLargeRead(call, load)
       : this.#backpressure.ofRead(call, load);
@@ -184,7 +184,7 @@ export class Pipeline {
     const request = endpoint.parse(input, call.variant);
     await request.checkNodes(call);
     if (idempotency === undefined) {
-      const load = async (): Promise<string> => wholeOf(await request.run(call, () => call.transact));
+      const load = async (): Promise<string> => wholeOf(await request.run(() => call));
       const text = await (endpoint.readsMany ? this.#backpressure.runRead(call, load) : load());
       return { status: 200, body: parseObject(text), replayed: false };
     }
@@ -219,7 +219,12 @@ export class Pipeline {
 
 /** Runs a request with an Idempotency-Key. */
 async function runOnce(request: JsonRequest, call: Call, transactFor: TransactFor): Promise<string> {
-  return (await request.run({ ...call, repeatable: true }, transactFor)).first;
+  const { first } = await request.run((encode) => ({
+    ...call,
+    repeatable: true,
+    transact: transactFor(encode),
+  }));
+  return first;
 }
 
 async function wholeOf({ first, next }: Encoded): Promise<string> {

@@ -73,6 +73,8 @@ declare class OfTransaction {
 /** What a transaction decided and committed: only transact returns it. (What is no object needs no such proof.) */
 export type Committed<A> = A extends object ? A & OfTransaction : A;
 
+declare const takes: unique symbol;
+
 declare class OfNoTransaction {
   readonly #isRepeatedOtherwise: true;
 }
@@ -117,6 +119,8 @@ export type Transact<A = unknown> = {
     decide: (rows: Loaded<L>) => Decision<T> | Undecided,
     before?: readonly Member[],
   ): Promise<Committed<T> | undefined>;
+  /** Only a type: the compiler compares overloads without their type parameters, and so needs this to compare A. */
+  readonly [takes]?: (answer: A) => void;
 };
 
 /**
