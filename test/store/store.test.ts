@@ -18,6 +18,6 @@ test("neither a literal nor a copy of a committed answer passes for one", () => 
 test("a Transact of one answer takes no decision of another", () => {
   const own: Verdict<Transact, Transact<Paid>> = "compiles";
   const other: Verdict<Transact<{ readonly id: string }>, Transact<Paid>> = "is refused";
-  const any: Verdict<Transact<Paid>, Transact> = "is refused";
-  expect([own, other, any]).toHaveLength(3);
+  const narrower: Verdict<Transact<Paid>, Transact> = "is refused";
+  expect([own, other, narrower]).toHaveLength(3);
 });
