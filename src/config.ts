@@ -18,7 +18,8 @@ import {
 } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
+import { DAY_MS, HOUR_MS } from "./lib/clock.ts";
+import { durationMs } from "./lib/duration.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type Network, isIP, parseNetwork } from "./lib/ip.ts";
 
@@ -99,23 +100,19 @@ function oneOf<T extends string>(must: string, ...words: readonly T[]): Parser<T
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
-const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must: string): Parser<number> {
-  return parser(must, (text) => {
-    const [, amount, unit] = pattern.exec(text) ?? [];
-    const value = Number(amount) * (units[unit ?? ""] ?? Number.NaN);
-    return Number.isSafeInteger(value) && value > 0 ? value : null;
-  });
+function positive(value: number | null): number | null {
+  return value !== null && Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
-const size = measure(
-  /^(\d{1,15})(KiB|MiB|GiB|)$/,
-  UNIT_BYTES,
-  "a size such as 500000, 64KiB, 100MiB or 2GiB",
-);
+const size = parser("a size such as 500000, 64KiB, 100MiB or 2GiB", (text) => {
+  const [, amount, unit = ""] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? [];
+  return positive(Number(amount) * (UNIT_BYTES[unit] ?? Number.NaN));
+});
 
-const time = measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time such as 12h or 7d");
+const time = parser("a time such as 12h or 7d", (text) =>
+  /^\d+[smhd]$/.test(text) ? positive(durationMs(text)) : null,
+);
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
 
@@ -485,10 +482,13 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   isSwitch: SWITCHES.includes(one),
 }));
 
+/** The environment variables of the process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 export type Sources = {
   /** By flag without dashes; one value for each time it is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** luxhub.toml, parsed; null when there is none. */
   readonly file: Readonly<Record<string, unknown>> | null;
 };

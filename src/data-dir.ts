@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
-import { ConfigError, isPath } from "./config.ts";
+import { ConfigError, type Environment, isPath } from "./config.ts";
 import { FREE_SPACE_MIN_BYTES, SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./domain/limits.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";
@@ -157,8 +157,6 @@ function namesIn(path: string): string[] {
     throw new Error(`cannot list ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Secrets = PrimarySecrets & {
   readonly secretIsNew: boolean;

@@ -6,7 +6,7 @@ import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { warnOfRuntimeFiles } from "./cli/runtime-files.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { VERSION_HELP, writeLineUnlessClosed } from "./cli/usage.ts";
+import { writeLineUnlessClosed } from "./cli/standard-output.ts";
 import { ConfigError } from "./config.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { printableLine } from "./lib/printable.ts";
@@ -49,9 +49,9 @@ function main([word = "help", ...argv]: readonly string[]): Promise<number> | nu
   throw new UsageError(`unknown command ${JSON.stringify(word)}${meant}`, "");
 }
 
-function versionCommand(argv: readonly string[]): number {
+async function versionCommand(argv: readonly string[]): Promise<number> {
   const { help } = readArguments(argv, { name: "version", words: "", flags: {} });
-  return writeLineUnlessClosed(help ? VERSION_HELP : SOFTWARE);
+  return writeLineUnlessClosed(help ? (await import("./cli/help.ts")).helpOf("version") : SOFTWARE);
 }
 
 /** `luxhub help COMMAND` is `luxhub COMMAND --help`; `luxhub help help` is `luxhub help`. */

@@ -14,7 +14,7 @@ import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type BlockList, type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyHeader, KeyRing } from "../service/keys.ts";
-import type { Load, Loaded, Member, Transact } from "../store/store.ts";
+import type { Load, Loaded, Part, Transact } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Share, shareOfAddress, shareOfKey } from "./caller-shares.ts";
@@ -212,12 +212,12 @@ export function transactOf({ key }: Pick<Caller, "key">, transact: Transact): Tr
   const marking = (
     load: Load,
     decide: (rows: Loaded<Load>) => Outcome,
-    before?: readonly Member[],
+    before?: readonly Part[],
   ): Promise<unknown> => {
-    const members = before?.map((member): Member => {
-      return { load: member.load, decide: (rows) => mark(member.decide(rows)) };
+    const parts = before?.map((part): Part => {
+      return { load: part.load, decide: (rows) => mark(part.decide(rows)) };
     });
-    return transact(load, (rows) => mark(decide(rows)), members);
+    return transact(load, (rows) => mark(decide(rows)), parts);
   };
   return marking as Transact; // it returns the answer of the caller's own `decide`
 }

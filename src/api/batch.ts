@@ -3,7 +3,7 @@
  * get alone.
  *
  * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
- * handler has handed one in or has ended, all become the members of one transaction of the store (store/store.ts). The
+ * handler has handed one in or has ended, all become the parts of one transaction of the store (store/store.ts). The
  * store decides them in the order of the requests, each sees the writes of those before it, and they commit together,
  * with the stored answer for the batch's Idempotency-Key. Only then do the handlers continue with the work that follows
  * a commit, such as settlements and the balancer. So a batch needs no rules of its own, and no transaction is open
@@ -27,9 +27,10 @@ import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored }
 import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX, LIGHT_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
+import { broken, must } from "../lib/assert.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Committed, Load, Member, Transact } from "../store/store.ts";
+import type { Committed, Load, Part, Transact } from "../store/store.ts";
 import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf } from "./error-table.ts";
 
@@ -110,9 +111,9 @@ class Batch {
   async #commit(): Promise<Committed<readonly string[]> | null> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
-    const members = waiting.map((item) => this.#memberOf(item));
+    const parts = waiting.map((item) => this.#partOf(item));
     try {
-      const answers = await this.#call.transact({}, () => this.#decide(waiting), members);
+      const answers = await this.#call.transact({}, () => this.#decide(waiting), parts);
       for (const item of waiting) item.finish();
       return answers;
     } catch (error) {
@@ -126,7 +127,7 @@ class Batch {
   }
 
   /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
-  #memberOf(item: Item): Member {
+  #partOf(item: Item): Part {
     const isFull = (): boolean => this.#isFullBefore(item);
     let isLoaded = true;
     return {
@@ -174,10 +175,12 @@ function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
 }
 
 /** A transaction that a handler has handed in, and the handler that waits for it. */
-type Waiting = Member & {
+type Waiting = Part & {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
+
+const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 
 /** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
 class Item {
@@ -208,7 +211,7 @@ class Item {
   }
 
   get load(): Load {
-    return this.#waiting?.load ?? {};
+    return must(this.#waiting, HANDED_IN).load;
   }
 
   get isUndecided(): boolean {
@@ -248,8 +251,7 @@ class Item {
       load: Load,
       decide: (rows: never) => Decision<T> | Undecided,
     ): Promise<Committed<T>> => {
-      if (this.#end !== null)
-        return Promise.reject(new Error("A request of a batch wrote in two transactions."));
+      if (this.#end !== null) return Promise.reject(broken("a request of a batch writes in one transaction"));
       const decideAndAnswer = (rows: never): Decision<T> | Undecided => {
         const outcome = decide(rows);
         if (outcome.kind === "accepted") this.#answer(200, encode(outcome.answer));
@@ -264,7 +266,7 @@ class Item {
   }
 
   decide(rows: never): Decision<unknown> | Undecided {
-    const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
+    const outcome = must(this.#waiting, HANDED_IN).decide(rows);
     this.#outcome = outcome;
     this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
     if (outcome.kind === "undecided") this.bytes = 0;

@@ -6,7 +6,7 @@ import { Problem, type ProblemExtras } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { MailBusy } from "../mail/mail.ts";
-import { WaitAborted } from "../service/wait-queue.ts";
+import { WaitAborted } from "../service/waiters.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const KEY_OF_ANOTHER_NODE = "Key bound to another node";

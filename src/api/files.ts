@@ -16,11 +16,10 @@ import type { Transact } from "../store/store.ts";
 import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
-import { checkActsFor } from "./auth.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
-import { keyLost, problemOf } from "./error-table.ts";
+import { keyBoundElsewhere, keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
@@ -235,7 +234,9 @@ const removal = {
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call<FileRecord>, { file_id }: { file_id: string }) => {
     // A key that is bound to a node may delete only that node's files.
-    if (call.key?.nodeId != null) checkActsFor(call, (await call.services.files.get(file_id)).nodeId ?? "");
+    const bound = call.key?.nodeId ?? null;
+    if (bound !== null && (await call.services.files.get(file_id)).nodeId !== bound)
+      throw keyBoundElsewhere(bound);
     return call.services.files.remove(call.transact, file_id);
   },
 } as const;

@@ -27,10 +27,10 @@ import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { slowHash } from "../lib/slow-hash.ts";
-import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
+import { WaitAborted, Waiters } from "../service/waiters.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
-import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
+import type { Load, Loaded, Part, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Share } from "./caller-shares.ts";
@@ -141,7 +141,7 @@ export class Idempotency {
   /** The scopes of the running requests. */
   readonly #running = new Set<string>();
   /** Requests that wait for the running one of their scope. */
-  readonly #repeats = new WaitQueue();
+  readonly #repeats = new Waiters();
   /**
    * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
    * former one. It is a slow hash, because the database holds it; it is made at the start, so that no request waits.
@@ -245,7 +245,7 @@ export class Idempotency {
     const transact = async <T extends A>(
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
-      before?: readonly Member[],
+      before?: readonly Part[],
     ): Promise<T | undefined> => {
       let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };

@@ -1,7 +1,7 @@
 /**
  * Long polls: admits calls that wait (blocking receives, polls, repeats that wait for the first request with their
  * Idempotency-Key). Limits their number, keeps their connections from being closed as idle, and ends a wait when the
- * client hangs up or its key is revoked or expires. The calls sleep in service/wait-queue.ts.
+ * client hangs up or its key is revoked or expires. The calls sleep in service/waiters.ts.
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";

@@ -11,11 +11,11 @@ import type { VariantName } from "../domain/model.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import recorded from "./openapi-examples.json" with { type: "json" };
+import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
-import { eventBatchSchema } from "./system.ts";
+import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
 
 /** The subset of JSON Schema (2020-12) that the documents use. */
@@ -337,6 +337,9 @@ class Records {
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
+    this.#add("Durations", durationsSchema());
+    this.#add("Minute", minuteSchema());
+    this.#add("MinutesTotal", minutesTotalSchema());
     this.#add("TaskAnswer", jsonSuccessOf(toSchema(taskAnswer(variant), "output")));
     this.#add("EventBatch", jsonSuccessOf(toSchema(eventBatchSchema(), "output")));
   }
@@ -398,7 +401,7 @@ function textOf(owner: string, field: string): string | undefined {
 }
 
 /** Records that have all fields of another one. */
-const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task" };
+const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task", Minute: "MinutesTotal" };
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
   const { properties } = schema;

@@ -45,7 +45,7 @@ type Bounds = {
   /** Counts unread bytes. */
   readonly bytes: Pick<SharedSemaphore, "of" | "close">;
   /** Counts running reads. */
-  readonly reads: Pick<SharedSemaphore, "of" | "close">;
+  readonly reads: Pick<SharedSemaphore, "of">;
   readonly stallMs: number;
   readonly waitMs: number;
 };
@@ -70,9 +70,11 @@ export class ResponseBackpressure {
     };
   }
 
-  /** Refuses all waiting and later waits. */
+  /**
+   * Refuses all waiting and later waits for room: nobody may read the answers that have it. A read that waits for other
+   * reads runs after them, because those end soon.
+   */
   close(): void {
-    this.#bounds.reads.close();
     this.#bounds.bytes.close();
   }
 

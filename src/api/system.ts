@@ -64,7 +64,7 @@ const events = readEndpoint({
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });
 
-const durationsSchema = () =>
+export const durationsSchema = () =>
   z.strictObject({
     count: z.int(),
     sum_s: z.number(),
@@ -84,17 +84,16 @@ const numbersSchema = () => ({
   time_to_finish: durationsSchema(),
 });
 
+export const minuteSchema = () => z.strictObject({ at: time(), ...numbersSchema() });
+export const minutesTotalSchema = () => z.strictObject(numbersSchema());
+
 const minutes = readEndpoint({
   path: "/api/v1/stats/minutes",
   auth: "public",
   summary: "Counts of the last hour, minute by minute, and the durations of tasks",
   rejections: [],
   input: () => z.object({ last: z.optional(field.queryCount(limit.MINUTES_KEPT)) }),
-  answer: () =>
-    z.strictObject({
-      minutes: z.array(z.strictObject({ at: time(), ...numbersSchema() })),
-      total: z.strictObject(numbersSchema()),
-    }),
+  answer: () => z.strictObject({ minutes: z.array(minuteSchema()), total: minutesTotalSchema() }),
   handle: ({ services }, { last }) => services.minutes.last(last ?? limit.MINUTES_KEPT),
   encode: (found) => ({
     minutes: found.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),

@@ -4,7 +4,7 @@
  */
 import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
-import { readPath } from "../config.ts";
+import { type Environment, readPath } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
@@ -23,18 +23,16 @@ import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
+import { helpOf } from "./help.ts";
 import { withProgress } from "./progress.ts";
-import { BACKUP_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM = formOf("backup");
 const STANDARD_OUTPUT = 1;
 
-export async function backupCommand(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
+export async function backupCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(BACKUP_HELP);
+  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
   const { place, keep, to } = destinationOf(args);
   const dir = findDataDir(args, env);
   process.umask(0o077); // the archive contains the secrets

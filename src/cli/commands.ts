@@ -83,16 +83,46 @@ ends the commands and gives their tasks back. The log goes to standard error.
 
 luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
 
+const SERVE_ABOUT = `Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
+(max_file). A repeatable flag also takes a list with commas, and in luxhub.toml a list. Flags win over
+the environment, the environment over luxhub.toml.
+
+Prefer LUXHUB_DATABASE to --database: everyone on the machine can read a command line, and the URL
+holds a password.
+
+LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them the first start makes secrets and
+stores them in the data directory.`;
+
+const BACKUP_ABOUT = `FILE is  hub.tar                a new file; it has a temporary name until it is complete
+         backups/               a directory: the file's name is its time, luxhub-20270131T020000Z.tar
+         -                      standard output
+         s3://BUCKET/hub.tar    an object in a storage that speaks the S3 protocol
+         s3://BUCKET/PREFIX/    the same, with its time as name
+
+The backup is a tar archive, a consistent snapshot of the database, the files and the secrets. Only
+its owner can read the file. There must be room for a copy of the database: next to FILE, else in the
+data directory. Secrets that the hub gets from its environment are not in it. The storage's address
+and credentials come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
+Back up a hub on PostgreSQL with PostgreSQL's own tools, such as pg_dump.`;
+
+const MOVE_ABOUT = `postgres is the database that LUXHUB_DATABASE names (or database in ./luxhub.toml). You can give a URL
+instead, postgres://USER:PASSWORD@HOST/NAME; but everyone on the machine can read a command line.
+
+All rows and the bytes of all files are copied and compared. No hub may run on either side. The
+target must be empty: nothing is overwritten, nothing is merged. The source is not changed. After
+an interrupted move no hub starts on the target: run the same command again. The secrets stay in
+the data directory, which a hub on PostgreSQL has too.`;
+
 export const COMMANDS: readonly Command[] = [
   {
     name: "serve",
     words: "",
     summary: "start the hub",
     flags: Object.fromEntries(
-      SETTING_ROWS.map(({ flag, value, help, multiple, isSwitch }) => [
+      SETTING_ROWS.map(({ flag, value, help, fallback, multiple, isSwitch }) => [
         flag.slice(2),
         {
-          help,
+          help: fallback === null ? help : `${help} (${fallback})`,
           multiple,
           ...(!isSwitch && { value }),
           ...(/^[a-zA-Z]+(?:\|[a-zA-Z]+)+$/.test(value) && { choices: value.split("|") }),
@@ -100,6 +130,7 @@ export const COMMANDS: readonly Command[] = [
         },
       ]),
     ),
+    about: SERVE_ABOUT,
   },
   {
     name: "demo",
@@ -319,9 +350,11 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       },
       node: { value: "NODE_ID", help: "acts for this node only" },
       expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d" },
-      role: { value: "ROLE", help: "what it may do: full, viewer or admin", choices: KEY_ROLES },
+      role: { value: "ROLE", help: "full (the default), viewer or admin", choices: KEY_ROLES },
       admin: { help: "the same as --role admin" },
     },
+    about: `Prints only the secret on standard output, once. A viewer only reads (GET, HEAD), but no message contents; an
+administrator key is for X-Admin-Key.`,
   },
   { name: "keys pin", words: "NAME A|B|none", summary: "pin a key to a variant, or unpin it", flags: PLACE },
   { name: "keys expire", words: "NAME TIME|never", summary: "set when a key expires", flags: PLACE },
@@ -334,29 +367,43 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       keep: { value: "N", help: "of the backups in FILE/ keep the newest N, and delete the others" },
       data: DATA,
     },
+    about: BACKUP_ABOUT,
   },
   {
     name: "restore",
     words: "FILE",
     summary: "restore a backup into an empty directory",
     flags: { data: DATA },
+    about: `The directory must be empty, or must not exist. All checksums are verified before anything is moved
+into place. Then start the hub on the directory.`,
   },
   {
     name: "openapi",
     words: "",
     summary: "print the API as an OpenAPI document",
     flags: { variant: { value: "A|B", help: "the variant that it describes (A)", choices: ["A", "B"] } },
+    about: `No hub needs to run. A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`,
   },
-  { name: "doctor", words: "", summary: "check everything in the data directory", flags: { data: DATA } },
+  {
+    name: "doctor",
+    words: "",
+    summary: "check everything in the data directory, even while the hub runs",
+    flags: { data: DATA },
+    about: `Checks the whole database, the ledger and all totals against their rows, the bytes of every file
+against its checksum, the clock, the free space, the version of SQLite, the secrets, and
+the permissions of their files. It changes nothing.
+Exit code 0: no error found. 1: an error was found.`,
+  },
   {
     name: "move",
     words: "",
-    summary: "move the hub into PostgreSQL, or back",
+    summary: "move a stopped hub from SQLite into PostgreSQL, or back",
     flags: {
       to: { value: "postgres|URL", help: "from the data directory into the database" },
       from: { value: "postgres|URL", help: "from the database into the data directory" },
       data: DATA,
     },
+    about: MOVE_ABOUT,
   },
   {
     name: "service install",

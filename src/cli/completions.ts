@@ -1,8 +1,8 @@
 /** `luxhub completions`: prints the completions of three shells, made from the declarations of commands. */
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
-import { COMMANDS, type Command, FIRST_WORDS, commandNamed, commandsOf, formOf } from "./commands.ts";
-import { commandHelp } from "./help.ts";
-import { writeLineUnlessClosed } from "./usage.ts";
+import { COMMANDS, type Command, FIRST_WORDS, commandsOf, formOf } from "./commands.ts";
+import { helpOf } from "./help.ts";
+import { writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "completions";
 
@@ -10,7 +10,7 @@ const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
 
 export function completionsCommand(argv: readonly string[]): number {
   const args: Arguments = readArguments(argv, formOf(NAME));
-  if (args.help) return writeLineUnlessClosed(commandHelp(commandNamed(NAME)));
+  if (args.help) return writeLineUnlessClosed(helpOf(NAME));
   const [shell = ""] = args.words;
   const make = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (!make)

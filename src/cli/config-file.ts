@@ -1,6 +1,6 @@
 /** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
 import { lstatSync, readFileSync } from "node:fs";
-import { ConfigError, readConfig } from "../config.ts";
+import { ConfigError, type Environment, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
@@ -40,8 +40,6 @@ function faultOf(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   return reason.replace(/(Strings must be quoted):.*/s, "$1");
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Finds where the hub keeps its data, by flags, environment or luxhub.toml. */
 export function findPlaces(

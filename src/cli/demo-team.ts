@@ -13,6 +13,7 @@ import {
   type TaskContext,
   type TaskResult,
 } from "../client/luxhub.ts";
+import texts from "./demo-texts.json" with { type: "json" };
 
 type Kind = "research" | "coding" | "review" | "writing" | "operations";
 
@@ -91,7 +92,7 @@ class Team {
     const { by_status } = await this.#hub.tasks.stats({}, this.#options);
     if (by_status.open < BACKLOG_MAX) await this.#createStory();
     if (chance(0.02)) {
-      const content = oneOf(NEWS);
+      const content = oneOf(texts.news);
       await this.#hub.messages.broadcast({ from_node: "operator", content, type: "update" }, this.#options);
     }
     await this.#deleteOldest(this.#tasks, TASKS_KEPT, (task_id) => ({
@@ -114,7 +115,7 @@ class Team {
 
   /** Creates the tasks of one story, each dependent on the one before it. */
   async #createStory(): Promise<void> {
-    const subject = oneOf(SUBJECTS);
+    const subject = oneOf(texts.subjects);
     const creator = oneOf(NODES).id;
     let before: string | null = null;
     for (const { kind, title, description } of oneOf(STORIES)) {
@@ -184,7 +185,7 @@ class Team {
       await this.#upload(notes, { name: "notes.txt", type: "text/plain", metadata });
     }
     if (creator_node !== null && creator_node !== nodeId && chance(0.3))
-      await this.#send(nodeId, creator_node, `Done: ${title}. ${oneOf(REMARKS)}`);
+      await this.#send(nodeId, creator_node, `Done: ${title}. ${oneOf(texts.remarks)}`);
   }
 
   async #upload(content: Blob | string, fields: Parameters<LuxHub["files"]["upload"]>[1]): Promise<void> {
@@ -203,7 +204,8 @@ class Team {
     for (const { id, from_node, content, require_ack } of messages) {
       await this.#pause(500 + Math.random() * 1_500);
       if (require_ack) await this.#hub.messages.ack({ node_id: nodeId, message_id: id }, this.#options);
-      if (content.startsWith("Done:") && chance(0.4)) await this.#send(nodeId, from_node, oneOf(ANSWERS));
+      if (content.startsWith("Done:") && chance(0.4))
+        await this.#send(nodeId, from_node, oneOf(texts.answers));
     }
   }
 
@@ -232,110 +234,12 @@ function oneOf<T>(list: readonly [T, ...T[]] | readonly T[]): T {
 
 // ---- Texts
 
-const SUBJECTS: readonly string[] = [
-  "the billing export",
-  "the sign-in page",
-  "the search index",
-  "the invoice mailer",
-  "the upload service",
-  "the nightly import",
-  "the audit log",
-  "the webhook queue",
-  "the price list",
-  "the customer report",
-  "the session cache",
-  "the address form",
-  "the stock forecast",
-  "the support inbox",
-];
-
-type Step = { readonly kind: Kind; readonly title: string; readonly description: string };
-
-const REVIEW: Step = {
-  kind: "review",
-  title: "Review the change to %",
-  description:
-    "Read the change to %. Look at error paths, limits and the names. Say what must change before it ships.",
-};
+type StoryTask = { readonly kind: Kind; readonly title: string; readonly description: string };
 
 /** The tasks of each story, in order. `%` stands for the subject. */
-const STORIES: readonly (readonly Step[])[] = [
-  [
-    {
-      kind: "research",
-      title: "Find out why % is slow on Mondays",
-      description: "Users wait several seconds for % on Monday mornings. Measure where the time goes.",
-    },
-    {
-      kind: "coding",
-      title: "Make % answer within 200 ms",
-      description: "Use what was measured. Keep the behaviour of %, and add a test for the slow case.",
-    },
-    REVIEW,
-    {
-      kind: "writing",
-      title: "Release note: % is faster",
-      description: "Two sentences for users about %: what is better now, and what they have to do (nothing).",
-    },
-  ],
-  [
-    {
-      kind: "coding",
-      title: "Fix the time zone in %",
-      description:
-        "Around midnight % shows the wrong day to users outside UTC. Store UTC, convert when shown.",
-    },
-    REVIEW,
-  ],
-  [
-    {
-      kind: "coding",
-      title: "Retry failed calls in %",
-      description: "A short network fault makes % fail. Retry with growing pauses, at most five times.",
-    },
-    REVIEW,
-  ],
-  [
-    {
-      kind: "research",
-      title: "Compare two libraries for %",
-      description: "Which one fits % better? Size, upkeep, licence, and how it fails.",
-    },
-    {
-      kind: "writing",
-      title: "Write down the decision about %",
-      description: "One page: the question, the options, what we chose for % and why.",
-    },
-  ],
-  [
-    {
-      kind: "writing",
-      title: "Update the guide to %",
-      description: "The screenshots of % are of last year, and step 4 no longer exists.",
-    },
-  ],
-  [
-    {
-      kind: "operations",
-      title: "Rotate the certificate of %",
-      description: "It ends in two weeks. Renew it for %, reload, and check the chain from outside.",
-    },
-  ],
-  [
-    {
-      kind: "operations",
-      title: "Rehearse the restore of %",
-      description: "Restore last night's backup of % on a spare machine, and compare the counts.",
-    },
-  ],
-  [
-    {
-      kind: "operations",
-      title: "Raise the disk quota of %",
-      description: "% fills its disk within nine days at this rate.",
-    },
-  ],
-];
+const STORIES: readonly (readonly StoryTask[])[] = texts.stories.map((steps) =>
+  steps.map((step) => ({ ...step, kind: kindNamed(step.kind) })),
+);
 
 type Craft = {
   readonly steps: readonly string[];
@@ -343,117 +247,13 @@ type Craft = {
   readonly faults: readonly string[];
 };
 
-const CRAFTS: Readonly<Record<Kind, Craft>> = {
-  research: {
-    steps: ["Collected a week of measurements", "Compared the candidates"],
-    results: [
-      {
-        problem: "Nine tenths of the time went into one query without an index",
-        improvement: "Named the index that is missing, and what it costs on disk",
-        lesson: "Measure at the busy hour, not on an idle copy",
-      },
-      {
-        problem: "Both options looked alike in their documentation",
-        improvement: "Built the same small example with each; one needs half the code",
-        lesson: "An hour with an example tells more than a table of features",
-      },
-    ],
-    faults: ["The measurements of Monday are missing", "The trial account has expired"],
-  },
-  coding: {
-    steps: ["Wrote a test that fails", "The test passes", "Ran the whole suite"],
-    results: [
-      {
-        problem: "The local time was stored, and converted a second time when shown",
-        improvement: "UTC is stored; one function converts for display",
-        lesson: "Convert times at the edge only",
-      },
-      {
-        problem: "A short fault of the network ended the whole run",
-        improvement: "Retries with growing pauses, and a limit on all of them together",
-        lesson: "A retry without a limit turns a small fault into a long one",
-      },
-      {
-        problem: "Every row was loaded to show twenty",
-        improvement: "Pages by cursor; the first answer comes after 40 ms",
-        lesson: "Ask the database for what is shown",
-      },
-    ],
-    faults: [
-      "2 of 418 tests failed: rounds half a cent the wrong way",
-      "The build ran out of memory",
-      "Merge conflict in the schema of the database",
-    ],
-  },
-  review: {
-    steps: ["Read the change", "Tried it with empty and with large input"],
-    results: [
-      {
-        problem: "An error path dropped the cause",
-        improvement: "Asked for the cause in the message; the rest is good to ship",
-        lesson: "Read the error paths first: tests rarely do",
-      },
-      {
-        problem: "None that stops it; two names were unclear",
-        improvement: "Proposed better names, approved",
-        lesson: "Small changes are reviewed within the hour",
-      },
-    ],
-    faults: ["The preview did not start", "The branch is behind and does not apply"],
-  },
-  writing: {
-    steps: ["Made a first draft", "Shortened it by half"],
-    results: [
-      {
-        problem: "The old text explained how it is built, not what to do",
-        improvement: "Three steps with one picture each",
-        lesson: "Begin with what the reader wants to do",
-      },
-      {
-        problem: "Nobody remembered why it was decided",
-        improvement: "One page with the options and the reason",
-        lesson: "Write a decision down on the day it is made",
-      },
-    ],
-    faults: ["The screenshots could not be taken: the staging system is down"],
-  },
-  operations: {
-    steps: ["Took a snapshot first", "Made the change on one machine", "Checked it from outside"],
-    results: [
-      {
-        problem: "The reminder came two weeks before the end",
-        improvement: "It renews itself now, and an alarm rings 20 days before",
-        lesson: "A calendar is no monitoring",
-      },
-      {
-        problem: "The restore took 40 minutes; we had promised 30",
-        improvement: "Restores in parallel now: 12 minutes, all counts equal",
-        lesson: "A backup is worth what its last restore was",
-      },
-    ],
-    faults: ["The spare machine does not answer", "The health check failed after the change: rolled back"],
-  },
-};
+const CRAFTS: Readonly<Record<Kind, Craft>> = texts.crafts;
 
-const REMARKS: readonly string[] = [
-  "Please have a look before noon.",
-  "One question is left, see the result.",
-  "It was smaller than it looked.",
-  "The next one in line can start.",
-];
-
-const ANSWERS: readonly string[] = [
-  "Thank you, looks good.",
-  "Read it, no questions.",
-  "Good. I take the next step.",
-  "Thank you. Can you add a line about the limits?",
-];
-
-const NEWS: readonly string[] = [
-  "Staging is updated at 14:00 and away for five minutes.",
-  "The release is frozen until the reviews are done.",
-  "Backups of last night are complete and verified.",
-];
+function kindNamed(word: string): Kind {
+  const node = NODES.find(({ takes }) => takes === word);
+  if (node === undefined) throw new Error(`no node of the demo takes ${word}`);
+  return node.takes;
+}
 
 // ---- A picture
 

@@ -17,13 +17,13 @@ import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { readArguments } from "./arguments.ts";
-import { commandNamed, formOf } from "./commands.ts";
+import { formOf } from "./commands.ts";
 import { runTeam } from "./demo-team.ts";
 import { EXIT } from "./exit-codes.ts";
-import { commandHelp } from "./help.ts";
+import { helpOf } from "./help.ts";
 import { openLogOutput } from "./log-output.ts";
 import { untilShutdown } from "./serve.ts";
-import { writeLine, writeLineUnlessClosed } from "./usage.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const HOST = "127.0.0.1";
 /** Not the hub's default port, which a real hub may need while the demo runs. */
@@ -33,7 +33,7 @@ const DIR_PREFIX = "luxhub-demo-";
 
 export async function demoCommand(argv: readonly string[]): Promise<number> {
   const { flags, help } = readArguments(argv, formOf("demo"));
-  if (help) return writeLineUnlessClosed(commandHelp(commandNamed("demo")));
+  if (help) return writeLineUnlessClosed(helpOf("demo"));
   const port = flags["port"] ?? [String(freePort())];
   // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
   const kept = { retain: ["1h"], "max-answers": ["1MiB"] };

@@ -1,21 +1,20 @@
 /** `luxhub doctor`: checks everything in a data directory, also while a hub runs on it. */
+import type { Environment } from "../config.ts";
 import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
+import { helpOf } from "./help.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { DOCTOR_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM = formOf("doctor");
 const ABOUT_CHARS = "dependencies".length;
 
-export async function doctorCommand(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
+export async function doctorCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(DOCTOR_HELP);
+  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
   const dir = findDataDir(args, env);
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
   const report = ({ grade, about, text }: Finding): void => {

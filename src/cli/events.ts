@@ -1,9 +1,10 @@
 /** `luxhub events`: prints the event log; with --follow also new events as they arrive. */
+import type { Environment } from "../config.ts";
 import type { Event } from "../client/luxhub.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Environment, type Remote, collect, limitOf, runRemote } from "./remote.ts";
+import { type Remote, collect, limitOf, runRemote } from "./remote.ts";
 import { plain, print, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
 
 export function eventsCommand(argv: readonly string[], env: Environment): Promise<number> {

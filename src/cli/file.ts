@@ -1,6 +1,7 @@
 /** `luxhub file …`: files of a hub, with their progress. */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
+import type { Environment } from "../config.ts";
 import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from "../client/luxhub.ts";
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
@@ -8,20 +9,10 @@ import { type Tools, sizeText } from "../upkeep/upkeep.ts";
 import { fileOf } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
-import {
-  type Environment,
-  type Remote,
-  type Run,
-  collect,
-  forEach,
-  limitOf,
-  recordOf,
-  rowsOf,
-  runGroup,
-} from "./remote.ts";
+import { type Remote, type Run, collect, forEach, limitOf, recordOf, rowsOf, runGroup } from "./remote.ts";
 import { withProgress } from "./progress.ts";
 import { BrokenPipe, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
-import { writeLine } from "./usage.ts";
+import { writeLine } from "./standard-output.ts";
 
 export function fileCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("file", RUNS, argv, env);

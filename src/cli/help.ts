@@ -1,5 +1,5 @@
 /** Makes the help texts from the declarations of commands. */
-import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandsOf } from "./commands.ts";
+import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandNamed, commandsOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 
 export function programHelp(): string {
@@ -23,24 +23,50 @@ Exit codes:
 ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 }
 
+/** What the commands of each group are about. */
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   node: "nodes",
   message: "messages",
   file: "files",
-  keys: "keys",
+  keys: "the keys of the hub",
   service: "the hub as a systemd service",
 };
 
-export function groupHelp(group: string): string {
+/** Further paragraphs of the help of a group. */
+const GROUP_ABOUT: Readonly<Record<string, string>> = {
+  keys: `A new key is valid at once, other changes apply within a second.
+
+The secrets of the first start are the keys primary and primary-admin. To change a secret with no
+downtime: add a key, give it to the nodes, then revoke primary.`,
+  service: `The program goes to /usr/local/bin/luxhub, the data to /var/lib/luxhub. /etc/luxhub/environment, which
+only root can read, has settings and secrets (LUXHUB_PORT=8080 …); install never overwrites it.
+Installing again updates the program and restarts it.
+
+With the environment variable DESTDIR the files are written below that directory, and nothing else is
+changed: it adds no user and starts no service.`,
+};
+
+function groupHelp(group: string): string {
   const rows = commandsOf(group).map(
     (command) => [`luxhub ${command.name}${tail(command)}`, command.summary] as const,
   );
+  const about = GROUP_ABOUT[group];
   return `luxhub ${group}: ${GROUPS[group] ?? group}
 
 ${columns(rows)}
-
+${about === undefined ? "" : `\n${about}\n`}
 Each command says more with --help.`;
+}
+
+/** The help that a command line of a group asks for: of the command that it names, or of the group. */
+export function helpIn(group: string, argv: readonly string[]): string {
+  const command = commandsOf(group).find(({ name }) => argv.includes(name.slice(group.length + 1)));
+  return command ? commandHelp(command) : groupHelp(group);
+}
+
+export function helpOf(name: string): string {
+  return commandHelp(commandNamed(name));
 }
 
 export function commandHelp(command: Command): string {

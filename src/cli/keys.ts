@@ -2,6 +2,7 @@
  * `luxhub keys`: writes keys into the store. A running hub looks up an unknown secret there, and reloads all keys twice
  * a second.
  */
+import type { Environment } from "../config.ts";
 import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
 import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
@@ -9,7 +10,8 @@ import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
 import { KEY_ROLES, type KeyRecord, type KeyRole, type Usage, type VariantName } from "../domain/model.ts";
 import { usageBy } from "../domain/quota.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
+import { isoTime, systemClock } from "../lib/clock.ts";
+import { momentMs } from "../lib/duration.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/sql/keys.ts";
@@ -22,10 +24,10 @@ import { type Arguments, type Form, UsageError, readSubcommand } from "./argumen
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
+import { helpIn } from "./help.ts";
 import { printError } from "./remote.ts";
-import { KEYS_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import { tableOf } from "./table.ts";
 
 /** The environment variables of the primary secrets, when these are not in the data directory. */
 const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
@@ -44,8 +46,6 @@ class KeyFault extends Error {
 }
 
 const GROUP = "keys";
-const FROM_NOW = /^(\d{1,6})([smhd])$/;
-const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /** The input of a subcommand. `primary`: the keys of the first start whose secrets this process knows. */
 type Keys = {
@@ -71,7 +71,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
   const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
-  if (called === null) return writeLineUnlessClosed(KEYS_HELP);
+  if (called === null) return writeLineUnlessClosed(helpIn(GROUP, argv));
   const { form, args } = called;
   const { dir, database } = findPlaces(args, env);
   if (database === null && !isThere(dir.database))
@@ -112,22 +112,19 @@ async function list({ store, primary, now }: Keys, { flags }: Arguments): Promis
   const rows = keys.map((key) => [
     key.keyId,
     key.role,
-    key.variant ?? "-",
-    key.nodeId ?? "-",
+    key.variant,
+    key.nodeId,
     key.expiresAt === null ? "never" : isoTime(key.expiresAt),
     stateOf(key, now),
     usageText(usageBy(key, usage)),
   ]);
-  const table = [["NAME", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE", "USED"], ...rows];
-  const widths =
-    table[0]?.map((_, column) => Math.max(...table.map((row) => (row[column] ?? "").length))) ?? [];
-  const lines = table.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  "));
-  return { result: lines.map((line) => line.trimEnd()).join("\n") };
+  const head = ["NAME", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE", "USED"];
+  return { result: tableOf(head, rows).join("\n") };
 }
 
 /** What counts against the quota of the key's node. */
-function usageText(usage: Usage | undefined): string {
-  return usage === undefined ? "-" : `${usage.tasks} unfinished, ${sizeText(usage.bytes)}`;
+function usageText(usage: Usage | undefined): string | null {
+  return usage === undefined ? null : `${usage.tasks} unfinished, ${sizeText(usage.bytes)}`;
 }
 
 async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
@@ -244,8 +241,7 @@ function variantOf(word: string): VariantName {
 
 /** A moment as epoch milliseconds: an ISO 8601 date or time, or a span from now. */
 function timeOf(word: string, now: number): number {
-  const [, amount, unit] = FROM_NOW.exec(word) ?? [];
-  const at = unit === undefined ? Date.parse(word) : now + Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
-  if (Number.isFinite(at) && (unit !== undefined || /^\d{4}-\d\d-\d\d/.test(word))) return at;
+  const at = momentMs(word, now);
+  if (at !== null) return at;
   throw new UsageError(`${JSON.stringify(word)} is no time: 2027-01-31, or 90s, 12h, 30d`, GROUP);
 }

@@ -1,6 +1,7 @@
 /** `luxhub lux NODE`: prints the balance and the ledger of a node. */
+import type { Environment } from "../config.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Environment, collect, limitOf, rowsOf, runRemote } from "./remote.ts";
+import { collect, limitOf, rowsOf, runRemote } from "./remote.ts";
 import { plain, print, printJsonList, printTable, timeText } from "./table.ts";
 
 export function luxCommand(argv: readonly string[], env: Environment): Promise<number> {

@@ -1,16 +1,16 @@
 /** `luxhub man`: prints the manual page in roff (man(7)), made from the declarations of commands. */
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
-import { COMMANDS, type Command, commandNamed, formOf } from "./commands.ts";
+import { COMMANDS, type Command, formOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
-import { commandHelp, tail } from "./help.ts";
-import { writeLineUnlessClosed } from "./usage.ts";
+import { helpOf, tail } from "./help.ts";
+import { writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "man";
 
 export function manCommand(argv: readonly string[]): number {
   const { help } = readArguments(argv, formOf(NAME));
-  return writeLineUnlessClosed(help ? commandHelp(commandNamed(NAME)) : page());
+  return writeLineUnlessClosed(help ? helpOf(NAME) : page());
 }
 
 const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [

@@ -1,11 +1,11 @@
 /** `luxhub message …`: sends, receives and lists messages. */
+import type { Environment } from "../config.ts";
 import type { AnswerOf } from "../client/luxhub.ts";
 import { MESSAGES_MAX } from "../domain/limits.ts";
 import { SEND_TYPES } from "../domain/model.ts";
 import { printableJson } from "../lib/printable.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
-  type Environment,
   type Remote,
   type Run,
   collect,
@@ -16,7 +16,7 @@ import {
   runGroup,
 } from "./remote.ts";
 import { plain, print, printJsonList, timeText } from "./table.ts";
-import { writeLine } from "./usage.ts";
+import { writeLine } from "./standard-output.ts";
 
 export function messageCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("message", RUNS, argv, env);

@@ -1,16 +1,16 @@
 /** `luxhub move`: moves a stopped hub from SQLite into PostgreSQL, or back. */
 import { existsSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
+import { helpOf } from "./help.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { MOVE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM = formOf("move");
 /** Stands for the URL in the settings: everyone on the machine can read a URL on the command line. */
@@ -19,7 +19,7 @@ const MICRO = 6;
 
 export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(MOVE_HELP);
+  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)

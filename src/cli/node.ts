@@ -1,7 +1,8 @@
 /** `luxhub node …`: lists, shows, drains and deletes nodes. */
+import type { Environment } from "../config.ts";
 import type { Node } from "../client/luxhub.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Environment, type Run, recordOf, runGroup } from "./remote.ts";
+import { type Run, recordOf, runGroup } from "./remote.ts";
 import { ageOf, print, printJson, printRecord, printTable } from "./table.ts";
 
 export function nodeCommand(argv: readonly string[], env: Environment): Promise<number> {

@@ -3,21 +3,20 @@
  * reports a fault in one line with its exit code.
  */
 import { readFileSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { findSecrets, recordedAddresses } from "../data-dir.ts";
 import { printableLine } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
-import { commandNamed, commandsOf, formOf } from "./commands.ts";
+import { commandsOf, formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
-import { commandHelp, groupHelp } from "./help.ts";
+import { helpIn, helpOf } from "./help.ts";
 import { BrokenPipe } from "./table.ts";
-import { writeLineUnlessClosed } from "./usage.ts";
+import { writeLineUnlessClosed } from "./standard-output.ts";
 import { Values } from "./values.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Remote = {
   readonly hub: LuxHub;
@@ -43,9 +42,7 @@ export function runRemote(
   env: Environment,
 ): Promise<number> {
   const args = readArguments(argv, formOf(name));
-  return args.help
-    ? Promise.resolve(writeLineUnlessClosed(commandHelp(commandNamed(name))))
-    : runOn(name, run, args, env);
+  return args.help ? Promise.resolve(writeLineUnlessClosed(helpOf(name))) : runOn(name, run, args, env);
 }
 
 /** Runs a command of a group, such as "task add". */
@@ -58,8 +55,7 @@ export async function runGroup(
   const forms = commandsOf(group).map(({ name }) => formOf(name));
   const called = readSubcommand(argv, group, forms);
   if (called === null) {
-    const command = commandsOf(group).find(({ name }) => argv.includes(name.slice(group.length + 1)));
-    return writeLineUnlessClosed(command ? commandHelp(command) : groupHelp(group));
+    return writeLineUnlessClosed(helpIn(group, argv));
   }
   const { form, args } = called;
   const run = runs[form.name];

@@ -1,7 +1,7 @@
 /** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
 import { fstatSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
+import { type Environment, type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import {
   type DataDir,
   type Secrets,
@@ -12,7 +12,8 @@ import {
   secretWarnings,
 } from "../data-dir.ts";
 import { FAULT_END_MAX_MS } from "../domain/limits.ts";
-import { type Hub, type OpenListener, openHub } from "../hub.ts";
+import { type Hub, openHub } from "../hub.ts";
+import type { OpenListener } from "../hub/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
@@ -26,9 +27,8 @@ import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals, onNpxExit } from "./signals.ts";
-import { SERVE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import { helpOf } from "./help.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM: Form = {
   name: "serve",
@@ -50,7 +50,7 @@ const SECOND_SIGNAL_MS = 1_000;
 /** Resolves with the exit code when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
-  if (help) return writeLineUnlessClosed(SERVE_HELP);
+  if (help) return writeLineUnlessClosed(helpOf(FORM.name));
   const file = readConfigFile();
   const config = readConfig({ flags, env, file });
   if (config.tlsKey !== null) refuseWorldWritable(config.tlsKey, "the file of --tls-key");

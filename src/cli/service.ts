@@ -19,10 +19,12 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Environment } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type Form, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { SERVICE_HELP, writeLine, writeLineUnlessClosed } from "./usage.ts";
+import { helpIn } from "./help.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORMS: readonly Form[] = ["service install", "service print", "service remove"].map(formOf);
 
@@ -106,11 +108,9 @@ const ENVIRONMENT_TEXT = `# Settings and secrets of the service luxhub, one NAME
 #LUXHUB_ADMIN_KEY=
 `;
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 export function serviceCommand(argv: readonly string[], env: Environment): number {
   const called = readSubcommand(argv, "service", FORMS);
-  if (called === null) return writeLineUnlessClosed(SERVICE_HELP);
+  if (called === null) return writeLineUnlessClosed(helpIn("service", argv));
   if (called.form.name === "service print") return writeLineUnlessClosed(UNIT_TEXT.trimEnd());
   const root = env["DESTDIR"] || null;
   if (root === null && process.platform !== "linux") throw new Error("only Linux has systemd services");

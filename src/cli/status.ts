@@ -1,6 +1,7 @@
 /** `luxhub status`: prints the health of the hub, and counts. */
+import type { Environment } from "../config.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Environment, recordOf, runRemote } from "./remote.ts";
+import { recordOf, runRemote } from "./remote.ts";
 import { printJson, printRecord, durationText } from "./table.ts";
 
 export function statusCommand(argv: readonly string[], env: Environment): Promise<number> {

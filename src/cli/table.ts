@@ -4,7 +4,7 @@
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { printable, printableJson } from "../lib/printable.ts";
-import { isBrokenPipe, writeLine } from "./usage.ts";
+import { isBrokenPipe, writeLine } from "./standard-output.ts";
 
 /** The reader of standard output has closed the pipe, as in `luxhub task list | head -1`: not an error. */
 export class BrokenPipe extends Error {

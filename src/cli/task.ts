@@ -1,5 +1,6 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
 import { readFileSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
 import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
@@ -7,7 +8,6 @@ import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
 import {
-  type Environment,
   type Remote,
   type Run,
   collect,
@@ -20,7 +20,7 @@ import {
   runGroup,
 } from "./remote.ts";
 import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
-import { writeLine } from "./usage.ts";
+import { writeLine } from "./standard-output.ts";
 import type { Values } from "./values.ts";
 
 export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {

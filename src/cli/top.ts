@@ -1,10 +1,11 @@
 /** `luxhub top`: shows the hub live in the terminal: what runs now, and which nodes are online. */
 import { writeSync } from "node:fs";
+import type { Environment } from "../config.ts";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import { EXIT } from "./exit-codes.ts";
 import { NODE_HEAD, nodeRow } from "./node.ts";
-import { type Environment, type Remote, recordOf, runRemote } from "./remote.ts";
+import { type Remote, recordOf, runRemote } from "./remote.ts";
 import { endingSignals } from "./signals.ts";
 import { bold, truncateToTerminal, plain, print, printJson, durationText, tableOf } from "./table.ts";
 import { TASK_HEAD, taskRow } from "./task.ts";

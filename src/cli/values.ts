@@ -2,8 +2,9 @@
  * Parses the values of flags: numbers, times, words from a list. An invalid one is refused in one line that says what
  * is valid.
  */
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
+import { SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
+import { durationMs, momentMs } from "../lib/duration.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { commandNamed } from "./commands.ts";
 
@@ -63,9 +64,8 @@ export class Values {
   moment(flag: string): string | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;
-    const ms = spanOf(text);
-    const at = ms === null ? Date.parse(text) : systemClock().now() + ms;
-    if (Number.isFinite(at) && (ms !== null || /^\d{4}-\d\d-\d\d/.test(text))) return isoTime(at);
+    const at = momentMs(withUnit(text), systemClock().now());
+    if (at !== null) return isoTime(at);
     throw this.#refusal(flag, text, "a time from now, such as 2h, or 2030-01-31T12:00:00Z");
   }
 
@@ -93,17 +93,11 @@ export class Values {
   }
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = {
-  ms: 1,
-  "": SECOND_MS,
-  s: SECOND_MS,
-  m: MINUTE_MS,
-  h: HOUR_MS,
-  d: DAY_MS,
-};
-
-/** Parses a duration (10s, 1.5h, a plain number of seconds) into milliseconds; null for anything else. */
+/** Parses a duration, or a plain number of seconds, into milliseconds; null for anything else. */
 function spanOf(text: string): number | null {
-  const [, amount, unit = ""] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? [];
-  return amount === undefined ? null : Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
+  return durationMs(withUnit(text));
+}
+
+function withUnit(text: string): string {
+  return /^[\d.]+$/.test(text) ? `${text}s` : text;
 }

@@ -7,10 +7,9 @@
 import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import type { Environment } from "../config.ts";
 import { newId } from "../lib/ids.ts";
 import { type Lock, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export type WorkerLock = {
   /** Environment variables for every command, so that its processes can be recognised. */

@@ -2,13 +2,14 @@
  * Runs a worker's command once: in a process group of its own, with its input, a bounded output and a time limit.
  * Processes that the command leaves running in its group end with it. Must not: know what a task is.
  */
+import type { Environment } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { allPids, readIfThere } from "./worker-lock.ts";
 
 export type RunOptions = {
   /** Null: the current directory. */
   readonly cwd: string | null;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   readonly input: string;
   readonly timeoutMs: number | null;
   /** The time from SIGTERM to SIGKILL. */

@@ -5,6 +5,7 @@
  */
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Environment } from "../config.ts";
 import { FatalError, HubUnreachable, type LuxHub, type Task, type TaskResult } from "../client/luxhub.ts";
 import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -19,7 +20,7 @@ export type TaskOptions = {
   readonly nodeId: string;
   readonly command: readonly string[];
   /** The environment of the command, without the variables of the task. */
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** The parent of each task's directory; null: the command runs in the current one, and no files are transferred. */
   readonly workDir: string | null;
   readonly timeoutMs: number | null;

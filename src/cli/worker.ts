@@ -5,6 +5,7 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
+import type { Environment } from "../config.ts";
 import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/luxhub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Log, openLog } from "../lib/log.ts";
@@ -12,7 +13,7 @@ import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type Environment, type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
 import { endingSignals, onNpxExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";

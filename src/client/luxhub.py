@@ -2082,6 +2082,61 @@ class Event(TypedDict):
     data: dict[str, str | float | bool | None]
 
 
+class Durations(TypedDict):
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class Minute(TypedDict):
+    #: When the minute begins.
+    at: str
+    #: How many tasks were created.
+    tasks_created: int
+    #: How often a task was handed out.
+    tasks_started: int
+    #: How many tasks were completed.
+    tasks_completed: int
+    #: How many attempts ended without a result.
+    attempts_failed: int
+    #: How many tasks failed for good.
+    tasks_failed: int
+    #: LUX paid, including sign-ins.
+    lux_paid: float
+    #: How many messages were sent; a broadcast is one.
+    messages_sent: int
+    #: The time from when a task could be handed out to its first hand-out.
+    time_to_start: Durations
+    #: The time from when a task could be handed out to its completion.
+    time_to_finish: Durations
+
+
+class MinutesTotal(TypedDict):
+    #: How many tasks were created.
+    tasks_created: int
+    #: How often a task was handed out.
+    tasks_started: int
+    #: How many tasks were completed.
+    tasks_completed: int
+    #: How many attempts ended without a result.
+    attempts_failed: int
+    #: How many tasks failed for good.
+    tasks_failed: int
+    #: LUX paid, including sign-ins.
+    lux_paid: float
+    #: How many messages were sent; a broadcast is one.
+    messages_sent: int
+    #: The time from when a task could be handed out to its first hand-out.
+    time_to_start: Durations
+    #: The time from when a task could be handed out to its completion.
+    time_to_finish: Durations
+
+
 class TaskAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
@@ -2648,110 +2703,12 @@ class StatusAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
-    """The time from when a task could be handed out to its first hand-out."""
-
-    #: How many durations.
-    count: int
-    #: Their sum, in seconds.
-    sum_s: float
-    #: The median in seconds, estimated; null without durations.
-    p50_s: float | None
-    #: The 95th percentile in seconds, estimated; null without durations.
-    p95_s: float | None
-
-
-class StatsMinutesAnswerMinuteTimeToFinish(TypedDict):
-    """The time from when a task could be handed out to its completion."""
-
-    #: How many durations.
-    count: int
-    #: Their sum, in seconds.
-    sum_s: float
-    #: The median in seconds, estimated; null without durations.
-    p50_s: float | None
-    #: The 95th percentile in seconds, estimated; null without durations.
-    p95_s: float | None
-
-
-class StatsMinutesAnswerMinute(TypedDict):
-    #: When the minute begins.
-    at: str
-    #: How many tasks were created.
-    tasks_created: int
-    #: How often a task was handed out.
-    tasks_started: int
-    #: How many tasks were completed.
-    tasks_completed: int
-    #: How many attempts ended without a result.
-    attempts_failed: int
-    #: How many tasks failed for good.
-    tasks_failed: int
-    #: LUX paid, including sign-ins.
-    lux_paid: float
-    #: How many messages were sent; a broadcast is one.
-    messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
-    time_to_start: StatsMinutesAnswerMinuteTimeToStart
-    #: The time from when a task could be handed out to its completion.
-    time_to_finish: StatsMinutesAnswerMinuteTimeToFinish
-
-
-class StatsMinutesAnswerTotalTimeToStart(TypedDict):
-    """The time from when a task could be handed out to its first hand-out."""
-
-    #: How many durations.
-    count: int
-    #: Their sum, in seconds.
-    sum_s: float
-    #: The median in seconds, estimated; null without durations.
-    p50_s: float | None
-    #: The 95th percentile in seconds, estimated; null without durations.
-    p95_s: float | None
-
-
-class StatsMinutesAnswerTotalTimeToFinish(TypedDict):
-    """The time from when a task could be handed out to its completion."""
-
-    #: How many durations.
-    count: int
-    #: Their sum, in seconds.
-    sum_s: float
-    #: The median in seconds, estimated; null without durations.
-    p50_s: float | None
-    #: The 95th percentile in seconds, estimated; null without durations.
-    p95_s: float | None
-
-
-class StatsMinutesAnswerTotal(TypedDict):
-    """The sum of these minutes."""
-
-    #: How many tasks were created.
-    tasks_created: int
-    #: How often a task was handed out.
-    tasks_started: int
-    #: How many tasks were completed.
-    tasks_completed: int
-    #: How many attempts ended without a result.
-    attempts_failed: int
-    #: How many tasks failed for good.
-    tasks_failed: int
-    #: LUX paid, including sign-ins.
-    lux_paid: float
-    #: How many messages were sent; a broadcast is one.
-    messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
-    time_to_start: StatsMinutesAnswerTotalTimeToStart
-    #: The time from when a task could be handed out to its completion.
-    time_to_finish: StatsMinutesAnswerTotalTimeToFinish
-
-
 class StatsMinutesAnswer(TypedDict):
     success: Literal[True]
     #: The minutes, oldest first.
-    minutes: list[StatsMinutesAnswerMinute]
+    minutes: list[Minute]
     #: The sum of these minutes.
-    total: StatsMinutesAnswerTotal
+    total: MinutesTotal
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]

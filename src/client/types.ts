@@ -424,6 +424,61 @@ export interface Event {
   data: Record<string, string | number | boolean | null>;
 }
 
+export interface Durations {
+  /** How many durations. */
+  count: number;
+  /** Their sum, in seconds. */
+  sum_s: number;
+  /** The median in seconds, estimated; null without durations. */
+  p50_s: number | null;
+  /** The 95th percentile in seconds, estimated; null without durations. */
+  p95_s: number | null;
+}
+
+export interface Minute {
+  /** When the minute begins. */
+  at: string;
+  /** How many tasks were created. */
+  tasks_created: number;
+  /** How often a task was handed out. */
+  tasks_started: number;
+  /** How many tasks were completed. */
+  tasks_completed: number;
+  /** How many attempts ended without a result. */
+  attempts_failed: number;
+  /** How many tasks failed for good. */
+  tasks_failed: number;
+  /** LUX paid, including sign-ins. */
+  lux_paid: number;
+  /** How many messages were sent; a broadcast is one. */
+  messages_sent: number;
+  /** The time from when a task could be handed out to its first hand-out. */
+  time_to_start: Durations;
+  /** The time from when a task could be handed out to its completion. */
+  time_to_finish: Durations;
+}
+
+export interface MinutesTotal {
+  /** How many tasks were created. */
+  tasks_created: number;
+  /** How often a task was handed out. */
+  tasks_started: number;
+  /** How many tasks were completed. */
+  tasks_completed: number;
+  /** How many attempts ended without a result. */
+  attempts_failed: number;
+  /** How many tasks failed for good. */
+  tasks_failed: number;
+  /** LUX paid, including sign-ins. */
+  lux_paid: number;
+  /** How many messages were sent; a broadcast is one. */
+  messages_sent: number;
+  /** The time from when a task could be handed out to its first hand-out. */
+  time_to_start: Durations;
+  /** The time from when a task could be handed out to its completion. */
+  time_to_finish: Durations;
+}
+
 export interface TaskAnswer<V extends Variant = "A"> {
   success: true;
   /** The id of the task. */
@@ -1654,85 +1709,9 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /** The minutes, oldest first. */
-      minutes: {
-        /** When the minute begins. */
-        at: string;
-        /** How many tasks were created. */
-        tasks_created: number;
-        /** How often a task was handed out. */
-        tasks_started: number;
-        /** How many tasks were completed. */
-        tasks_completed: number;
-        /** How many attempts ended without a result. */
-        attempts_failed: number;
-        /** How many tasks failed for good. */
-        tasks_failed: number;
-        /** LUX paid, including sign-ins. */
-        lux_paid: number;
-        /** How many messages were sent; a broadcast is one. */
-        messages_sent: number;
-        /** The time from when a task could be handed out to its first hand-out. */
-        time_to_start: {
-          /** How many durations. */
-          count: number;
-          /** Their sum, in seconds. */
-          sum_s: number;
-          /** The median in seconds, estimated; null without durations. */
-          p50_s: number | null;
-          /** The 95th percentile in seconds, estimated; null without durations. */
-          p95_s: number | null;
-        };
-        /** The time from when a task could be handed out to its completion. */
-        time_to_finish: {
-          /** How many durations. */
-          count: number;
-          /** Their sum, in seconds. */
-          sum_s: number;
-          /** The median in seconds, estimated; null without durations. */
-          p50_s: number | null;
-          /** The 95th percentile in seconds, estimated; null without durations. */
-          p95_s: number | null;
-        };
-      }[];
+      minutes: Minute[];
       /** The sum of these minutes. */
-      total: {
-        /** How many tasks were created. */
-        tasks_created: number;
-        /** How often a task was handed out. */
-        tasks_started: number;
-        /** How many tasks were completed. */
-        tasks_completed: number;
-        /** How many attempts ended without a result. */
-        attempts_failed: number;
-        /** How many tasks failed for good. */
-        tasks_failed: number;
-        /** LUX paid, including sign-ins. */
-        lux_paid: number;
-        /** How many messages were sent; a broadcast is one. */
-        messages_sent: number;
-        /** The time from when a task could be handed out to its first hand-out. */
-        time_to_start: {
-          /** How many durations. */
-          count: number;
-          /** Their sum, in seconds. */
-          sum_s: number;
-          /** The median in seconds, estimated; null without durations. */
-          p50_s: number | null;
-          /** The 95th percentile in seconds, estimated; null without durations. */
-          p95_s: number | null;
-        };
-        /** The time from when a task could be handed out to its completion. */
-        time_to_finish: {
-          /** How many durations. */
-          count: number;
-          /** Their sum, in seconds. */
-          sum_s: number;
-          /** The median in seconds, estimated; null without durations. */
-          p50_s: number | null;
-          /** The 95th percentile in seconds, estimated; null without durations. */
-          p95_s: number | null;
-        };
-      };
+      total: MinutesTotal;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.

@@ -6,6 +6,7 @@
  * revoked from.
  * store/sql/balancer.ts says the same in SQL to find the node for one task; the store's contract test compares the two.
  */
+import { must } from "../lib/assert.ts";
 import type { Node, Task } from "./model.ts";
 
 /** What the balancer reads of a node. */
@@ -70,7 +71,7 @@ export function balance<T extends WaitingTask>(
   const shortlists = shortlistsOf(tasks, nodes);
   const given: Assignment<T>[] = [];
   for (const task of tasks) {
-    const node = firstOf(task, shortlists.get(task.taskType) ?? []);
+    const node = firstOf(task, must(shortlists.get(task.taskType), "each type has a shortlist"));
     if (!node) continue;
     node.tasksAssigned += 1;
     node.idleSince = now;

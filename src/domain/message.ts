@@ -176,7 +176,7 @@ export function receive(
       leaseUntil: requireAck ? steady + ACK_LEASE_MS : null,
     };
   });
-  const steps = taken.map((delivery, i): Step => {
+  const steps = taken.map((delivery, i): DeliveryMove => {
     const { messageId, fromNode, toNode } = delivery.message;
     const stub = { ...delivery, messageId, fromNode, broadcast: toNode === null };
     return { stub, from: waiting[i]?.state ?? "waiting" };
@@ -191,7 +191,7 @@ export function putBack(taken: readonly HandOut[], current: readonly DeliveryStu
     const ours = handOuts.get(stub.seq);
     return ours !== undefined && ours.state === stub.state && ours.deliveries === stub.deliveries;
   });
-  const steps = untouched.map((stub): Step => {
+  const steps = untouched.map((stub): DeliveryMove => {
     const back: DeliveryStub = {
       ...stub,
       state: "waiting",
@@ -306,9 +306,9 @@ function sent(message: Message, nodeId: string | null, more: Readonly<Record<str
 }
 
 /** A delivery in its new state, and the state before. */
-type Step = { readonly stub: DeliveryStub; readonly from: DeliveryState; readonly isRemoved?: true };
+type DeliveryMove = { readonly stub: DeliveryStub; readonly from: DeliveryState; readonly isRemoved?: true };
 
-function moves(steps: readonly Step[]): readonly Change[] {
+function moves(steps: readonly DeliveryMove[]): readonly Change[] {
   return [...steps.map(({ stub }) => moved(stub)), ...tallies(steps)];
 }
 
@@ -318,7 +318,7 @@ function moved(delivery: DeliveryStub): Change {
 }
 
 /** Returns the changes of the counts of broadcasts that the steps cause. */
-function tallies(steps: readonly Step[]): readonly Change[] {
+function tallies(steps: readonly DeliveryMove[]): readonly Change[] {
   const sums = new Map<number, Record<keyof BroadcastTally, number>>();
   for (const { stub, from, isRemoved } of steps) {
     if (!stub.broadcast) continue;

@@ -24,7 +24,7 @@ import type { EventData, NewEvent } from "./event.ts";
 import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
-import { type Next, type NextTasks, assignTo, next } from "./task.ts";
+import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task.ts";
 
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
@@ -146,9 +146,7 @@ function isFresh({ leaseUntil }: Node, { steady, leaseMs }: HeartbeatTime): bool
 
 function bestOf(gift: Task | null, [given]: readonly Task[]): Task | null {
   if (!gift || !given) return gift ?? given ?? null;
-  const isFirst =
-    gift.priority < given.priority || (gift.priority === given.priority && gift.seq < given.seq);
-  return isFirst ? gift : given;
+  return comesFirst(gift, given) ? gift : given;
 }
 
 function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): Given {

@@ -45,6 +45,7 @@ import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
+import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
 import type { Failure, FileRecord, Moment, Node, Task, TaskOrigin, TaskResult, TaskStatus } from "./model.ts";
@@ -78,6 +79,14 @@ export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
 };
 
 export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
+
+/** A task's place in the backlog. */
+type Place = { readonly priority: number; readonly seq: number };
+
+/** The order of the backlog: by priority, then the older task. */
+export function comesFirst(a: Place, b: Place): boolean {
+  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
+}
 
 /** Whether a task may be handed out now. */
 export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now: number): boolean {
@@ -894,6 +903,7 @@ function move(before: Task, patch: Partial<Task>, now: number): Step {
 function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
+  assert(after === null || isSound(after), "a task has a holder exactly when it is assigned or completed");
   const changes: Change[] = [];
   if (before?.status !== after?.status) {
     changes.push({
@@ -910,6 +920,10 @@ function tallies(before: Task | null, after: Task | null, now: number, rewardMic
   if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
   changes.push(...usageTally(before, after));
   return changes;
+}
+
+function isSound({ status, assignedNode }: Task): boolean {
+  return (assignedNode !== null) === (status === "assigned" || status === "completed");
 }
 
 function nodeTally(

@@ -10,6 +10,7 @@
  * a hang-up while it waits.
  */
 import type { DirectUnderlyingSource, Server } from "bun";
+import { must } from "../lib/assert.ts";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
 import { NO_SNIFF } from "./exchange.ts";
 
@@ -268,6 +269,7 @@ const everyInterval: Every = (ms, tick) => {
 };
 
 const SLOTS = 15;
+const SLOT = "there is a slot for each of the SLOTS places";
 
 /**
  * The keep-alive timer of all open streams: one timer, running while there is a stream. It calls keepAlive() of each
@@ -309,17 +311,17 @@ export class KeepAlive {
   }
 
   #tick(): void {
-    const slot = this.#slots[this.#next];
+    const slot = must(this.#slots[this.#next], SLOT);
     this.#next = (this.#next + 1) % SLOTS;
-    for (const stream of slot ?? []) stream.keepAlive();
+    for (const stream of slot) stream.keepAlive();
   }
 
   /** Among equals, the slot that is due last. */
   #emptiestSlot(): Set<{ keepAlive(): void }> {
-    let emptiest = this.#slots[(this.#next + SLOTS - 1) % SLOTS] ?? new Set();
+    let emptiest = must(this.#slots[(this.#next + SLOTS - 1) % SLOTS], SLOT);
     for (let back = 2; back <= SLOTS; back++) {
-      const slot = this.#slots[(this.#next + SLOTS - back) % SLOTS];
-      if (slot !== undefined && slot.size < emptiest.size) emptiest = slot;
+      const slot = must(this.#slots[(this.#next + SLOTS - back) % SLOTS], SLOT);
+      if (slot.size < emptiest.size) emptiest = slot;
     }
     return emptiest;
   }

@@ -6,6 +6,7 @@
  * What a caller queues by lastInTick() runs in the same tick, before the sockets are polled again: a client that ends its
  * side of the connection after a request is answered before Bun hears of that and closes the connection.
  */
+import { must } from "./assert.ts";
 
 /** Bounds how long one tick lasts; a group commit takes more than one of these groups. */
 const TOGETHER = 512;
@@ -37,7 +38,7 @@ function atEndOfTick(): void {
     group?.resolve();
   });
   setImmediate(() => {
-    const work = lastWork ?? [];
+    const work = must(lastWork, "the end of a tick began before its last work");
     lastWork = null;
     for (const run of work) run();
   });

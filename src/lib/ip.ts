@@ -5,6 +5,7 @@
  *
  * Must not: import node:net. An idle hub would take 1 MiB more, because node:net loads all of Node's streams.
  */
+import { must } from "./assert.ts";
 
 /** The addresses whose first `prefix` bits are those of `address` (CIDR). */
 export type Network = { readonly address: string; readonly prefix: number };
@@ -95,7 +96,7 @@ export function isListed(ip: string, list: BlockList): boolean {
   return list.some(({ groups, bits }) =>
     groups.every((group, i) => {
       const uncounted = Math.min(Math.max((i + 1) * GROUP_BITS - bits, 0), GROUP_BITS);
-      return group >>> uncounted === (address[i] ?? 0) >>> uncounted;
+      return group >>> uncounted === must(address[i], "an address has eight groups") >>> uncounted;
     }),
   );
 }

@@ -5,6 +5,9 @@
  * Invariant: observing allocates nothing. Label values must come from a closed set, or from one that the
  * caller of this file bounds: each value takes memory until the process ends.
  */
+import { must } from "./assert.ts";
+
+const BUCKET = "a histogram has a bucket for each bound and one more";
 
 export class Histogram {
   readonly #bounds: readonly number[];
@@ -21,8 +24,8 @@ export class Histogram {
 
   observe(value: number): void {
     let i = 0;
-    while (i < this.#bounds.length && value > (this.#bounds[i] ?? 0)) i++;
-    this.#buckets[i] = (this.#buckets[i] ?? 0) + 1;
+    while (i < this.#bounds.length && value > must(this.#bounds[i], BUCKET)) i++;
+    this.#buckets[i] = must(this.#buckets[i], BUCKET) + 1;
     this.#sum += value;
     this.#count++;
   }

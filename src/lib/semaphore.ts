@@ -1,4 +1,5 @@
 /** A weighted semaphore: callers share a bounded amount; an acquire of more than is free waits in FIFO order. */
+import { broken } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 
 export class Semaphore {
@@ -47,6 +48,10 @@ export class Semaphore {
 
   release(amount: number): void {
     this.#held -= amount;
+    if (this.#held < 0) {
+      broken("what is released was acquired");
+      this.#held = 0; // the bound holds again
+    }
     this.#grant();
   }
 

@@ -19,6 +19,7 @@ import {
 } from "../store/sql/a2a.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import type { Store } from "../store/store.ts";
+import { must } from "../lib/assert.ts";
 import { upToBytes } from "./list-pages.ts";
 
 export type { Place, SentEntry, SentTask };
@@ -88,7 +89,7 @@ export class A2aTasks {
       const rows = seqs.length === 0 ? [] : await read(sentTasksBySeq(seqs));
       const bySeq = new Map(rows.map((row) => [row.task.seq, row]));
       return {
-        tasks: seqs.flatMap((seq) => bySeq.get(seq) ?? []),
+        tasks: seqs.map((seq) => must(bySeq.get(seq), "a snapshot has the rows of its own list")),
         next: isLast ? null : (next ?? null),
         total: newest.filter(matches).length,
       };

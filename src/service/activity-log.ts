@@ -12,8 +12,10 @@ import type { EventKind, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
+import { broken } from "../lib/assert.ts";
 import type { Log, LogFields, LogLevel } from "../lib/log.ts";
 import { printable } from "../lib/printable.ts";
+import type { Store } from "../store/store.ts";
 
 /** The events of one line: the first event, its task, and the number of events of each kind. */
 type Entry = {
@@ -31,13 +33,16 @@ export class ActivityLog {
   #isOverflowing = false;
   #timer: Timer | null = null;
 
-  constructor(log: Log) {
+  constructor(store: Store, log: Log) {
     this.#log = log;
     this.#isOn = log.has("warn");
+    store.onCommit((changes, _, origin) => {
+      if (origin === "own") this.#note(changes);
+    });
   }
 
   /** Collects the events of one committed transaction. */
-  note(changes: readonly Notified[]): void {
+  #note(changes: readonly Notified[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
     let left: string | null = null;
@@ -59,9 +64,10 @@ export class ActivityLog {
     this.#counts = new Map();
     this.#isOverflowing = false;
     if (isOverflowing) {
-      const now = [...entries.values()].at(-1)?.event.at ?? 0;
+      const last = [...entries.values()].at(-1);
+      if (!last) return void broken("an activity log that overflows has lines");
       for (const [kind, count] of counts)
-        this.#write(LEVELS[kind], summaryOf(kind, count), { event: kind, count }, now);
+        this.#write(LEVELS[kind], summaryOf(kind, count), { event: kind, count }, last.event.at);
       return;
     }
     for (const entry of entries.values()) {

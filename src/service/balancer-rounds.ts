@@ -17,7 +17,7 @@ import {
   NODES_PART,
   SWEEP_BATCH,
 } from "../domain/limits.ts";
-import { assignTo } from "../domain/task.ts";
+import { assignTo, comesFirst } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   BACKLOG_START,
@@ -40,7 +40,7 @@ export type Assignment = { readonly taskId: string; readonly nodeId: string };
 export type Round = { readonly assignments: readonly Assignment[]; readonly isCutShort: boolean };
 
 /** The assignments of one step, and the types that no available node takes any longer. */
-type Step = { readonly assignments: readonly Assignment[]; readonly exhausted: ReadonlySet<string> };
+type RoundPart = { readonly assignments: readonly Assignment[]; readonly exhausted: ReadonlySet<string> };
 
 export class BalancerRounds {
   readonly #store: Store;
@@ -120,14 +120,14 @@ export class BalancerRounds {
     for (let at = 0; at < types.length; at += BACKLOG_TYPES_TOGETHER) {
       const together = types.slice(at, at + BACKLOG_TYPES_TOGETHER);
       const found = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
-      best = [...best, ...found].toSorted((a, b) => a.priority - b.priority || a.seq - b.seq).slice(0, limit);
+      best = [...best, ...found].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
       await yieldToEventLoop();
     }
     return best;
   }
 
   /** One step. Tasks that have been claimed since they were found are left out. */
-  #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<Step> {
+  #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
     const load = { tasks: openTasks(found.map(({ seq }) => seq)), nodes: availableNodes(lists) };
     return this.#store.transact(load, ({ tasks, nodes }) => {
       const at = { now: this.#clock.now(), steady: this.#clock.steady() };

@@ -1,5 +1,5 @@
 /**
- * The event feed: reads the event log by cursor, serves long polls (which wait in wait-queue.ts and share reads by
+ * The event feed: reads the event log by cursor, serves long polls (which wait in waiters.ts and share reads by
  * single-flight), and notifies the subscribers (SSE streams) and blocking receives that a commit concerns.
  *
  * Correctness comes from cursors over stored rows; a wake-up only says when to read. So a reader may be woken in vain,
@@ -19,6 +19,7 @@ import {
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import type { Task } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
@@ -35,8 +36,9 @@ import {
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Origin, Query, Store } from "../store/store.ts";
+import { untilFound } from "./blocked-calls.ts";
 import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
-import { WaitAborted, WaitQueue } from "./wait-queue.ts";
+import { Waiters } from "./waiters.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
@@ -62,7 +64,7 @@ export type Selection = {
 
 type Follower = { readonly filter: EventFilter; readonly notify: Subscriber };
 
-/** All polls wait in one queue, because each waits for any task event. */
+/** All polls wait in one queue, because each waits for any task event. No task has this id. */
 const POLLS = "";
 /** No task has this id. */
 const ANY_TASK = "";
@@ -73,10 +75,9 @@ const LOG_WINDOW = 2_000;
 
 export class Feed {
   /** Blocking receives, by node_id. */
-  readonly receivers = new WaitQueue();
-  readonly #polls = new WaitQueue();
-  /** Calls that wait for the end of a task, by task_id. */
-  readonly #taskWaits = new WaitQueue();
+  readonly receivers = new Waiters();
+  /** Polls, under POLLS, and calls that wait for the end of a task, by task_id. */
+  readonly #readers = new Waiters();
   /** Reads of task events in flight, by cursor (single-flight); emptied by each commit that logs a task event. */
   readonly #inFlight = new Map<number, Promise<EventBatch>>();
   /** Streams, by node_id. */
@@ -147,19 +148,12 @@ export class Feed {
     const lastId = await this.lastId();
     const cursor = since ?? lastId;
     if (cursor > lastId) return { events: [], cursor: lastId };
-    const deadline = this.#clock.steady() + waitMs;
-    const waiter = this.#polls.join(POLLS);
-    try {
-      for (;;) {
-        const batch = await this.taskEvents(cursor);
-        if (batch.events.length > 0) return batch;
-        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
-        if (outcome === "aborted") throw new WaitAborted();
-        if (outcome !== "woken") return { events: [], cursor };
-      }
-    } finally {
-      waiter.leave();
-    }
+    const read = async (): Promise<EventBatch | null> => {
+      const batch = await this.taskEvents(cursor);
+      return batch.events.length > 0 ? batch : null;
+    };
+    const batch = await untilFound(this.#readers.join(POLLS), read, { waitMs, signal }, this.#clock);
+    return batch ?? { events: [], cursor };
   }
 
   /** @throws {Rejection} task_not_found */
@@ -174,19 +168,12 @@ export class Feed {
    * @throws {Rejection} task_not_found, also when it is deleted meanwhile
    */
   async taskEnd(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {
-    const deadline = this.#clock.steady() + waitMs;
-    const waiter = this.#taskWaits.join(taskId);
-    try {
-      for (;;) {
-        const task = await this.task(taskId);
-        if (task.status === "completed" || task.status === "failed") return task;
-        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
-        if (outcome === "aborted") throw new WaitAborted();
-        if (outcome !== "woken") return await this.task(taskId);
-      }
-    } finally {
-      waiter.leave();
-    }
+    const read = async (): Promise<Task | null> => {
+      const task = await this.task(taskId);
+      return task.status === "completed" || task.status === "failed" ? task : null;
+    };
+    const ended = await untilFound(this.#readers.join(taskId), read, { waitMs, signal }, this.#clock);
+    return ended ?? this.task(taskId);
   }
 
   /** The task events after a cursor. Polls on the same one share one query: a commit wakes them together. */
@@ -278,13 +265,12 @@ export class Feed {
   /** Answers every waiting call without events or messages, now and from now on: the hub shuts down. */
   drain(): void {
     this.receivers.drain();
-    this.#polls.drain();
-    this.#taskWaits.drain();
+    this.#readers.drain();
   }
 
   /** How many calls wait: receives, polls, and for the end of a task. */
   get waiting(): number {
-    return this.receivers.size + this.#polls.size + this.#taskWaits.size;
+    return this.receivers.size + this.#readers.size;
   }
 
   #notify(changes: readonly Notified[], eventIds: readonly number[], origin: Origin): void {
@@ -299,16 +285,16 @@ export class Feed {
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { event } = change;
-        const eventId = eventIds[logged++] ?? 0;
+        const eventId = must(eventIds[logged++], "each logged event has an id");
         if (hasStreams) this.#notifyStreams(event, eventId);
         if (isBroadcast(event)) this.receivers.wakeOneOfEach();
         hasTaskEvent ||= isTaskEvent(event.kind);
-        if (event.taskId !== null && TASK_ENDS.has(event.kind)) this.#taskWaits.wakeAll(event.taskId);
+        if (event.taskId !== null && TASK_ENDS.has(event.kind)) this.#readers.wakeAll(event.taskId);
       }
     }
     if (!hasTaskEvent) return;
     this.#inFlight.clear(); // a read that began before the commit does not have its events
-    this.#polls.wakeAll(POLLS);
+    this.#readers.wakeAll(POLLS);
   }
 
   #notifyStreams(event: NewEvent, eventId: number): void {

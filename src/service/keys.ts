@@ -9,6 +9,7 @@ import { accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, isValid, revokeKey } from "../domain/key.ts";
 import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
@@ -37,11 +38,15 @@ export class KeyRing {
   #nextLookup: Lookup | null = null;
   #lastLookup: Promise<void> = Promise.resolve();
 
-  constructor(store: Store, clock: Clock, secrets: PrimarySecrets) {
+  /** @param onFault called when the keys cannot be read after a commit that changed one */
+  constructor(store: Store, clock: Clock, secrets: PrimarySecrets, onFault: (error: unknown) => void) {
     this.#store = store;
     this.#clock = clock;
     this.#primary = primaryKeys(secrets);
     this.#index = indexed(this.#primary);
+    store.onCommit((changes) => {
+      if (changes.some(({ kind }) => kind === "key.saved")) this.refresh().catch(onFault);
+    });
   }
 
   /** Reloads the keys, and notifies the open calls and streams of keys that were revoked or have expired. */
@@ -207,6 +212,9 @@ function indexed(keys: readonly KeyRecord[]): KeyIndex {
   };
 }
 
+const HASHED = "the hash of a key is a SHA-256";
+
+/** Its first two bytes as a number. */
 function prefixOf(hash: Uint8Array): number {
-  return (hash[0] ?? 0) * 256 + (hash[1] ?? 0);
+  return must(hash[0], HASHED) * 256 + must(hash[1], HASHED);
 }

@@ -1,9 +1,8 @@
 /**
  * The use cases of messages: one mailbox a node, the same for both variants.
  *
- * A receive is a long poll: when the mailbox is empty it waits, first come first served, for the wake-up that follows a
- * commit. A caller who hangs up while messages are taken for it loses none: they are put back, at once or, when the
- * disk refuses that, by the periodic work.
+ * A receive is a long poll: when the mailbox is empty it waits, first come first served, for the wake-up of a send. A
+ * caller who hangs up while messages are taken for it loses none: they are put back (blocked-calls.ts).
  *
  * Must not: answer a receive before its commit.
  */
@@ -25,29 +24,14 @@ import {
   parkedSizes,
   waitingDeliveries,
 } from "../store/sql/messages.ts";
-import {
-  type Answer,
-  type Committed,
-  type Query,
-  type Store,
-  type Transact,
-  joinGroup,
-} from "../store/store.ts";
+import type { Answer, Committed, Query, Store, Transact } from "../store/store.ts";
+import { type Patience, type TakerPatience, type Takes, untilFound } from "./blocked-calls.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
-import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
+import type { Waiters } from "./waiters.ts";
 
 /** The part of a message that its sender decides. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
-
-/** How long a receive may wait, and for whom. */
-export type ReceiveWait = {
-  readonly waitMs: number;
-  /** Aborts when the caller is gone. */
-  readonly signal: AbortSignal;
-  /** `transact` stores the answer for a repeat, so a hang-up loses no message. */
-  readonly repeatable: boolean;
-};
 
 /** Messages, newest first, as many as one answer carries. */
 export type MessageList = {
@@ -62,12 +46,11 @@ export class MessageService {
   readonly #mail: Mail;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #receivers: WaitQueue;
+  readonly #receivers: Waiters;
+  readonly #takes: Takes;
   readonly #pages: ListPages;
-  /** Hand-outs that could not be put back yet. Few: messages are taken only while the disk accepts writes. */
-  readonly #failedPutBacks: { readonly nodeId: string; readonly taken: readonly HandOut[] }[] = [];
-
-  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: WaitQueue) {
+  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: Waiters, takes: Takes) {
+    this.#takes = takes;
     this.#store = store;
     this.#mail = mail;
     this.#clock = clock;
@@ -92,38 +75,25 @@ export class MessageService {
     transact: Transact<Taken>,
     nodeId: string,
     count: number,
-    patience: ReceiveWait & Receiver,
+    patience: TakerPatience & Receiver,
   ): Promise<Committed<Taken>> {
     const { signal, repeatable } = patience;
-    const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     const maxBytes = repeatable ? STORED_RECEIVE_MAX_BYTES : MESSAGES_ANSWER_MAX_BYTES;
     const receiver = { ...patience, maxBytes };
-    const take = () => this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), receiver);
-    try {
-      // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
-      const isEmpty = patience.waitMs > 0 && (await this.#store.read(hasEmptyMailbox(nodeId)));
-      let taking = signal.aborted || isEmpty ? Promise.resolve(undefined) : take();
-      for (let isAgain = false; ; isAgain = true) {
-        const taken = await taking;
-        if (taken && !repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
-        if (taken && (repeatable || !signal.aborted)) {
-          waiter.markServed(); // each message has a wake-up of its own, so this one is used up
-          return taken;
-        }
-        if (taken) await this.#putBack(nodeId, taken);
-        if (signal.aborted) break;
-        const leftMs = start + patience.waitMs - this.#clock.steady();
-        if (isAgain && leftMs <= 0) break; // leave() passes the wake-up on to the next waiter
-        // The wake-up begins the next take at once: on SQLite it shares the commit of the send.
-        const outcome = await waiter.wait(leftMs, signal, () => (taking = joinGroup(take)));
-        if (outcome !== "woken") break;
-      }
-      if (signal.aborted) throw new WaitAborted();
-      return await this.#mail.takeNothing(transact, nodeId);
-    } finally {
-      waiter.leave();
-    }
+    // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
+    let readsFirst = patience.waitMs > 0;
+    const take = async (): Promise<Committed<Taken> | null> => {
+      const isEmpty = readsFirst && (await this.#store.read(hasEmptyMailbox(nodeId)));
+      readsFirst = false;
+      if (isEmpty || signal.aborted) return null;
+      const taken = await this.#mail.take(transact, nodeId, count, () => this.#clock.steady(), receiver);
+      if (taken) waiter.markServed(nodeId); // each message has a wake-up of its own, so this one is used up
+      return taken ?? null;
+    };
+    const taken = await this.#takes.untilTaken(waiter, take, patience);
+    if (!taken) return this.#mail.takeNothing(transact, nodeId);
+    return this.#deliver(nodeId, taken, patience);
   }
 
   /**
@@ -138,11 +108,8 @@ export class MessageService {
     repeatable: boolean,
   ): Promise<Committed<Taken>> {
     const taken = await this.#mail.takeAtOnce(transact, nodeId, count, () => this.#clock.steady());
-    if (repeatable || taken.deliveries.length === 0) return taken;
-    await this.#store.socketsPolled();
-    if (!signal.aborted) return taken;
-    await this.#putBack(nodeId, taken);
-    throw new WaitAborted();
+    if (taken.deliveries.length === 0) return taken;
+    return this.#deliver(nodeId, taken, { signal, repeatable });
   }
 
   /**
@@ -153,21 +120,14 @@ export class MessageService {
   async peek(
     nodeId: string,
     most: { readonly count: number; readonly maxBytes: number },
-    { waitMs, signal }: Pick<ReceiveWait, "waitMs" | "signal">,
+    patience: Patience,
   ): Promise<readonly Delivery[]> {
-    const deadline = this.#clock.steady() + waitMs;
     const waiter = this.#receivers.join(nodeId); // before the first read, so that no wake-up is missed
-    try {
-      for (;;) {
-        const waiting = await this.#store.read(waitingDeliveries(nodeId, most.count, most.maxBytes));
-        if (waiting.length > 0) return waiting; // leave() passes the wake-up on: nothing was taken
-        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
-        if (outcome === "aborted") throw new WaitAborted();
-        if (outcome !== "woken") return [];
-      }
-    } finally {
-      waiter.leave();
-    }
+    const read = async (): Promise<readonly Delivery[] | null> => {
+      const waiting = await this.#store.read(waitingDeliveries(nodeId, most.count, most.maxBytes));
+      return waiting.length > 0 ? waiting : null; // leave() passes the wake-up on: nothing was taken
+    };
+    return (await untilFound(waiter, read, patience, this.#clock)) ?? [];
   }
 
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
@@ -245,20 +205,16 @@ export class MessageService {
     return this.#mail.dropUnfinished(this.#clock.steady());
   }
 
-  /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */
-  async retryPutBacks(): Promise<void> {
-    for (let failed = this.#failedPutBacks[0]; failed; failed = this.#failedPutBacks[0]) {
-      await this.#mail.putBack(failed.nodeId, failed.taken);
-      this.#failedPutBacks.shift();
-    }
-  }
-
-  async #putBack(nodeId: string, { deliveries: delivered }: Taken): Promise<void> {
-    const taken = delivered.map(({ seq, state, deliveries }): HandOut => ({ seq, state, deliveries })); // no contents
-    try {
-      await this.#mail.putBack(nodeId, taken);
-    } catch {
-      this.#failedPutBacks.push({ nodeId, taken }); // the periodic work reports it if it fails there too
-    }
+  #deliver(
+    nodeId: string,
+    taken: Committed<Taken>,
+    patience: Omit<TakerPatience, "waitMs">,
+  ): Promise<Committed<Taken>> {
+    const handedOut = taken.deliveries.map(({ seq, state, deliveries }): HandOut => ({
+      seq,
+      state,
+      deliveries,
+    })); // no contents
+    return this.#takes.deliver(taken, patience, () => this.#mail.putBack(nodeId, handedOut));
   }
 }

@@ -9,6 +9,7 @@ import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
 import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
+import { invariantsBroken } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
@@ -165,6 +166,11 @@ export class Metrics {
       [{ store: "files" }, flag(this.#blobs.writable)],
     ]);
     text.gauge("luxhub_database_readable", "1 if the database answered this scrape.", flag(isReadable));
+    text.counter(
+      "luxhub_invariants_broken_total",
+      "Assertions of this program that failed; the log has their places. Report it.",
+      invariantsBroken(),
+    );
     const { known, anonymous } = gauges.waiting();
     text.gauge("luxhub_waiting_calls", "Calls that wait, by whether they showed a valid secret.", [
       [{ secret: "valid" }, known],

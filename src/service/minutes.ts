@@ -10,6 +10,7 @@ import type { Notified } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { MINUTES_KEPT } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { minutesBetween } from "../store/sql/minutes.ts";
 import type { Origin, Store } from "../store/store.ts";
@@ -215,13 +216,15 @@ function nothing(): Numbers {
   };
 }
 
+const BUCKET = "durations are counted in the buckets of BOUNDS_MS and one more";
+
 function addTo(sum: Numbers | undefined, numbers: Numbers): void {
   if (!sum) return;
   for (const counter of COUNTERS) sum[counter] += numbers[counter];
   for (const durations of ["toStart", "toFinish"] as const) {
     sum[durations].sumMs += numbers[durations].sumMs;
     numbers[durations].buckets.forEach(
-      (count, i) => (sum[durations].buckets[i] = (sum[durations].buckets[i] ?? 0) + count),
+      (count, i) => (sum[durations].buckets[i] = must(sum[durations].buckets[i], BUCKET) + count),
     );
   }
 }
@@ -229,7 +232,7 @@ function addTo(sum: Numbers | undefined, numbers: Numbers): void {
 function observe(durations: Durations, ms: number): void {
   const found = BOUNDS_MS.findIndex((bound) => ms <= bound);
   const i = found === -1 ? BOUNDS_MS.length : found;
-  durations.buckets[i] = (durations.buckets[i] ?? 0) + 1;
+  durations.buckets[i] = must(durations.buckets[i], BUCKET) + 1;
   durations.sumMs += ms;
 }
 

@@ -1,13 +1,12 @@
 /**
  * The use case of task/next: a worker asks for its next task, and waits for one (idle-workers.ts).
  *
- * One commit picks the task and hands it out. A caller who hangs up meanwhile loses none: what could not be answered goes
- * back, at once or, when the disk refuses that, by the periodic work. The call is a heartbeat of its node, all the time
- * that it waits; the heartbeats of all that wait are written together. A heartbeat younger than a second is not repeated.
+ * One commit picks the task and hands it out. A caller who hangs up meanwhile loses none: the task is put back
+ * (blocked-calls.ts). The call is a heartbeat of its node, all the time that it waits; the heartbeats of all that wait
+ * are written together. A heartbeat younger than a second is not repeated.
  *
- * A hang-up between the last poll of the sockets and the write of the answer cannot be noticed: Bun reports no failed
- * write. Such a task is like one whose answer was lost on the way: its node keeps it, until the node asks with resume,
- * the task's timeout is over, or the node goes offline.
+ * A task whose answer was lost on the way stays with its node, until the node asks with resume, the task's timeout is
+ * over, or the node goes offline.
  *
  * Must not: answer with a task before its commit.
  */
@@ -16,7 +15,7 @@ import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
-import { type Next, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -28,20 +27,12 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import {
-  type Answer,
-  type Committed,
-  type Store,
-  type Transact,
-  joinGroup,
-  uncommitted,
-} from "../store/store.ts";
+import { type Answer, type Committed, type Store, type Transact, uncommitted } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
-import type { IdleWorkers, Taken } from "./idle-workers.ts";
-import type { ReceiveWait } from "./messages.ts";
+import type { TakerPatience, Takes } from "./blocked-calls.ts";
+import type { IdleWorkers } from "./idle-workers.ts";
 import type { NodeService } from "./nodes.ts";
 import type { TaskService } from "./tasks.ts";
-import { WaitAborted } from "./wait-queue.ts";
 
 const CALLER_GONE = "the caller hung up";
 
@@ -74,12 +65,19 @@ export class NextService {
   readonly #nodes: NodeService;
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
+  readonly #takes: Takes;
   /** Reads of nodes that many requests of one batch share, by the node's id. */
   readonly #reading = new Map<string, Promise<Node | null>>();
-  /** Hand-outs that could not be put back yet. */
-  readonly #failedPutBacks: { readonly nodeId: string; readonly taken: Taken }[] = [];
 
-  constructor(store: Store, clock: Clock, nodes: NodeService, tasks: TaskService, idle: IdleWorkers) {
+  constructor(
+    store: Store,
+    clock: Clock,
+    nodes: NodeService,
+    tasks: TaskService,
+    idle: IdleWorkers,
+    takes: Takes,
+  ) {
+    this.#takes = takes;
     this.#store = store;
     this.#clock = clock;
     this.#nodes = nodes;
@@ -95,45 +93,33 @@ export class NextService {
   async next(
     transact: Transact<NextAnswer>,
     asked: NextAsked,
-    patience: ReceiveWait,
+    patience: TakerPatience,
   ): Promise<Answer<NextAnswer>> {
     const { nodeId } = asked;
-    const { signal, repeatable } = patience;
-    const deadline = this.#clock.steady() + patience.waitMs;
+    const { signal } = patience;
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
-    let taken: Taken | null = null;
-    try {
-      let node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
-      let isBeaten = false;
-      const ask = (): Promise<HandOut> => {
+    let node: Node | null | undefined;
+    let isBeaten = false;
+    const take = async (): Promise<Committed<Next> | null> => {
+      if (node === undefined)
+        node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
+      while (!signal.aborted && !worker?.isEnded) {
         const types = node ? typesFor(node, asked.taskTypes) : [];
         worker?.beginRead(types, node?.variant ?? null);
-        return this.#handOut(transact, asked, { node, types, isBeaten }, signal);
-      };
-      for (let asking: Promise<HandOut> | null = null; asking || !(signal.aborted || worker?.hasLeft);) {
-        const { found, current }: HandOut = await (asking ?? ask());
-        asking = null;
+        const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
         isBeaten = true;
-        if (found.task !== null) {
-          taken = found;
-          if (!repeatable) await this.#store.socketsPolled(); // to notice a caller who hung up during the commit
-          if (repeatable || !signal.aborted) return found;
-          await this.#putBack(nodeId, found);
-          break;
-        }
-        if (found.draining || !worker) return found;
-        const leftMs = deadline - this.#clock.steady();
-        // The wake-up asks at once: on SQLite the hand-out shares the commit that made the offer.
-        const onWake = () => (asking = joinGroup(ask));
-        if ((await worker.sleep(found.isFull, leftMs, signal, onWake)) !== "woken") break;
+        worker?.endRead(found);
+        return found.task || found.draining ? found : null;
       }
-      if (signal.aborted) throw new WaitAborted();
-      return uncommitted<NextAnswer>({ task: null, draining: false });
-    } finally {
-      worker?.leave(taken);
-    }
+      return null;
+    };
+    const found = await this.#takes.untilTaken(worker, take, patience);
+    if (!found) return uncommitted<NextAnswer>({ task: null, draining: false });
+    if (found.task === null) return found;
+    const { task, from } = found;
+    return this.#takes.deliver(found, patience, () => this.#putBack(nodeId, task, from));
   }
 
   /**
@@ -190,24 +176,8 @@ export class NextService {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
   }
 
-  /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */
-  async retryPutBacks(): Promise<void> {
-    for (let failed = this.#failedPutBacks[0]; failed; failed = this.#failedPutBacks[0]) {
-      await this.#tryPutBack(failed.nodeId, failed.taken);
-      this.#failedPutBacks.shift();
-    }
-  }
-
-  async #putBack(nodeId: string, taken: Taken): Promise<void> {
-    try {
-      await this.#tryPutBack(nodeId, taken);
-    } catch {
-      this.#failedPutBacks.push({ nodeId, taken }); // the periodic work reports it if it fails there too
-    }
-  }
-
   /** To where it was: open, or a gift of the node. What the node had started before stays started. */
-  async #tryPutBack(nodeId: string, { task: { taskId, epoch }, from }: Taken): Promise<void> {
+  async #putBack(nodeId: string, { taskId, epoch }: Task, from: TakenFrom): Promise<void> {
     const asked = { taskId, nodeId, epoch };
     const { transact } = this.#store;
     if (from === "gifts") await transact({ task: taskById(taskId) }, ({ task }) => returnGift(task, asked));

@@ -23,6 +23,7 @@ import {
   tooManyNodes,
 } from "../domain/node.ts";
 import { releaseAll } from "../domain/task.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
@@ -146,7 +147,7 @@ export class NodeService {
       last = nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
       return nodes;
     };
-    const first = (await next()) ?? [];
+    const first = must(await next(), "a list has a first part");
     return new Rows(first, last === null ? null : next);
   }
 

@@ -1,5 +1,6 @@
 /**
- * The periodic work: the background jobs (chores) of the hub. choresOf() lists them, scheduler.ts runs them.
+ * The periodic work: the background jobs (chores) of the hub. choresOf() and keyChoresOf() list all of them, scheduler.ts
+ * runs them.
  *
  *   database, files   notice a full disk, and notice when writes succeed again
  *   clock             renews all leases after a clock jump, a sleep or a standstill
@@ -8,7 +9,7 @@
  *   tasks             runs timeOut (a lease is over), expire, makeReady (a scheduled task is due) and settle (a task that
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
- *   put-backs         retries to put back messages and tasks whose receiver hung up (messages.ts, next.ts)
+ *   put-backs         retries to put back messages and tasks whose receiver hung up (blocked-calls.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
@@ -18,6 +19,11 @@
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
  *   old nodes         deletes nodes that were offline for --retain-nodes and hold nothing (domain/node.ts retire)
  *   orphans           deletes the bytes of files that have no record (files.ts)
+ *   uploads           removes unfinished uploads of a crashed hub, while other hubs run
+ *   started           logs the event hub.started as soon as there is room, if the hub started on a full disk
+ *   secrets           compares the secrets of the hubs on one database (same-secrets.ts)
+ *   keys              reloads the keys, which another process may have changed, and ends the calls of keys that are no
+ *                     longer valid (keys.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
@@ -29,14 +35,16 @@ import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
 import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
-import type { Query, Store } from "../store/store.ts";
+import { type Query, type Store, StoreFull } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
+import type { KeyRing } from "./keys.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
+import type { Takes } from "./blocked-calls.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { TaskService } from "./tasks.ts";
@@ -49,9 +57,14 @@ export type ChoreParts = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly next: NextService;
+  readonly takes: Takes;
   readonly messages: MessageService;
   readonly files: FileService;
   readonly minutes: Minutes;
+  /** From startNote(). */
+  readonly noteStart: () => Promise<void>;
+  /** Compares the secrets with those of the other hubs on the database; null where there are no others. */
+  readonly compareSecrets: (() => Promise<void>) | null;
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
@@ -62,7 +75,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, messages, minutes, next, log } = parts;
+  const { store, blobs, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -76,6 +89,12 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     name,
     everyMs,
     run: async (signal, lateMs) => (database.isWritable ? run(signal, lateMs) : undefined),
+  });
+  /** Makes a chore that removes rows, which the store also does on a full disk: below --min-free it makes room. */
+  const freeing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
+    name,
+    everyMs,
+    run: async (signal, lateMs) => (database.isWritable || database.isFull ? run(signal, lateMs) : undefined),
   });
   return [
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
@@ -94,8 +113,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await runTasks(parts, balancer, signal);
     }),
     // Each hub holds its failed put-backs in its own memory.
-    { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
-    { ...writing("put-backs of tasks", everySweep, () => next.retryPutBacks()), onEveryHub: true },
+    { ...writing("put-backs", everySweep, () => takes.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
       inTurns(signal, [
         async () => {
@@ -108,11 +126,62 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
-    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
-    writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
+    freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    freeing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
+    {
+      name: "uploads",
+      everyMs: limit.PRUNE_EVERY_MS,
+      onEveryHub: true,
+      run: async () => void (await blobs.sweepUnfinished()),
+    },
+    { name: "started", everyMs: everySweep, onEveryHub: true, run: noteStart },
+    ...(compareSecrets
+      ? [
+          {
+            name: "secrets",
+            everyMs: limit.SECRETS_COMPARE_EVERY_MS,
+            onEveryHub: true,
+            run: compareSecrets,
+          },
+        ]
+      : []),
   ];
+}
+
+/** The chores that a scheduler of their own runs, so that a long sweep does not delay a revocation. */
+export function keyChoresOf(keys: KeyRing): readonly Chore[] {
+  return [{ name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() }];
+}
+
+/** Makes what logs the event hub.started once: at the start or, on a full disk, as soon as there is room. */
+export function startNote(store: Store, clock: Clock, software: string): () => Promise<void> {
+  let startedAt: number | null = null;
+  let isLogged = false;
+  return async () => {
+    startedAt ??= clock.now();
+    if (isLogged || !store.writable) return;
+    isLogged = true;
+    const event = {
+      kind: "hub.started",
+      at: startedAt,
+      nodeId: null,
+      taskId: null,
+      data: { software },
+    } as const;
+    await store
+      .transact({}, () => accept(null, [{ kind: "event.logged", event }]))
+      .catch((error: unknown) => {
+        isLogged = false;
+        ignoreFull(error);
+      });
+  };
+}
+
+/** A hub on a full disk serves reads. The periodic work retries the write. */
+export function ignoreFull(error: unknown): void {
+  if (!(error instanceof StoreFull)) throw error;
 }
 
 /**
@@ -213,6 +282,7 @@ class WriteWatch {
   readonly #log: Log;
   readonly #attempt: () => Promise<void>;
   #refused = false;
+  #isFull = false;
 
   constructor(name: string, target: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
     this.#name = name;
@@ -226,6 +296,11 @@ class WriteWatch {
     return this.#target.writable && !this.#refused;
   }
 
+  /** Whether the last attempt found no room. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
   async check(): Promise<void> {
     if (this.isWritable) return;
     const first = !this.#refused;
@@ -233,8 +308,10 @@ class WriteWatch {
     try {
       await this.#attempt();
       this.#refused = false;
+      this.#isFull = false;
       this.#log.warn(`the ${this.#name} can be written again`);
     } catch (error) {
+      this.#isFull = error instanceof StoreFull;
       const cause = error instanceof Error ? `${error.message} ${String(error.cause ?? "")}`.trim() : error;
       if (first) this.#log.error(`the ${this.#name} cannot be written`, { cause: String(cause) });
     }
@@ -357,13 +434,13 @@ async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
 }
 
 /** A step that removes at most SWEEP_BATCH old rows. */
-function remove(store: Store, old: Query<number>, changes: readonly Change[]): Step {
+function remove(store: Store, old: Query<number>, changes: readonly Change[]): ChoreStep {
   return async () =>
     isFull(await store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
 }
 
 /** A bounded step. Resolves to whether there may be more to do. */
-type Step = () => Promise<boolean>;
+type ChoreStep = () => Promise<boolean>;
 
 /** Whether a step found as many rows as it may handle, so that there may be more. */
 function isFull(rows: number): boolean {
@@ -371,9 +448,9 @@ function isFull(rows: number): boolean {
 }
 
 /** Repeats steps in turns, at least once each, until none has more to do or the chore must stop. */
-async function inTurns(signal: AbortSignal, steps: readonly Step[]): Promise<ChoreEnd> {
+async function inTurns(signal: AbortSignal, steps: readonly ChoreStep[]): Promise<ChoreEnd> {
   for (let left = steps; left.length > 0;) {
-    const more: Step[] = [];
+    const more: ChoreStep[] = [];
     for (const step of left) if (await step()) more.push(step);
     if (more.length > 0 && signal.aborted) return "cut short";
     left = more;

@@ -8,7 +8,7 @@ import { type Decision, Rejection, type Undecided } from "../domain/decision.ts"
 import type { Usage } from "../domain/model.ts";
 import { type Quotas, bytesExceeded, charge, fileBytes } from "../domain/quota.ts";
 import { allUsage, usageOf } from "../store/sql/usage.ts";
-import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
+import type { Load, Loaded, Part, Query, Store, Transact } from "../store/store.ts";
 
 /** The name of the query among those of the use case. Their names have no space. */
 const USAGE = "usage of the node";
@@ -30,7 +30,7 @@ export class QuotaService {
     const charging = <T extends A>(
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
-      before?: readonly Member[],
+      before?: readonly Part[],
     ): Promise<T | undefined> => {
       const usage = usageOf(nodeId);
       const billed: Load & { readonly [USAGE]: Query<Usage> } = { ...load, [USAGE]: usage };

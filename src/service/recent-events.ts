@@ -9,6 +9,7 @@ import type { Notified } from "../domain/change.ts";
 import type { LoggedEvent, NewEvent } from "../domain/event.ts";
 import { RECENT_EVENTS_MAX, RECENT_EVENTS_MAX_WEIGHT } from "../domain/limits.ts";
 import type { Message } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 
 /** One item of a stream: an event, or a message with its content. */
 export type StreamItem =
@@ -65,7 +66,8 @@ export class RecentEvents {
       else if (change.kind === "deliveries.queued") {
         const receivers = this.#unannounced.get(change.messageId)?.receivers;
         if (receivers) for (const toNode of change.toNodes) receivers.add(toNode);
-      } else if (change.kind === "event.logged") this.#add(change.event, eventIds[logged++]);
+      } else if (change.kind === "event.logged")
+        this.#add(change.event, must(eventIds[logged++], "each logged event has an id"));
     }
   }
 
@@ -74,8 +76,7 @@ export class RecentEvents {
     if (this.#unannounced.size > UNANNOUNCED_MAX) deleteFirst(this.#unannounced);
   }
 
-  #add(event: NewEvent, id: number | undefined): void {
-    if (id === undefined) return;
+  #add(event: NewEvent, id: number): void {
     const sent = event.kind === "message.sent" ? this.#announce(event) : null;
     const messageWeight = sent ? 2 * sent.message.content.length + RECEIVER_WEIGHT * sent.receivers.size : 0;
     const weight = EVENT_WEIGHT + messageWeight;
@@ -93,7 +94,7 @@ export class RecentEvents {
       this.#byId.size > 1 &&
       (this.#byId.size > RECENT_EVENTS_MAX || this.#weight > RECENT_EVENTS_MAX_WEIGHT)
     )
-      this.#weight -= deleteFirst(this.#byId)?.weight ?? 0;
+      this.#weight -= must(deleteFirst(this.#byId), "a map that is not empty has a first entry").weight;
   }
 
   /** The message of an event, if all its recipients are known: the first steps of a broadcast may have been left out. */

@@ -5,11 +5,10 @@
  *
  * Must not: store, send or log a secret, or refuse to serve; or import node:crypto, which loads all of Node's streams.
  */
-import { SECRETS_COMPARE_EVERY_MS, SECRET_MARK_ROUNDS } from "../domain/limits.ts";
+import { SECRET_MARK_ROUNDS } from "../domain/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { slowHash } from "../lib/slow-hash.ts";
 import type { PrimarySecrets } from "./keys.ts";
-import type { Chore } from "./scheduler.ts";
 
 const MARK_BYTES = 16;
 const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
@@ -17,16 +16,16 @@ const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
 /** Stores this hub's marks in its row, and returns the marks of the other running hubs. */
 export type ShareMarks = (marks: string) => Promise<readonly string[]>;
 
-/** Warns when another hub has different secrets, and logs when they are the same again. */
-export function compareSecretsChore(
+/** Makes the comparison. It warns when another hub has different secrets, and logs when they are the same again. */
+export function secretsComparison(
   share: ShareMarks,
   databaseId: () => Promise<string>,
   secrets: PrimarySecrets,
   log: Log,
-): Chore {
+): () => Promise<void> {
   let ours: string | null = null;
   let reported = "";
-  const run = async (): Promise<void> => {
+  return async () => {
     ours ??= await marksOf(await databaseId(), secrets);
     const differing = differences(ours, await share(ours)).join(" and ");
     if (differing === reported) return;
@@ -34,7 +33,6 @@ export function compareSecretsChore(
     if (differing === "") return log.info("all hubs on the database have the same secrets again");
     log.warn(`another hub on the database has a different ${differing}: each hub accepts only its own`);
   };
-  return { name: "secrets", everyMs: SECRETS_COMPARE_EVERY_MS, onEveryHub: true, run };
 }
 
 /** The marks of the secret and of the administrator key, separated by a space. */

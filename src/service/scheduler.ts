@@ -186,9 +186,15 @@ export class Scheduler {
     do {
       for (const entry of this.#chores) {
         if (this.#isStopping) return;
-        if (entry.running === null && entry.dueAt <= this.#clock.steady()) await this.#runInTime(entry);
+        if (entry.running === null && this.#isDue(entry)) await this.#runInTime(entry);
       }
     } while (this.#chores.some(({ isCutShort }) => isCutShort));
+  }
+
+  /** A chore that was cut short is due; so is one whose next run a clock that was set back has moved too far away. */
+  #isDue({ chore, dueAt, isCutShort }: Entry): boolean {
+    const inMs = dueAt - this.#clock.steady();
+    return isCutShort || inMs <= 0 || inMs > chore.everyMs;
   }
 
   /** Runs a chore until its end, or until its time is over. */
@@ -217,7 +223,6 @@ export class Scheduler {
       if (chore.onEveryHub || (await this.#leadership.isLeader())) {
         const end = await chore.run(signal, () => this.#takeLateness());
         entry.isCutShort = end === "cut short";
-        if (entry.isCutShort) entry.dueAt = this.#clock.steady(); // the rest is due
         entry.succeededAt = this.#clock.now();
       }
       entry.lastError = null;

@@ -67,7 +67,7 @@ type Search = { readonly found: readonly Position[]; readonly end: Position | nu
 type Enough = { readonly found: number; readonly looked: number };
 
 /** The tasks that one step examined, and the number below which the next one continues; null if there are none. */
-type Step = { readonly candidates: readonly Candidate[]; readonly below: number | null };
+type SearchPart = { readonly candidates: readonly Candidate[]; readonly below: number | null };
 
 /** The numbers of the first task and of the last one. */
 type Bounds = { readonly oldest: number; readonly newest: number };
@@ -211,14 +211,14 @@ export class TaskLists {
     return inSample / sampled < inStates / (newest - oldest + 1);
   }
 
-  async #step(query: TaskQuery, before: number): Promise<Step> {
+  async #step(query: TaskQuery, before: number): Promise<SearchPart> {
     const read = candidatesBelow(query, query.words.length > 0, before, SEARCH_STEP_ROWS);
     const candidates = await this.#store.read(read);
     const last = candidates.length < SEARCH_STEP_ROWS ? undefined : candidates.at(-1);
     return { candidates, below: last?.seq ?? null };
   }
 
-  async #stepByBlock(query: TaskQuery, before: number, span: number, first: number): Promise<Step> {
+  async #stepByBlock(query: TaskQuery, before: number, span: number, first: number): Promise<SearchPart> {
     const newest = blockOf(before - 1);
     const oldest = Math.max(newest - span + 1, 0);
     const read = candidatesInBlocks(query, query.words.length > 0, { oldest, newest }, before);

@@ -11,6 +11,7 @@ import {
   METRICS_TYPES_MAX,
   METRICS_TYPES_READ_MAX,
 } from "../domain/limits.ts";
+import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { Histogram, type MetricsText } from "../lib/metrics.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
@@ -121,6 +122,10 @@ export class TypeMetrics {
     if (this.#times.size >= METRICS_TYPES_MAX && taskType !== OTHER) return this.#timesOf(OTHER);
     const times = { wait: new Histogram(BOUNDS), run: new Histogram(BOUNDS) };
     this.#times.set(taskType, times);
+    assert(
+      this.#times.size <= METRICS_TYPES_MAX + 1,
+      "at most METRICS_TYPES_MAX types have labels, and other",
+    );
     return times;
   }
 }

@@ -1,27 +1,34 @@
-/** The transactions of a group commit, which an engine decides and writes in one: queued, decided, written, answered. */
+/**
+ * What a group commit is made of: a part loads and decides (store.ts), a transaction is parts that are written all or
+ * nothing, and a group is the transactions that share one commit. They are queued, decided, written and answered.
+ */
 import type { Change, Notified } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../domain/limits.ts";
-import { type CommitListener, type Member, type Origin, StoreBusy } from "./store.ts";
+import { must } from "../lib/assert.ts";
+import { type CommitListener, type Part, type Origin, StoreBusy } from "./store.ts";
 
-/** A transaction: its members, of which the last one's decision is its answer. */
-export type Job = {
-  readonly members: readonly Member[];
+/** Its parts in order; the decision of the last part is its answer. */
+export type Transaction = {
+  readonly parts: readonly Part[];
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
 
-/** `decision`: the last member's. */
-export type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
+/** `decision`: that of the last part. */
+export type DecidedTransaction = {
+  readonly transaction: Transaction;
+  readonly decision: Decision<unknown> | Undecided;
+};
 
-/** A transaction of a group threw while it was decided or written: nothing of the group may be committed. */
-export class JobFault extends Error {
-  override readonly name = "JobFault";
-  readonly job: Job;
+/** A transaction of a group threw while it was decided or written: nothing of this group may be committed. */
+export class TransactionFault extends Error {
+  override readonly name = "TransactionFault";
+  readonly transaction: Transaction;
 
-  constructor(job: Job, cause: unknown) {
+  constructor(transaction: Transaction, cause: unknown) {
     super("A transaction failed.", { cause });
-    this.job = job;
+    this.transaction = transaction;
   }
 }
 
@@ -30,104 +37,139 @@ export class JobFault extends Error {
  * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one such group at
  * most, however many callers send large batches, and no batch waits for ever.
  */
-export class JobQueue {
+export class TransactionQueue {
   readonly #light = new Line(GROUP_MAX);
   readonly #heavy = new Line(GROUP_HEAVY_MAX);
   #isHeavysTurn = false;
 
-  /** How many members wait. */
+  /** How many parts wait. */
   get length(): number {
-    return this.#light.members + this.#heavy.members;
+    return this.#light.parts + this.#heavy.parts;
   }
 
   /** @throws {StoreBusy} when it is full */
-  add(job: Job): void {
-    if (this.length + job.members.length > QUEUE_MAX) throw new StoreBusy("Too much work waits.");
-    const weight = weightOf(job);
-    (weight > LIGHT_MAX ? this.#heavy : this.#light).add(job, weight);
+  add(transaction: Transaction): void {
+    if (this.length + transaction.parts.length > QUEUE_MAX) throw new StoreBusy("Too much work waits.");
+    const weight = weightOf(transaction);
+    (weight > LIGHT_MAX ? this.#heavy : this.#light).add(transaction, weight);
   }
 
   /** The transactions of the next group: bounded by their weight, but at least one. */
-  firstGroup(): readonly Job[] {
+  firstGroup(): readonly Transaction[] {
     return this.#next().first();
   }
 
   /** Removes and returns the transactions of firstGroup(). */
-  takeGroup(): readonly Job[] {
+  takeGroup(): readonly Transaction[] {
     const line = this.#next();
     this.#isHeavysTurn = line === this.#light;
     return line.take();
   }
 
-  takeAll(): readonly Job[] {
+  takeAll(): readonly Transaction[] {
     return [...this.#light.take(Infinity), ...this.#heavy.take(Infinity)];
   }
 
   #next(): Line {
-    if (this.#heavy.members === 0) return this.#light;
-    return this.#isHeavysTurn || this.#light.members === 0 ? this.#heavy : this.#light;
+    if (this.#heavy.parts === 0) return this.#light;
+    return this.#isHeavysTurn || this.#light.parts === 0 ? this.#heavy : this.#light;
   }
 }
 
-/** A query of 32 parameters weighs as much as a member: it looks up as many rows. */
+/** A query of 32 parameters weighs as much as a part, because it looks up as many rows. */
 const PARAMS_WEIGHT_SHIFT = 5;
 
 /** Transactions in order of arrival, with their weights. */
 class Line {
   readonly #groupMax: number;
-  #jobs: { readonly job: Job; readonly weight: number }[] = [];
+  #transactions: { readonly transaction: Transaction; readonly weight: number }[] = [];
   #weight = 0;
-  members = 0;
+  parts = 0;
 
   /** @param groupMax the weight of a group */
   constructor(groupMax: number) {
     this.#groupMax = groupMax;
   }
 
-  add(job: Job, weight: number): void {
-    this.#jobs.push({ job, weight });
+  add(transaction: Transaction, weight: number): void {
+    this.#transactions.push({ transaction, weight });
     this.#weight += weight;
-    this.members += job.members.length;
+    this.parts += transaction.parts.length;
   }
 
   /** The oldest, as many as are a group: at least one. */
-  first(): readonly Job[] {
-    return this.#jobs.slice(0, this.#count(this.#groupMax)).map(({ job }) => job);
+  first(): readonly Transaction[] {
+    return this.#transactions.slice(0, this.#count(this.#groupMax)).map(({ transaction }) => transaction);
   }
 
   /** Removes and returns the oldest, of at most this weight together, but at least one. */
-  take(most = this.#groupMax): readonly Job[] {
-    const taken = this.#jobs.splice(0, this.#count(most));
-    for (const { job, weight } of taken) {
+  take(most = this.#groupMax): readonly Transaction[] {
+    const taken = this.#transactions.splice(0, this.#count(most));
+    for (const { transaction, weight } of taken) {
       this.#weight -= weight;
-      this.members -= job.members.length;
+      this.parts -= transaction.parts.length;
     }
-    return taken.map(({ job }) => job);
+    return taken.map(({ transaction }) => transaction);
   }
 
   #count(most: number): number {
-    if (this.#weight <= most) return this.#jobs.length;
+    if (this.#weight <= most) return this.#transactions.length;
     let weight = 0;
-    const end = this.#jobs.findIndex((one, at) => {
+    const end = this.#transactions.findIndex((one, at) => {
       weight += one.weight;
       return at > 0 && weight > most;
     });
-    return end < 0 ? this.#jobs.length : end;
+    return end < 0 ? this.#transactions.length : end;
   }
 }
 
-/** What a transaction costs, as far as its loads say it: each member weighs 1, and a lookup of many rows more. */
-function weightOf({ members }: Job): number {
-  let weight = members.length;
-  for (const { load } of members)
-    for (const name in load) weight += (load[name]?.params.length ?? 0) >> PARAMS_WEIGHT_SHIFT;
+const QUERY = "a load has a query under each of its names";
+
+/** What a transaction costs, as far as its loads say it: each part weighs 1, and a lookup of many rows more. */
+function weightOf({ parts }: Transaction): number {
+  let weight = parts.length;
+  for (const { load } of parts)
+    for (const name in load) weight += must(load[name], QUERY).params.length >> PARAMS_WEIGHT_SHIFT;
   return weight;
 }
 
 export type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 
-/** A committed group, before anybody is notified or answered. */
-export type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly Written[] };
+/**
+ * The transactions that share one commit, in the order in which they are decided. While it is decided it may grow: what a
+ * decision wakes joins it. Iteration comes to whatever has joined meanwhile, and a group that is decided again keeps it.
+ */
+export class Group implements Iterable<Transaction> {
+  readonly #transactions: Transaction[];
+
+  constructor(transactions: readonly Transaction[]) {
+    this.#transactions = [...transactions];
+  }
+
+  get size(): number {
+    return this.#transactions.length;
+  }
+
+  join(transactions: readonly Transaction[]): void {
+    this.#transactions.push(...transactions);
+  }
+
+  /** The group of the others. */
+  without(transaction: Transaction): Group {
+    return new Group(this.#transactions.filter((one) => one !== transaction));
+  }
+
+  /** The iterator of an array also visits what is added during the iteration. */
+  [Symbol.iterator](): Iterator<Transaction> {
+    return this.#transactions.values();
+  }
+}
+
+/** What a group has decided and written, before anybody is notified or answered. */
+export type DecidedGroup = {
+  readonly outcomes: readonly DecidedTransaction[];
+  readonly written: readonly Written[];
+};
 
 /** Notifies the listeners of a transaction that is on disk. An error of one listener does not affect the others. */
 export function notify(
@@ -146,8 +188,8 @@ export function notify(
 }
 
 /** Answers a transaction, after its commit is on disk. */
-export function answer({ job, decision }: Outcome): void {
-  if (decision.kind === "accepted") job.resolve(decision.answer);
-  else if (decision.kind === "rejected") job.reject(new Rejection(decision));
-  else job.resolve(undefined);
+export function answer({ transaction, decision }: DecidedTransaction): void {
+  if (decision.kind === "accepted") transaction.resolve(decision.answer);
+  else if (decision.kind === "rejected") transaction.reject(new Rejection(decision));
+  else transaction.resolve(undefined);
 }

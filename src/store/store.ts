@@ -60,8 +60,8 @@ export type Load = Readonly<Record<string, Query<unknown>>>;
 /** The results of a Load, by the same names. */
 export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Query<infer R> ? R : never };
 
-/** What a transaction loads, and how it decides. */
-export type Member = {
+/** A part of a transaction: what it loads, and how it decides. */
+export type Part = {
   readonly load: Load;
   readonly decide: (rows: never) => Decision<unknown> | Undecided;
 };
@@ -96,8 +96,8 @@ export function uncommitted<A>(answer: A): Answer<A> {
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
- * - The members `before` share its transaction, all or nothing: they are decided and written first, in order, and each
- *   sees the changes of all before it. A member that is rejected or undecided writes nothing and stops nothing; an error
+ * - The parts `before` share its transaction, all or nothing: they are decided and written first, in order, and each
+ *   sees the changes of all before it. A part that is rejected or undecided writes nothing and stops nothing; an error
  *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
  * - An error in `decide` or in the store rejects only this transaction. A failed commit rejects the transactions that
  *   share it, and no other; none of their changes is visible, and no CommitListener is notified.
@@ -112,12 +112,12 @@ export type Transact<A = unknown> = {
   <L extends Load, T extends A>(
     load: L,
     decide: (rows: Loaded<L>) => Decision<T>,
-    before?: readonly Member[],
+    before?: readonly Part[],
   ): Promise<Committed<T>>;
   <L extends Load, T extends A>(
     load: L,
     decide: (rows: Loaded<L>) => Decision<T> | Undecided,
-    before?: readonly Member[],
+    before?: readonly Part[],
   ): Promise<Committed<T> | undefined>;
   /** Only a type: the compiler compares overloads without their type parameters, and so needs this to compare A. */
   readonly [takes]?: (answer: A) => void;
@@ -178,8 +178,9 @@ export interface Store {
   readonly engine: "sqlite" | "postgresql";
   readonly transact: Transact;
   /**
-   * False after a write that found no room, or a failed commit, until the next commit that writes something; always
-   * false once damage was found.
+   * False after a write that found no room, or a failed commit, until the next commit that writes something. A commit
+   * that only a deletion could make, in the space that must remain (--min-free), does not count: it makes this false.
+   * Always false once damage was found.
    */
   readonly writable: boolean;
   /** Transactions that wait for their commit. */

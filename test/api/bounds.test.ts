@@ -291,6 +291,7 @@ test("below --min-free only writes that free space succeed, and with space all d
       await refused(hub.post("/task/claim", { task_id: "none", node_id: "n1" }), 404, "task_not_found");
       await ok(hub.post("/file/delete", { file_id: ids.file }));
       await ok(hub.admin("/task/delete", { task_id: ids.task }));
+      expect(await ok(hub.get("/status"))).toMatchObject({ status: "degraded" }); // a deletion proves nothing
       await refused(hub.post("/task/create", { title: "t", description: "d" }), 507, "insufficient_storage");
     });
     await call(1, async (hub) => {

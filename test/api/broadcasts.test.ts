@@ -40,8 +40,8 @@ describe("a broadcast to many nodes", () => {
   test("wakes every receive that waits", async () => {
     const waiting = nodeIds
       .slice(1, 121)
-      .map((nodeId) => receive(hub, nodeId, { blocking: true, timeout: 30 }));
-    await Bun.sleep(200);
+      .map((nodeId) => receive(hub, nodeId, { blocking: true, timeout: 300 }));
+    for (const nodeId of nodeIds.slice(1, 121)) expect(await receive(hub, nodeId)).toEqual([]); // the earlier ones wait
     await ok(broadcast(hub, "wake up"));
     for (const messages of await Promise.all(waiting))
       expect(messages).toMatchObject([{ content: "wake up" }]);

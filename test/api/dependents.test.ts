@@ -20,6 +20,7 @@ import {
   pick,
   record,
   refused,
+  until,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -188,8 +189,11 @@ describe("task/retry with_dependents", () => {
     const ids = children.map(({ task_id }) => String(task_id));
     const grandchild = await addTask(hub, { depends_on: [ids[0], ids[1_049]] });
     await cancel(hub, first);
-    await hub.sweep();
-    expect((await ok(hub.get("/task/stats")))["by_status"]).toMatchObject({ failed: 1_052 });
+    // A hub that is not the leader for a moment, on a busy machine, leaves the rest to its next sweep.
+    await until("all have failed", async () => {
+      await hub.sweep();
+      return record((await ok(hub.get("/task/stats")))["by_status"])["failed"] === 1_052;
+    });
     expect(await dependentsOf(retry(hub, first))).toEqual({ opened: 1_000, left: 51 });
     expect(await statuses(hub, [ids[999] ?? "", ids[1_000] ?? "", grandchild])).toEqual([
       "open",

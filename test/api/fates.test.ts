@@ -206,8 +206,8 @@ describe("message/parked and message/redrive", () => {
     await addNode(hub, "n1");
     const id = await send(hub, "op", "n1", { require_ack: true });
     await wearOut(hub, "n1");
-    const waiting = receive(hub, "n1", { blocking: true, timeout: 20 });
-    await Bun.sleep(50);
+    const waiting = receive(hub, "n1", { blocking: true, timeout: 300 });
+    await receive(hub, "n1"); // came later and has looked: the first one waits
     await ok(hub.post("/message/redrive", { node_id: "n1", message_id: id }));
     expect(await waiting).toMatchObject([{ id }]);
   });

@@ -1,6 +1,6 @@
 /**
  * MCP at /mcp, by the official client in both revisions of the protocol: authorisation, each tool, repeated calls, the
- * size of the list of tools, and agents that share work. The conformance suite is in test/torture/mcp.ts.
+ * size of the list of tools, and agents that share work. The conformance suite is in tools/torture/mcp.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";

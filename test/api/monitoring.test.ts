@@ -77,7 +77,7 @@ describe("the metrics", () => {
     const form = new FormData();
     form.append("file", new Blob(["twelve bytes"]), "f.txt");
     await ok(hub.post("/file/upload", form));
-    hub.clock.pass(100_000);
+    hub.clock.pass(10_000); // not as long as a message is leased: the hub may do its periodic work at any time
     const after = await samplesOf(hub);
     const added = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
     for (const [name, value] of [
@@ -99,7 +99,7 @@ describe("the metrics", () => {
       expect([name, added(name)]).toEqual([name, value]);
     // On PostgreSQL the hub follows the clock of the database, which the test cannot move.
     if (hub.engine === "sqlite")
-      expect(after.get("luxhub_tasks_oldest_ready_age_seconds") ?? 0).toBeGreaterThanOrEqual(100);
+      expect(after.get("luxhub_tasks_oldest_ready_age_seconds") ?? 0).toBeGreaterThanOrEqual(10);
     expect(after.get(`luxhub_build_info{version="0.1.0",bun="${Bun.version}",engine="${hub.engine}"}`)).toBe(
       1,
     );

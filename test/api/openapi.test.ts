@@ -3,7 +3,7 @@
  * the document, and shows it as a page. test/support/answers.ts checks every answer of the other tests against the
  * declarations; here an independent validator checks that the declarations and the document agree.
  *
- * The examples in src/api/openapi-examples.json are what a hub answered to the session below. After a change of the
+ * The examples in tools/recorded/openapi-examples.json are what a hub answered to the session below. After a change of the
  * API, LUXHUB_RECORD_EXAMPLES=1 bun test test/api/openapi.test.ts writes them again.
  */
 import { describe, expect, test } from "bun:test";
@@ -16,7 +16,7 @@ import { answerFault } from "../support/answers.ts";
 import { DocumentChecks } from "../support/openapi.ts";
 import { VARIANTS, type VariantName, list, record, refused } from "./scene.ts";
 
-const EXAMPLES_PATH = join(import.meta.dir, "../../src/api/openapi-examples.json");
+const EXAMPLES_PATH = join(import.meta.dir, "../../tools/recorded/openapi-examples.json");
 /** Its answer is the document itself. */
 const WITHOUT_EXAMPLE = ["openapi_json"];
 

@@ -286,6 +286,23 @@ test("running reads beyond the share wait, and are refused when none ends in tim
   await Promise.all(reads);
 });
 
+test("closed: a read that waits for others runs after them", async () => {
+  const backpressure = new ResponseBackpressure();
+  const ending = Promise.withResolvers<void>();
+  const call = {
+    exchange: { request: new Request("http://hub/") } as Exchange,
+    share: (): Share => ({ kind: "address", name: "a" }),
+  };
+  const reads = Array.from({ length: READ_SHARES.address }, () =>
+    backpressure.runRead(call, () => ending.promise),
+  );
+  const patient = backpressure.runRead(call, async () => "at last");
+  backpressure.close();
+  ending.resolve();
+  expect(await patient).toBe("at last");
+  await Promise.all(reads);
+});
+
 test.each([
   ["of one part", [["a"]]],
   ["of several, with what JSON marks a list's end with", [["a]", '"rows":[]'], ["]}", "["], ["c"]]],

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import * as client from "../../src/client/luxhub.ts";
-import { clientTypes } from "../support/client-types.ts";
+import { clientTypes } from "../../tools/generate/client-types.ts";
 import { TempDir, until } from "../e2e/program.ts";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, startHub } from "../support/hub.ts";

@@ -6,7 +6,7 @@ import { Program, type ProgramOptions, TempDir, run, until } from "../e2e/progra
 import { PROJECT } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
-import { pythonFile } from "../support/python-client.ts";
+import { pythonFile } from "../../tools/generate/python-client.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
 
 const CLIENT = join(import.meta.dir, "../../src/client/luxhub.py");

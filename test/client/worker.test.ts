@@ -134,23 +134,49 @@ test("a handler that throws has failed; a FatalError ends the task; a bad result
   expect((await hub.tasks.get({ task_id: blank })).task.failure?.message).toMatch("result.lesson");
 });
 
+/**
+ * The client is told of each lease that it is one of a second: it extends the lease often, and a lease of ten minutes
+ * does not end before that on any machine.
+ */
+async function fetchShortLease(url: string, init?: RequestInit): Promise<Response> {
+  const response = await fetch(url, init);
+  if (!response.ok || !url.endsWith("/task/next")) return response;
+  const { task, ...rest } = Object(await response.json());
+  const hasLease = task !== null && task.timeout_s !== null;
+  return Response.json({ ...rest, task: hasLease ? { ...task, timeout_s: 1 } : task });
+}
+
 test("a lease is extended while the handler works, and its loss aborts the handler", async () => {
+  const leaseEnds: number[] = [];
+  const impatient = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      const response = await fetchShortLease(url, init);
+      if (response.ok && url.endsWith("/task/extend"))
+        leaseEnds.push(Date.parse(Object(await response.clone().json()).lease.expires_at));
+      return response;
+    },
+  });
   let lost: unknown = null;
-  await using worker = new TestWorker("leases", async ({ title }, { signal, extend }) => {
+  const handler: Handler = async ({ title }, { signal, extend }) => {
     if (title === "long") {
       await extend("begun");
-      await Bun.sleep(3_500); // longer than the timeout and the hub's look at timeouts
+      await until(() => leaseEnds.length > 2); // twice without the handler
       return RESULT;
     }
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     lost = signal.reason;
     return RESULT;
-  });
-  const { task_id: long } = await create("leases", { title: "long", timeout_s: 2 });
+  };
+  await using worker = new TestWorker("leases", handler, {}, impatient);
+  const { task_id: long } = await create("leases", { title: "long", timeout_s: 600 });
   await worker.heard("completed");
   expect((await hub.tasks.get({ task_id: long })).task).toMatchObject({ attempts: 0, progress: "begun" });
+  expect(new Set(leaseEnds.slice(0, 3)).size).toBe(3);
+  expect(leaseEnds).toEqual(leaseEnds.toSorted());
 
-  const { task_id: taken } = await create("leases", { title: "taken", timeout_s: 1, task_type: "leases" });
+  const { task_id: taken } = await create("leases", { title: "taken", timeout_s: 600 });
   await until(() => worker.count("started") === 2);
   await hub.tasks.cancel({ task_id: taken });
   await worker.heard("lost");
@@ -192,7 +218,7 @@ function counting(refusedPath = "none", refusal = 403): { by: LuxHub; requests: 
     fetch: async (url, init) => {
       const path = new URL(url).pathname.replace("/api/v1/", "");
       requests.set(path, (requests.get(path) ?? 0) + 1);
-      if (path !== refusedPath) return fetch(url, init);
+      if (path !== refusedPath) return fetchShortLease(url, init);
       return Response.json({ error: "forbidden", detail: "Not here." }, { status: refusal });
     },
   });
@@ -208,7 +234,7 @@ test("a cancelled task is lost at once, is not extended again, and the next one 
     { graceMs },
     by,
   );
-  const { task_id } = await create("cancelled", { title: "deaf", timeout_s: 1 });
+  const { task_id } = await create("cancelled", { title: "deaf", timeout_s: 600 });
   await create("cancelled", { title: "next" });
   await worker.heard("started");
   await hub.tasks.cancel({ task_id });

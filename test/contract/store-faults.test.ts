@@ -31,7 +31,8 @@ type Scene = {
   readonly count: (table: string) => number;
 };
 
-async function openScene(): Promise<Scene> {
+/** @param hasRoom whether the disk has more free space than must remain */
+async function openScene(hasRoom: () => boolean = () => true): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-faults-"));
   closing.push(() => rm(folder, { recursive: true }));
   const path = join(folder, "db");
@@ -42,6 +43,7 @@ async function openScene(): Promise<Scene> {
       throw error;
     },
     disk.commit,
+    hasRoom,
   );
   closing.push(() => store.close());
   const beside = new Database(path, { readonly: true });
@@ -95,7 +97,7 @@ for (const [fault, error] of FAULTS) {
         log(store, "d"),
       ];
       expect(await outcomes(group)).toEqual([error, error, error]);
-      // One commit for the group, and no member tried again by itself; on a full disk a second after a checkpoint.
+      // One commit for the group, and no transaction tried again by itself; on a full disk a second after a checkpoint.
       expect(disk.commits).toBe(fault === "SQLITE_FULL" ? 3 : 2);
       expect([names(), count("tasks")]).toEqual([["a", "b"], 0]);
       expect(await store.read(lastEventId())).toBe(2); // nor to be seen from inside
@@ -118,7 +120,7 @@ for (const [fault, error] of FAULTS) {
       expect(names()).toEqual(["next"]);
     });
 
-    test("a member that a rule rejected fails with the commit like all others", async () => {
+    test("a transaction that a rule rejected fails with the commit like all others", async () => {
       const { store, disk, names } = await openScene();
       disk.commitFault = fault;
       const group = [log(store, "a"), store.transact({}, () => nodeNotFound("n1"))];
@@ -216,4 +218,85 @@ test("the fault of one transaction does not affect writable", async () => {
   });
   expect(await outcomes([faulty])).toEqual([thrown]);
   expect(store.writable).toBe(true);
+});
+
+describe("below --min-free", () => {
+  const limits = { before: 2, limit: 100, now: 2 };
+  const trimmed: Change = { kind: "answers.trimmed", keyId: null, maxBytes: 1, storedBytes: 1, scope: "" };
+  const stored: Change = {
+    kind: "answer.stored",
+    answer: { scope: "k path key", asked: "h", status: 200, body: "{}", storedAt: 1 },
+  };
+  const FREEING: readonly (readonly Change[])[] = [
+    [{ kind: "task.deleted", taskId: "t" }],
+    [{ kind: "task.deleted", taskId: "t" }, event("deleted"), stored, trimmed],
+    [{ kind: "file.deleted", fileId: "f" }],
+    [
+      { kind: "messages.refunded", ...limits },
+      { kind: "messages.pruned", ...limits },
+    ],
+    [
+      { kind: "events.refunded", ...limits },
+      { kind: "events.pruned", ...limits },
+    ],
+    [event("expired"), { kind: "deliveries.pruned", broadcast: true, ...limits }],
+    [{ kind: "deliveries.pruned", broadcast: false, ...limits }],
+    [{ kind: "broadcasts.pruned", ...limits }],
+    [{ kind: "broadcast.trimmed", seq: 1, limit: 1 }],
+    [{ kind: "answers.pruned", before: 2, limit: 100 }],
+    [trimmed],
+    [{ kind: "minutes.pruned", first: 1, last: 2 }],
+  ];
+  for (const changes of FREEING)
+    test(`${changes.map(({ kind }) => kind).join(", ")} is written, and proves nothing`, async () => {
+      let isRoomy = false;
+      const { store } = await openScene(() => isRoomy);
+      expect(store.writable).toBe(true);
+      expect(await store.transact({}, () => accept("freed", changes))).toBe("freed");
+      expect(store.writable).toBe(false); // another write would be refused
+      expect(await outcomes([log(store, "a")])).toEqual([expect.any(StoreFull)]);
+      expect(await store.transact({}, () => accept("freed", changes))).toBe("freed");
+      expect(store.writable).toBe(false);
+      isRoomy = true;
+      await store.transact({}, () => accept(null)); // writes nothing
+      expect(store.writable).toBe(false);
+      await log(store, "b");
+      expect(store.writable).toBe(true);
+    });
+
+  for (const changes of [[event("a")], [event("a"), stored, trimmed], [trimmed, stored]])
+    test(`${changes.map(({ kind }) => kind).join(", ")} is refused`, async () => {
+      const { store, names } = await openScene(() => false);
+      const asked = store.transact({}, () => accept("stored", changes));
+      expect(await outcomes([asked])).toEqual([expect.any(StoreFull)]);
+      expect([names(), store.writable]).toEqual([[], false]);
+    });
+
+  test("what shares a group with a deletion is refused, and the deletion stands", async () => {
+    const { store, names, count } = await openScene(() => isRoomy);
+    let isRoomy = true;
+    await store.transact({}, () => accept(null, [{ kind: "task.created", task: task("t1") }]));
+    isRoomy = false;
+    const deletion = store.transact({}, () => accept("deleted", [{ kind: "task.deleted", taskId: "t1" }]));
+    expect(await outcomes([deletion, log(store, "a")])).toEqual(["deleted", expect.any(StoreFull)]);
+    expect([names(), count("tasks"), store.writable]).toEqual([[], 0, false]);
+  });
+});
+
+test("what a decision wakes joins its group, and shares its fate when another transaction throws", async () => {
+  const { store, disk, names } = await openScene();
+  const joined: Promise<unknown>[] = [];
+  store.onDecision((changes) => {
+    if (changes.some((change) => change.kind === "event.logged" && change.event.data["name"] === "a"))
+      joined.push(log(store, `woken ${joined.length}`));
+  });
+  const thrown = new Error("a bug");
+  const faulty = store.transact({}, () => {
+    throw thrown;
+  });
+  expect(await outcomes([log(store, "a"), faulty, log(store, "b")])).toEqual(["a", thrown, "b"]);
+  // The group was decided again without the faulty transaction, and notified again.
+  await Promise.all(joined);
+  expect([names().slice(0, 2), disk.commits]).toEqual([["a", "b"], 1]);
+  expect(names().slice(2)).toEqual(joined.map((_, i) => `woken ${i}`));
 });

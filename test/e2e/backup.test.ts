@@ -1,7 +1,7 @@
 /** A backup of the real program under load, restored elsewhere (the short form of torture/backup.ts), and its messages. */
 import { expect, test } from "bun:test";
 import { statSync } from "node:fs";
-import { backUpUnderLoad } from "../torture/backup.ts";
+import { backUpUnderLoad } from "../../tools/torture/backup.ts";
 import { Hub, TempDir, run, withoutProgress } from "./program.ts";
 
 test("a backup is one snapshot with everything that was acknowledged before it began", async () => {

@@ -8,7 +8,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
-import { crash } from "../torture/crash.ts";
+import { crash } from "../../tools/torture/crash.ts";
 import { Hub, TempDir, listOf } from "./program.ts";
 
 const CYCLES = 4; // the last also kills a start

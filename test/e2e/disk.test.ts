@@ -3,8 +3,14 @@
  * with the reason, where none can be mounted.
  */
 import { expect, test } from "bun:test";
-import { type Extent, beatOnFullDisk, fillOnce, newDiskReport, startOnFullDisk } from "../torture/disk.ts";
-import { whyNoSmallDisk } from "../torture/small-disk.ts";
+import {
+  type Extent,
+  beatOnFullDisk,
+  fillOnce,
+  newDiskReport,
+  startOnFullDisk,
+} from "../../tools/torture/disk.ts";
+import { whyNoSmallDisk } from "../support/small-disk.ts";
 import { TempDir } from "./program.ts";
 
 using folder = new TempDir();

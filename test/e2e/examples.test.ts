@@ -7,6 +7,7 @@ import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { PROJECT } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
+import { OWN_HOST } from "../support/keeper.ts";
 import { type Answer, Hub, SECRET, TempDir, listOf, objectOf, until } from "./program.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -79,7 +80,7 @@ afterAll(async () => {
 });
 
 async function startHub(): Promise<void> {
-  hub = await Hub.start({ data: folder.join("data"), env: { LUXHUB_PORT: port } });
+  hub = await Hub.start({ data: folder.join("data"), host: OWN_HOST, env: { LUXHUB_PORT: port } });
 }
 
 async function ok(call: Promise<Answer>): Promise<Fields> {
@@ -116,7 +117,7 @@ class Example implements AsyncDisposable {
     const { PATH = "", HOME = "" } = process.env;
     this.child = Bun.spawn([...command], {
       cwd,
-      env: { PATH, HOME, HUB: `http://127.0.0.1:${hub.port}`, SECRET },
+      env: { PATH, HOME, HUB: `http://${OWN_HOST}:${hub.port}`, SECRET },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { CHORE_BUDGET_MS, CHORE_OVERRUN_MS } from "../../src/domain/limits.ts";
 import { SECOND_MS } from "../../src/lib/clock.ts";
-import { measureChores, withScene } from "../torture/fairness.ts";
+import { measureChores, withScene } from "../../tools/torture/fairness.ts";
 
 const MAX_ANSWERS_MIB = 8;
 const LOAD_MS = 5 * SECOND_MS;

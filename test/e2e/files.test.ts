@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { GREW_MAX_MIB, measureLargeFile } from "../torture/large-files.ts";
+import { GREW_MAX_MIB, measureLargeFile } from "../../tools/torture/large-files.ts";
 import { MIB } from "./large-file.ts";
 import { Hub, TempDir, objectOf, until } from "./program.ts";
 import { RawConnection, uploadOf } from "./raw.ts";

@@ -4,7 +4,7 @@
  * form.
  */
 import { expect, test } from "bun:test";
-import { NOTHING_WRONG, runFleet, verdictOf, whyNoFleet } from "../torture/fleet.ts";
+import { NOTHING_WRONG, runFleet, verdictOf, whyNoFleet } from "../../tools/torture/fleet.ts";
 
 const reason = whyNoFleet();
 const suffix = reason === null ? "" : ` (skipped: ${reason})`;

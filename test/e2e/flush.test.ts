@@ -11,7 +11,7 @@ import {
   traceWrites,
   traced,
   whyNoTrace,
-} from "../torture/flush-trace.ts";
+} from "../../tools/torture/flush-trace.ts";
 import { FROM_SOURCE, PROGRAM } from "../support/executable.ts";
 import { Hub, TempDir } from "./program.ts";
 

@@ -8,7 +8,7 @@ import {
   measureActivity,
   measureStrangers,
   strangersMaxChars,
-} from "../torture/log-flood.ts";
+} from "../../tools/torture/log-flood.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { Hub, TempDir, until } from "./program.ts";
 

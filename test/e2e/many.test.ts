@@ -1,8 +1,8 @@
 /** Many callers at once: hundreds of blocked receives and event streams, and fifty claims of one task. */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { forEach } from "../torture/crowd.ts";
-import { openWaiting } from "../torture/idle.ts";
+import { forEach } from "../../tools/torture/crowd.ts";
+import { openWaiting } from "../../tools/torture/idle.ts";
 import { Hub, TempDir, listOf, until } from "./program.ts";
 import { RawConnection, postOf } from "./raw.ts";
 

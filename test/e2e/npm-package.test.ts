@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeHubPackage } from "../../src/release.ts";
+import { makeHubPackage } from "../../tools/release.ts";
 import { version } from "../../package.json";
 import { Hub, TempDir, run } from "./program.ts";
 

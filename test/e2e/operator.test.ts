@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../support/keeper.ts";
-import { SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
+import { OWN_HOST, freePort } from "../support/keeper.ts";
+import { SmallDisk, whyNoSmallDisk } from "../support/small-disk.ts";
 import { PROGRAM } from "../support/executable.ts";
 import {
   type Ended,
@@ -406,14 +406,14 @@ test("starts under a service manager: no open files, no home, in /, a low file l
       PATH: "",
       LUXHUB_SECRET: SECRET,
       LUXHUB_PORT: port,
-      LUXHUB_HOST: "127.0.0.1",
+      LUXHUB_HOST: OWN_HOST,
       TZ: "Mars/Base",
       LC_ALL: "C",
     };
     const command = ["/bin/sh", "-c", `unset HOME; ${script}`, ...PROGRAM];
     await using program = new Program(["serve", "--data", data], { command, env, cwd: "/" });
     await until(() =>
-      fetch(`http://127.0.0.1:${port}/api/v1/status`).then(
+      fetch(`http://${OWN_HOST}:${port}/api/v1/status`).then(
         ({ status }) => status === 200,
         () => false,
       ),

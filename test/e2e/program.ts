@@ -3,7 +3,7 @@
  * latest when the test's process ends. Must not use the hub's internals: everything goes through the command line,
  * signals and HTTP.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../support/executable.ts";
@@ -134,6 +134,8 @@ export type HubOptions = ProgramOptions & {
   /** The data directory; without it, none is named. */
   readonly data?: string;
   readonly args?: readonly string[];
+  /** The address that it listens on and is called at; 127.0.0.1 if not given. */
+  readonly host?: string;
   /** Whether the secrets are those of this file, by the environment. */
   readonly ownSecrets?: boolean;
 };
@@ -141,23 +143,34 @@ export type HubOptions = ProgramOptions & {
 /** A running hub. */
 export class Hub implements AsyncDisposable {
   readonly program: Program;
+  readonly host: string;
   readonly listeners: readonly Listening[];
   /** From the start of the process to its page, with its addresses, in milliseconds. */
   readonly readyMs: number;
   secret: string;
 
-  private constructor(program: Program, listeners: readonly Listening[], readyMs: number) {
+  private constructor(program: Program, host: string, listeners: readonly Listening[], readyMs: number) {
     this.program = program;
+    this.host = host;
     this.listeners = listeners;
     this.readyMs = readyMs;
     const [, secretFile] = /secret {5}in (.+)/.exec(program.stdout) ?? [];
-    this.secret = secretFile === undefined ? SECRET : readFileSync(secretFile, "utf8").trim();
+    // The file as the program sees it: a test may have given it a mount of its own.
+    const root = `/proc/${program.child.pid}/root`;
+    this.secret =
+      secretFile === undefined
+        ? SECRET
+        : readFileSync(existsSync(root) ? `${root}${secretFile}` : secretFile, "utf8").trim();
   }
 
-  /** Starts one on a port of the system's choice and waits for its page. */
-  static async start({ data, args = [], ownSecrets = true, ...options }: HubOptions = {}): Promise<Hub> {
+  /**
+   * Starts one on a port of the system's choice and waits for its page. One that starts again on the port that it had
+   * needs OWN_HOST as its host: elsewhere somebody else may have taken the port, even for a connection to a server.
+   */
+  static async start(hub: HubOptions = {}): Promise<Hub> {
+    const { data, args = [], host = "127.0.0.1", ownSecrets = true, ...options } = hub;
     const secrets = ownSecrets ? { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY } : {};
-    const env = { LUXHUB_PORT: "0", LUXHUB_HOST: "127.0.0.1", ...secrets, ...options.env };
+    const env = { LUXHUB_PORT: "0", LUXHUB_HOST: host, ...secrets, ...options.env };
     const words = ["serve", ...(data === undefined ? [] : ["--data", data]), ...args];
     const program = new Program(words, { ...options, env });
     await program.printed(/task\/create.*\n/);
@@ -168,7 +181,7 @@ export class Hub implements AsyncDisposable {
       port: Number(port),
       variant,
     }));
-    return new Hub(program, listeners, readyMs);
+    return new Hub(program, host, listeners, readyMs);
   }
 
   get pid(): number {
@@ -181,7 +194,7 @@ export class Hub implements AsyncDisposable {
 
   /** The API of the first listener. */
   get api(): string {
-    return `http://127.0.0.1:${this.port}/api/v1`;
+    return `http://${this.host}:${this.port}/api/v1`;
   }
 
   async call(method: string, path: string, init: RequestInit = {}): Promise<Answer> {

@@ -611,13 +611,7 @@ describe("what the pages name exists", () => {
   });
 
   test("flags and environment variables", () => {
-    const places = [
-      "src/**/*.ts",
-      "test/bench/**/*.ts",
-      "test/torture/*.ts",
-      "test/support/*.ts",
-      "package.json",
-    ];
+    const places = ["src/**/*.ts", "tools/**/*.ts", "test/support/*.ts", "package.json"];
     const files = places.flatMap((place) => [...new Bun.Glob(place).scanSync({ cwd: PROJECT })]);
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
@@ -687,7 +681,9 @@ describe("form", () => {
     const broken: string[] = [];
     for (const [path, text] of [
       ...PAGES,
-      ["src/README.md", readFileSync(join(PROJECT, "src/README.md"), "utf8")] as const,
+      ...["src/README.md", "src/FILES.md"].map(
+        (path) => [path, readFileSync(join(PROJECT, path), "utf8")] as const,
+      ),
     ]) {
       for (const [, target = ""] of text.matchAll(/\]\(([^)]+)\)/g)) {
         if (/^https?:/.test(target)) continue;
@@ -704,13 +700,4 @@ describe("form", () => {
     expect([...PAGES.keys()].filter((path) => path !== "README.md" && !linked.has(path))).toEqual([]);
     expect(linked).toContain("src/README.md");
   });
-});
-
-test("the map of src names every file", async () => {
-  const map = readFileSync(join(PROJECT, "src/README.md"), "utf8");
-  const tree = new Set(/```\n([\s\S]*?)\n```/.exec(map)?.[1]?.match(/[\w-]+/g) ?? []);
-  const files = await Array.fromAsync(new Bun.Glob("**/*.ts").scan({ cwd: join(PROJECT, "src") }));
-  const words = files.flatMap((path) => path.replace(/(?:\.d)?\.ts$/, "").split("/"));
-  expect(words.length).toBeGreaterThan(50);
-  expect(words.filter((word) => !tree.has(word))).toEqual([]);
 });

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { OWN_HOST, freePort } from "../support/keeper.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
-import { cutOneHub } from "../torture/redis.ts";
+import { cutOneHub } from "../../tools/torture/redis.ts";
 import { Hub, TempDir, run, until } from "./program.ts";
 
 const OPENSSL = Bun.which("openssl");

@@ -1,6 +1,6 @@
 /** What `bun run release` says of the executables that it cannot start, and the image that it describes. */
 import { expect, test } from "bun:test";
-import { emulatorFor } from "../../src/release.ts";
+import { emulatorFor } from "../../tools/release.ts";
 
 test("an executable for musl is not started on a machine without the musl loader, and the release says so", () => {
   const target = `${process.platform}-${process.arch}-musl`;

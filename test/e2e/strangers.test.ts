@@ -1,16 +1,16 @@
-/** Callers without the secret that do not read their answers, in short; test/torture uses thousands of them. */
+/** Callers without the secret that do not read their answers, in short; tools/torture uses thousands of them. */
 import { describe, expect, test } from "bun:test";
-import { type Burst, measureBurst } from "../torture/burst.ts";
-import { BODIES_MIB_MAX } from "../torture/edge.ts";
+import { type Burst, measureBurst } from "../../tools/torture/burst.ts";
+import { BODIES_MIB_MAX } from "../../tools/torture/edge.ts";
 import { SECRET } from "./program.ts";
 import { ANSWER_STALL_MS } from "../../src/domain/limits.ts";
-import { UNREAD_DOWNLOADS_MIB_MAX, withHub } from "../torture/overload.ts";
+import { UNREAD_DOWNLOADS_MIB_MAX, withHub } from "../../tools/torture/overload.ts";
 import {
   RANGES,
   type RangeKind,
   measureBesideStrangers,
   measureUnreadDownloads,
-} from "../torture/strangers.ts";
+} from "../../tools/torture/strangers.ts";
 
 const LINUX = process.platform === "linux";
 const DOWNLOADS = 100;

@@ -70,6 +70,13 @@ async function nameAt(port: number): Promise<string> {
   return connection?.name ?? "none";
 }
 
+/** How many calls without the secret wait at a hub, by its metrics. */
+async function waiting(hub: Hub): Promise<number> {
+  const headers = { "X-Matrix-Secret": hub.secret };
+  const metrics = await (await fetch(`http://127.0.0.1:${hub.port}/metrics`, { headers })).text();
+  return Number(/^luxhub_waiting_calls\{secret="none"\} (\d+)$/m.exec(metrics)?.[1]);
+}
+
 test.concurrent.skipIf(openssl === null)(
   `a changed certificate comes into use without a restart, and open connections go on${WITHOUT}`,
   async () => {
@@ -80,6 +87,7 @@ test.concurrent.skipIf(openssl === null)(
     await using _ = hub;
     using polling = await Connection.open(port);
     polling?.waits();
+    await until(async () => (await waiting(hub)) === 1);
     replace(dir, "two", [""]); // its key is still the old one
     await hub.program.printed(
       /warn {2}the changed TLS certificate cannot be used[^\n]*the key does not belong to the cert/,
@@ -90,16 +98,16 @@ test.concurrent.skipIf(openssl === null)(
     // A second time, with calls that wait at both.
     using newer = await Connection.open(port);
     newer?.waits();
-    await Bun.sleep(100); // its request has arrived
+    await until(async () => (await waiting(hub)) === 2); // its request has arrived
     replace(dir, "three", ["", "-key"]);
     await until(async () => (await nameAt(port)) === "three");
     await hub.post("/task/create", { title: "t", description: "d" });
-    for (const [waiting, name] of [
+    for (const [connection, name] of [
       [polling, "one"],
       [newer, "two"],
     ] as const) {
-      await until(() => waiting?.text.includes("task.created") === true);
-      expect(waiting?.name).toBe(name);
+      await until(() => connection?.text.includes("task.created") === true);
+      expect(connection?.name).toBe(name);
     }
     await hub.program.printed(/info {2}the TLS certificate was changed file=used\.pem valid_to=/);
     expect((await hub.stop()).code).toBe(0);

@@ -3,7 +3,12 @@
  * is the long form, with the other moments.
  */
 import { expect, test } from "bun:test";
-import { WATCHED_MS, WHILE_SENDING, measureVanished, whyNoVanishedHub } from "../torture/vanished-hub.ts";
+import {
+  WATCHED_MS,
+  WHILE_SENDING,
+  measureVanished,
+  whyNoVanishedHub,
+} from "../../tools/torture/vanished-hub.ts";
 
 const reason = whyNoVanishedHub();
 const suffix = reason === null ? "" : ` (skipped: ${reason})`;

@@ -193,11 +193,11 @@ export class StateWatch implements Disposable {
     this.#db.close();
   }
 
-  /** All rows of all tables, except the stored answers and the numbers of the minutes. */
+  /** All rows of all tables, except the stored answers with their totals, and the numbers of the minutes. */
   #digest(): string {
     const tables = this.#db
       .query<{ name: string }, []>(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('answers', 'minutes')",
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('answers', 'answer_totals', 'minutes')",
       )
       .all();
     return tables

@@ -19,7 +19,7 @@ const CLOCK_READERS: readonly Exception[] = [
 ];
 
 const SOURCES = sourcesIn("src");
-const TESTS = sourcesIn("test");
+const TESTS = [...sourcesIn("test"), ...sourcesIn("tools")];
 
 /** `path:line` of each match in the code. */
 function places({ path, text }: Source, pattern: RegExp): readonly string[] {

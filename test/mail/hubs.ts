@@ -13,8 +13,9 @@ import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import type { Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
 import { type MessageDraft, MessageService } from "../../src/service/messages.ts";
-import { WaitQueue } from "../../src/service/wait-queue.ts";
+import { Waiters } from "../../src/service/waiters.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store, Transact } from "../../src/store/store.ts";
@@ -25,15 +26,17 @@ const NODES = ["n1", "n2", "n3"];
 /** The mail of one hub. */
 export class MailHub {
   readonly mail: RedisMail;
-  readonly waiters: WaitQueue;
+  readonly waiters: Waiters;
   readonly #messages: MessageService;
   readonly #store: Store;
 
-  constructor(store: Store, mail: RedisMail, waiters: WaitQueue) {
+  constructor(store: Store, mail: RedisMail, waiters: Waiters) {
     this.#store = store;
     this.mail = mail;
     this.waiters = waiters;
-    this.#messages = new MessageService(store, mail, systemClock(), newId, waiters);
+    const clock = systemClock();
+    const takes = new Takes(store, clock);
+    this.#messages = new MessageService(store, mail, clock, newId, waiters, takes);
   }
 
   /** Sends one message for each name, one after the other; the content is the name. Answers the last transport. */
@@ -122,7 +125,7 @@ export class MailHubs implements AsyncDisposable {
 
   async add(url: string): Promise<MailHub> {
     const clock = systemClock();
-    const waiters = new WaitQueue();
+    const waiters = new Waiters();
     const onWakeUp = (nodeId: string): void => waiters.wakeOne(nodeId);
     const log = openLog({ format: "json", level: "debug" }, clock.now, (text) => this.logged.push(text));
     const mail = await RedisMail.open(this.store, { url, clock, log, onWakeUp });

@@ -19,14 +19,15 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   input: "tests requests before they reach a store",
   limits: "tests constants, calls no hub",
   waiting: "tests one hub's own waiting calls and streams",
+  invariants: "its double is of SQLite; contract/store.test.ts breaks an invariant on PostgreSQL",
   bounds: "tests what one hub holds, whatever its store",
   "response-backpressure": "tests answers being sent, calls no hub",
   "access-log": "tests the lines of requests, whatever their store",
   "cross-origin": "tests headers of requests and answers, whatever the store",
-  "large-lists": "tests how lists are sent; contract/store.test.ts reads their parts on PostgreSQL",
+  "large-lists": "tests how lists are sent; contract/queries.test.ts reads their parts on PostgreSQL",
   envelope: "tests the form of requests and answers, whatever the store",
   verified:
-    "tests what a key may say, whatever the store; contract/store.test.ts has the columns on PostgreSQL",
+    "tests what a key may say, whatever the store; contract/queries.test.ts has the columns on PostgreSQL",
   keys: "tests what a key may do, whatever the store; fleet.test.ts adds and revokes keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",

@@ -11,12 +11,12 @@ import { ok } from "../api/scene.ts";
 import { MIB, upload } from "../e2e/large-file.ts";
 import { Hub, TempDir, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
-import { UNREAD_DOWNLOADS_MIB_MAX } from "../torture/overload.ts";
-import { askAndReadNothing, measureUnreadDownloads } from "../torture/strangers.ts";
+import { UNREAD_DOWNLOADS_MIB_MAX } from "../../tools/torture/overload.ts";
+import { askAndReadNothing, measureUnreadDownloads } from "../../tools/torture/strangers.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { type Schema, dropSchemas, takeSchema } from "../support/schemas.ts";
-import { GREW_MAX_MIB, measureLargeFile } from "../torture/large-files.ts";
+import { GREW_MAX_MIB, measureLargeFile } from "../../tools/torture/large-files.ts";
 
 /** More than the memory may grow by; the torture sends 1 GiB. */
 const FILE_MIB = 96;

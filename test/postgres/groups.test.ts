@@ -27,9 +27,9 @@ import {
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { CommitNotifications } from "../../src/store/postgres/commit-notifications.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";
-import type { Job } from "../../src/store/pending-transaction.ts";
+import type { Transaction } from "../../src/store/pending-transaction.ts";
 import type { Result, Session } from "../../src/store/postgres/connection.ts";
-import type { Load, Loaded, Member, Row, Store } from "../../src/store/store.ts";
+import type { Load, Loaded, Part, Row, Store } from "../../src/store/store.ts";
 import { AT, draft, message, node, tally, task } from "../domain/samples.ts";
 import { until } from "../api/scene.ts";
 import { POSTGRES_MISSING } from "../support/postgres.ts";
@@ -97,12 +97,12 @@ async function claim(store: Store, nodes: readonly string[], each: number): Prom
   return tasks;
 }
 
-function member<L extends Load>(load: L, decide: (rows: Loaded<L>) => ReturnType<Member["decide"]>): Member {
+function part<L extends Load>(load: L, decide: (rows: Loaded<L>) => ReturnType<Part["decide"]>): Part {
   return { load, decide };
 }
 
-/** Commits one transaction of these members, and answers how often it was reloaded and how many statements it sent. */
-async function cost(members: readonly Member[]): Promise<{ reloads: number; statements: number }> {
+/** Commits one transaction of these parts, and answers how often it was reloaded and how many statements it sent. */
+async function cost(parts: readonly Part[]): Promise<{ reloads: number; statements: number }> {
   const sql = new SQL(address, { max: 1 });
   const session = await sql.reserve();
   let reloads = 0;
@@ -120,16 +120,16 @@ async function cost(members: readonly Member[]): Promise<{ reloads: number; stat
         }) satisfies SQL["unsafe"],
       },
     );
-    const job: Job = {
-      members,
+    const transaction: Transaction = {
+      parts,
       resolve: () => {},
       reject: (error) => {
         throw error;
       },
     };
     await runGroup(counted, {
-      waiting: () => [job],
-      granted: () => [job],
+      waiting: () => [transaction],
+      granted: () => [transaction],
       reloaded: () => void reloads++,
       committing: () => [],
     });
@@ -316,7 +316,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     );
     const all = draft({ dependsOn: ids });
     const made = await cost([
-      member({ dependencies: dependenciesById(ids) }, ({ dependencies }) =>
+      part({ dependencies: dependenciesById(ids) }, ({ dependencies }) =>
         createTask(all, "all", [], AT, dependencies),
       ),
     ]);
@@ -350,7 +350,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     };
     let opened = 0;
     const again = await cost([
-      member(load, ({ leaf, broken, count, dependencies }) => {
+      part(load, ({ leaf, broken, count, dependencies }) => {
         expect(count).toBe(1_000);
         const asked = { taskId: "leaf", boundTo: null };
         const decision = retryWithDependents(leaf, broken, dependencies, [], asked, AT);
@@ -378,17 +378,17 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     );
     const nodeId = "n1";
     const beat = heartbeatChange(nodeId, { ...AT, leaseMs: 1 });
-    const claim = (taskId: string): Member =>
-      member({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) =>
+    const claim = (taskId: string): Part =>
+      part({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) =>
         take(rows.task, rows.node, { taskId, nodeId, by: "claim" }, AT),
       );
-    const finish = (taskId: string): Member =>
-      member({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) => {
+    const finish = (taskId: string): Part =>
+      part({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) => {
         const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
         const asked = { taskId, nodeId, epoch: 1, result, claimOnComplete: false, entryId: `e${taskId}` };
         return complete(rows.task, rows.node, asked, AT);
       });
-    const nextOne = member(
+    const nextOne = part(
       { node: nodeById(nodeId), started: NO_ROW, gifts: bestGift(nodeId), open: bestReady(null, true) },
       ({ node, ...found }) => {
         if (!node) throw new Error("no node");
@@ -462,8 +462,8 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
         { kind: "delivery.queued", messageId: one.messageId, toNode: owner.nodeId },
       ]),
     );
-    const ack = ({ messageId }: { messageId: string }): Member =>
-      member({ stub: deliveryOf(messageId, owner.nodeId) }, ({ stub }) =>
+    const ack = ({ messageId }: { messageId: string }): Part =>
+      part({ stub: deliveryOf(messageId, owner.nodeId) }, ({ stub }) =>
         acknowledge({ messageId }, stub, owner, { messageId, ...owner }, AT.now),
       );
     const acks = await cost([...sent, ...sent].map(ack)); // each twice: a repeat finds the first

@@ -12,11 +12,12 @@ import { join } from "node:path";
 import { Rejection } from "../../src/domain/decision.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { WaitQueue } from "../../src/service/wait-queue.ts";
+import { Waiters } from "../../src/service/waiters.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -61,7 +62,8 @@ class World {
     this.store = store;
     this.#tasks = new TaskService(store, clock, newId);
     this.#nodes = new NodeService(store, clock, this.#tasks);
-    this.#messages = new MessageService(store, new EmbeddedMail(store), clock, newId, new WaitQueue());
+    const takes = new Takes(store, clock);
+    this.#messages = new MessageService(store, new EmbeddedMail(store), clock, newId, new Waiters(), takes);
     this.#lux = new LuxService(store, clock, newId);
   }
 

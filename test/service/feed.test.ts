@@ -17,10 +17,11 @@ import { markVerified } from "../../src/domain/key.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import type { StreamItem } from "../../src/service/recent-events.ts";
-import { WaitAborted } from "../../src/service/wait-queue.ts";
+import { WaitAborted } from "../../src/service/waiters.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { message } from "../domain/samples.ts";
+import { until } from "../e2e/program.ts";
 import { standIn } from "../support/stand-in.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -238,7 +239,7 @@ describe("subscribing", () => {
       commit(...sent("m2", "n1"), logged("n2"), logged("n1")),
     ]);
     expect(told).toEqual([2, 4, 5, 7, 9]);
-    await Bun.sleep(0);
+    await until(() => readable.length === told.length);
     expect(readable).toEqual([true, true, true, true, true]);
     expect(faults).toEqual([]);
   });
@@ -439,8 +440,8 @@ describe("poll", () => {
     const polls = [feed.poll(null, 5_000, NEVER), feed.poll(1, 5_000, NEVER), feed.poll(0, 5_000, NEVER)];
     for (const poll of polls) void poll.then(() => answered++);
     await commit(...sent("m", "n1"), logged("n1", "node.online"));
-    await Bun.sleep(10);
-    expect({ answered, waiting: feed.waiting }).toEqual({ answered: 1, waiting: 2 });
+    await until(() => answered > 0 && feed.waiting === 2);
+    expect(answered).toBe(1);
     await commit(logged("n2", "task.deleted"), logged(null, "task.created"));
     const [now, later, before] = await Promise.all(polls);
     expect(before?.events.map(({ id }) => id)).toEqual([1]);
@@ -471,7 +472,7 @@ describe("poll", () => {
       [other, task, other],
     ]) {
       const poll = feed.poll(null, 2_000, NEVER);
-      await Bun.sleep(1);
+      await until(() => feed.waiting === 1);
       await commit(...changes);
       expect((await poll).events.map(({ kind }) => kind)).toEqual(["task.completed"]);
     }
@@ -502,8 +503,7 @@ describe("poll", () => {
     const { feed } = await openScene();
     const caller = new AbortController();
     const poll = feed.poll(0, 60_000, caller.signal);
-    await Bun.sleep(1);
-    expect(feed.waiting).toBe(1);
+    await until(() => feed.waiting === 1);
     caller.abort();
     await expect(poll).rejects.toThrow(WaitAborted);
     expect(feed.waiting).toBe(0);
@@ -515,7 +515,7 @@ describe("poll", () => {
     const waits = [feed.poll(1, 60_000, NEVER), feed.poll(null, 60_000, NEVER)];
     const mail = feed.receivers.join("n1");
     const received = mail.wait(60_000);
-    await Bun.sleep(1);
+    await until(() => feed.waiting === waits.length + 1); // and the receive
     feed.drain();
     expect(await Promise.all(waits)).toEqual([
       { events: [], cursor: 1 },

@@ -5,14 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { accept } from "../../src/domain/decision.ts";
+import { PRUNE_EVERY_MS } from "../../src/domain/limits.ts";
 import { register } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { choresOf, renewLeases } from "../../src/service/periodic-work.ts";
+import { PROBE, choresOf, renewLeases } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
@@ -21,6 +23,7 @@ import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
 import { TaskService } from "../../src/service/tasks.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import type { ElectionResult } from "../../src/store/store.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -42,8 +45,11 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** `elected`: whether this hub leads. */
-async function openScene(elected: ElectionResult = "leader") {
+/** `elected`: whether this hub leads. `hasRoom`: whether the disk of the database has more free space than must remain. */
+async function openScene(
+  elected: ElectionResult = "leader",
+  { hasRoom = () => true, retainMs = 1e9 }: { hasRoom?: () => boolean; retainMs?: number } = {},
+) {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-full-"));
   closing.push(() => rm(folder, { recursive: true }));
   const disk = new FailingDisk();
@@ -53,6 +59,7 @@ async function openScene(elected: ElectionResult = "leader") {
       throw error;
     },
     disk.commit,
+    hasRoom,
   );
   closing.push(() => store.close());
   const blobs = await openDiskBlobs(folder, disk.io);
@@ -64,16 +71,19 @@ async function openScene(elected: ElectionResult = "leader") {
   );
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
-  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
+  const takes = new Takes(store, clock);
+  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers, takes);
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
-  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers());
+  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes);
   const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
-  const parts = { store, blobs, clock, log, tasks, nodes, next, messages, files, minutes };
+  const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, files, minutes };
   const choreParts = {
     ...parts,
+    noteStart: async () => undefined,
+    compareSecrets: null,
     requeueOffline: true,
-    retainMs: 1e9,
+    retainMs,
     retainNodesMs: null,
     maxAnswersBytes: 2 ** 30,
   };
@@ -132,6 +142,24 @@ test("a full database is noticed, logged once, and found writable again without 
   expect([await sweep(), store.writable]).toEqual([["warn | the database can be written again"], true]);
   expect(await sweep()).toEqual([]);
   expect(await reason(messages.send(store.transact, draft))).toBe("done");
+});
+
+test("below --min-free retention goes on, and the database still counts as one that cannot be written", async () => {
+  const scene = { isRoomy: true };
+  const hasRoom = (): boolean => scene.isRoomy;
+  const { store, sweep } = await openScene("leader", { hasRoom, retainMs: PRUNE_EVERY_MS / 2 });
+  const events = async (): Promise<number> => (await store.read(eventsAfter(0, [], 100))).length;
+  await sweep();
+  expect(await events()).toBeGreaterThan(1); // younger than the retention
+  scene.isRoomy = false;
+  expect(await reason(store.transact({}, () => accept(null, [PROBE])))).toBe("StoreFull");
+  const lines: string[] = [];
+  for (let seconds = 0; seconds <= PRUNE_EVERY_MS / 1_000; seconds++) lines.push(...(await sweep()));
+  expect([await events(), store.writable]).toEqual([1, false]); // the newest stays
+  expect(lines).toEqual([expect.stringContaining("error | the database cannot be written | ")]);
+  scene.isRoomy = true;
+  expect(await sweep()).toEqual(["warn | the database can be written again"]);
+  expect(store.writable).toBe(true);
 });
 
 test("a full disk of files is noticed, logged once, and found writable again without an upload; the probe leaves nothing", async () => {

@@ -2,24 +2,28 @@
  * The idle workers: how many of them a commit wakes, which ones, and in what order. API tests see only the worker that
  * gets the task; these tests also see the workers that were woken in vain.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, jest, test } from "bun:test";
 import type { Notified } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { type IdleWorker, IdleWorkers } from "../../src/service/idle-workers.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
+import { type Found, type IdleWorker, IdleWorkers } from "../../src/service/idle-workers.ts";
 import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { OutcomeUnknown } from "../../src/store/store.ts";
+import { OutcomeUnknown, StoreUnavailable } from "../../src/store/store.ts";
 import { draft, node, task } from "../domain/samples.ts";
 import { costRatio } from "../support/cost.ts";
+import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
 
 const SECOND = 1_000;
+/** The tests call the listeners themselves. */
+const NO_STORE = { onDecision: () => undefined, onCommit: () => undefined };
 
 /** A worker that sleeps, and how often it was woken. */
 class Sleeper {
@@ -40,18 +44,18 @@ class Sleeper {
   }
 
   sleeps(isFull = false): void {
-    void this.worker
-      .sleep(isFull, 60 * SECOND, this.#hangUp.signal)
-      .then((outcome) => this.outcomes.push(outcome));
+    this.worker.endRead({ task: null, isFull });
+    void this.worker.wait(60 * SECOND, this.#hangUp.signal).then((outcome) => this.outcomes.push(outcome));
   }
 
   takes(taskType: string): void {
-    this.worker.leave({ task: task("t", { taskType }), from: "open" });
+    this.worker.endRead({ task: task("t", { taskType }), from: "open" });
+    this.worker.leave();
   }
 
   hangsUp(): void {
     this.#hangUp.abort();
-    this.worker.leave(null);
+    this.worker.leave();
   }
 }
 
@@ -80,7 +84,7 @@ async function notify(idle: IdleWorkers, ...changes: Notified[]): Promise<void> 
 
 describe("a new task", () => {
   test("wakes one worker: the first in order of arrival that takes its type", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = [
       new Sleeper(idle, "a", ["x"]),
       new Sleeper(idle, "b"),
@@ -95,11 +99,11 @@ describe("a new task", () => {
     expect(woken(all)).toEqual([1, 1, 1, 0]);
     await notify(idle, { kind: "work.offered", offer: { kind: "open", taskType: "y" }, count: 3 });
     expect(woken(all)).toEqual([1, 1, 1, 1]);
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
   });
 
   test("of many of one commit each wakes one", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = Array.from({ length: 6 }, (_, i) => new Sleeper(idle, `n${i}`));
     await notify(idle, created(), created(), created());
     expect(woken(all)).toEqual([1, 1, 1, 0, 0, 0]);
@@ -115,11 +119,11 @@ describe("a new task", () => {
     all[1]?.sleeps();
     await notify(idle, created());
     expect(woken(all)).toEqual([1, 2, 1, 0, 0, 0]);
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
   });
 
   test("goes to the next when the woken one leaves without it, or takes something else", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = Array.from({ length: 4 }, (_, i) => new Sleeper(idle, `n${i}`));
     await notify(idle, created("x"));
     all[0]?.hangsUp();
@@ -131,11 +135,11 @@ describe("a new task", () => {
     all[2]?.takes("x");
     await settle();
     expect(woken(all)).toEqual([1, 1, 1, 0]);
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
   });
 
   test("that no sleeper takes makes the awake workers that take it read again", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const [x, y] = [new Sleeper(idle, "a", ["x"]), new Sleeper(idle, "b", ["y"])];
     await notify(idle, created("x"), created("y"));
     for (const one of [x, y]) one.reads();
@@ -143,13 +147,13 @@ describe("a new task", () => {
     for (const one of [x, y]) one.sleeps();
     await settle();
     expect(woken([x, y])).toEqual([2, 1]);
-    for (const { worker } of [x, y]) worker.leave(null);
+    for (const { worker } of [x, y]) worker.leave();
   });
 });
 
 describe("a node", () => {
   test("that is full sleeps for gifts and room alone; room wakes its calls one by one", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = [
       new Sleeper(idle, "n"),
       new Sleeper(idle, "n"),
@@ -168,7 +172,8 @@ describe("a node", () => {
     expect(woken(all)).toEqual([1, 1, 1, 1]);
     await notify(idle, { kind: "work.offered", offer: { kind: "gift", nodeId: "n" }, count: 1 });
     expect(woken(all)).toEqual([2, 1, 1, 1]);
-    first?.worker.leave({ task: task("t"), from: "gifts" });
+    first?.worker.endRead({ task: task("t"), from: "gifts" });
+    first?.worker.leave();
     await notify(idle, event("task.completed", "n"));
     expect(woken(all)).toEqual([2, 2, 1, 1]);
     second?.takes("x");
@@ -178,11 +183,11 @@ describe("a node", () => {
     third?.sleeps(true);
     await notify(idle, event("task.completed", "m"));
     expect(woken(all)).toEqual([2, 2, 2, 1]);
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
   });
 
   test("that has room wakes its next call when the first finds no task of its types", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = [new Sleeper(idle, "n", ["x"]), new Sleeper(idle, "n", ["y"]), new Sleeper(idle, "n", ["z"])];
     await notify(idle, created("x"), created("y"), created("z"));
     for (const one of all) {
@@ -199,11 +204,11 @@ describe("a node", () => {
     all[1]?.sleeps(true); // it is full again
     await settle();
     expect(woken(all)).toEqual([2, 2, 1]);
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
   });
 
   test("that leaves, drains, changes or is deleted wakes all its calls; other events none", async () => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = [new Sleeper(idle, "n"), new Sleeper(idle, "n"), new Sleeper(idle, "m")];
     await notify(idle, event("node.online", "n"), event("task.assigned", "n"), event("task.completed", "n"));
     expect(woken(all)).toEqual([0, 0, 0]);
@@ -224,10 +229,10 @@ describe("a node", () => {
         one.sleeps();
       }
     }
-    expect(all.map(({ worker }) => worker.hasLeft)).toEqual([true, true, false]);
+    expect(all.map(({ worker }) => worker.isEnded)).toEqual([true, true, false]);
     await notify(idle, { kind: "work.missed" });
     expect(woken(all)).toEqual([times, times, 1]);
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
   });
 });
 
@@ -237,9 +242,9 @@ test("a hand-out whose outcome is unknown says so, and takes no second task", as
   });
   const clock = systemClock();
   const tasks = new TaskService(store, clock, newId);
-  const idle = new IdleWorkers();
-  store.onDecision((changes) => idle.decided(changes));
-  const next = new NextService(store, clock, new NodeService(store, clock, tasks), tasks, idle);
+  const idle = new IdleWorkers(store);
+  const takes = new Takes(store, clock);
+  const next = new NextService(store, clock, new NodeService(store, clock, tasks), tasks, idle, takes);
   await store.transact({}, () => accept(null, saved(node("n1"))));
   const lost = losingOutcome(store);
   const asked = { nodeId: "n1", taskTypes: null, resume: false, inBatch: false };
@@ -258,16 +263,300 @@ test("a hand-out whose outcome is unknown says so, and takes no second task", as
 
 test("waking one of 4,000 costs about as much as waking one of 100", async () => {
   const cost = (count: number) => async (): Promise<number> => {
-    const idle = new IdleWorkers();
+    const idle = new IdleWorkers(NO_STORE);
     const all = Array.from({ length: count }, (_, i) => new Sleeper(idle, `n${i}`, ["x", `own${i}`]));
     const started = performance.now();
     for (let i = 0; i < 100; i++) {
-      idle.wakeFor({ kind: "open", taskType: "x" });
-      all[i]?.sleeps();
+      idle.decided([created("x")]);
+      all[0]?.sleeps();
+      idle.decided([created(`own${count - 1 - i}`)]);
+      all[count - 1 - i]?.sleeps();
     }
     const took = performance.now() - started;
-    for (const { worker } of all) worker.leave(null);
+    for (const { worker } of all) worker.leave();
     return took;
   };
   expect(await costRatio(cost(100), cost(4_000))).toBeLessThan(15);
+});
+
+type TestNode = {
+  readonly nodeId: string;
+  types: readonly string[] | null;
+  /** Counts the changes of `types`, and that the node left. */
+  version: number;
+  readonly maxTasks: number;
+  /** Tasks that it has started. */
+  running: number;
+  gifts: number;
+};
+/** A blocked call. `asleep`: what its last read found, while it sleeps. */
+type Call = {
+  readonly node: TestNode;
+  readonly asked: readonly string[] | null;
+  readonly hangUp: AbortController;
+  types: readonly string[] | null;
+  asleep: { readonly isFull: boolean } | null;
+  /** Its node has left. */
+  isOver: boolean;
+};
+type TakenTask = Found & { readonly task: object };
+type Read = Found | "the node has changed";
+
+const TYPES = ["x", "y", "z"];
+const WAIT_MS = SECOND;
+
+/** Tasks and nodes, and blocked calls whose every read of them begins and ends when the test says so. */
+class Backlog {
+  readonly idle = new IdleWorkers(NO_STORE);
+  readonly gates: (() => void)[] = [];
+  /** In order of arrival. */
+  readonly calls = new Set<Call>();
+  readonly open = new Map(TYPES.map((type) => [type, 0]));
+  readonly nodes: readonly TestNode[];
+  readonly #random: Dice;
+  #now = 0;
+  readonly #takes = new Takes({ socketsPolled: () => this.#gate() }, { steady: () => this.#now });
+
+  constructor(random: Dice) {
+    this.#random = random;
+    this.nodes = ["n1", "n2", "n3"].map((nodeId) => ({
+      ...{ nodeId, types: this.#someTypes(), version: 0, maxTasks: 1 + random(4), running: 0, gifts: 0 },
+    }));
+  }
+
+  get sleepers(): readonly Call[] {
+    return [...this.calls].filter(({ asleep }) => asleep);
+  }
+
+  step(): void {
+    const kind = this.#random(74);
+    const [node, taskType] = [this.#anyOf(this.nodes), this.#anyOf(TYPES)];
+    if (!node || taskType === undefined) throw new Error("there are nodes and types");
+    if (kind < 14) void this.#call(node);
+    else if (kind < 50) this.openOneGate();
+    else if (kind < 54) this.create(1 + this.#random(2), taskType);
+    else if (kind < 55) this.#createElsewhere(taskType);
+    else if (kind < 57) this.#give(node);
+    else if (kind < 65) this.#complete(node);
+    else if (kind < 68) this.#anyOf([...this.calls])?.hangUp.abort();
+    else if (kind < 69) this.#passTime(WAIT_MS / 2);
+    else if (kind < 73) this.#update(node);
+    else if (kind < 74) this.#leave(node);
+  }
+
+  #passTime(ms: number): void {
+    this.#now += ms;
+    jest.advanceTimersByTime(ms);
+  }
+
+  openOneGate(): void {
+    this.gates.splice(this.#random(this.gates.length || 1), 1)[0]?.();
+  }
+
+  create(count: number, taskType: string): void {
+    this.#add(count, taskType);
+    this.#commit(...Array.from({ length: count }, () => created(taskType)));
+  }
+
+  /** Whether a call could take a task now. */
+  isServable({ node, asked }: Call): boolean {
+    return node.gifts > 0 || (hasRoom(node) && this.#anyOpen(both(node.types, asked)) !== undefined);
+  }
+
+  /** At another hub, whose notification may be lost. */
+  #createElsewhere(taskType: string): void {
+    const count = 1 + this.#random(2);
+    this.#add(count, taskType);
+    const offered = { kind: "work.offered", offer: { kind: "open", taskType }, count } as const;
+    this.#commit(this.#random(3) === 0 ? { kind: "work.missed" } : offered);
+  }
+
+  #add(count: number, taskType: string): void {
+    this.open.set(taskType, (this.open.get(taskType) ?? 0) + count);
+  }
+
+  #give(node: TestNode): void {
+    node.gifts++;
+    this.#commit(given(node.nodeId));
+  }
+
+  #complete(node: TestNode): void {
+    if (node.running === 0) return;
+    node.running--;
+    this.#commit(event("task.completed", node.nodeId));
+  }
+
+  #update(node: TestNode): void {
+    node.types = this.#someTypes();
+    node.version++;
+    this.#commit(event("node.updated", node.nodeId));
+  }
+
+  /** Ends the calls of the node; a later call brings it back. */
+  #leave(node: TestNode): void {
+    node.version++;
+    for (const call of this.calls) call.isOver ||= call.node === node;
+    this.#commit(event("node.left", node.nodeId), event("node.offline", node.nodeId));
+  }
+
+  #commit(...changes: readonly Notified[]): void {
+    this.idle.decided(changes);
+    this.idle.notify(changes);
+  }
+
+  /** As NextService: what it takes it puts back when the caller has hung up. */
+  async #call(node: TestNode): Promise<void> {
+    const asked = this.#someTypes();
+    const call: Call = { node, asked, hangUp: new AbortController(), types: [], asleep: null, isOver: false };
+    const { signal } = call.hangUp;
+    this.calls.add(call);
+    const worker = this.idle.join(node.nodeId);
+    let isKnown = false;
+    const take = async (): Promise<TakenTask | null> => {
+      call.asleep = null;
+      if (!isKnown) await this.#gate(); // it reads its node
+      isKnown = true;
+      while (!signal.aborted && !worker.isEnded) {
+        call.types = both(node.types, asked);
+        worker.beginRead(call.types, "A");
+        const found = await this.#read(call, node.version);
+        if (found === "the node has changed") continue;
+        worker.endRead(found);
+        if (found.task) return found;
+        call.asleep = found;
+        return null;
+      }
+      return null;
+    };
+    try {
+      const taken = await this.#takes.untilTaken(worker, take, { waitMs: WAIT_MS, signal });
+      const putBack = async (): Promise<void> => {
+        if (taken) this.#putBack(node, taken);
+      };
+      await this.#takes.deliver(taken, { signal, repeatable: false }, putBack);
+    } catch {
+      return; // it hung up, or a read failed: its wake-up must go on to the next call
+    } finally {
+      this.calls.delete(call);
+    }
+  }
+
+  async #read(call: Call, version: number): Promise<Read> {
+    const { node } = call;
+    await this.#gate();
+    if (this.#random(8) === 0) throw new StoreUnavailable("the store is unavailable");
+    const found: Read = node.version === version ? this.#take(call) : "the node has changed";
+    await this.#gate();
+    return found;
+  }
+
+  #take({ node, types, hangUp }: Call): Found {
+    const isFull = !hasRoom(node);
+    if (hangUp.signal.aborted) return { task: null, isFull };
+    if (node.gifts > 0) {
+      node.gifts--;
+      node.running++;
+      return { task: task("t"), from: "gifts" };
+    }
+    const taskType = isFull ? undefined : this.#anyOpen(types);
+    if (taskType === undefined) return { task: null, isFull };
+    this.#add(-1, taskType);
+    node.running++;
+    return { task: task("t", { taskType }), from: "open" };
+  }
+
+  #putBack(node: TestNode, { task: { taskType }, from }: TakenTask): void {
+    node.running--;
+    if (from === "gifts") return this.#give(node);
+    this.#add(1, taskType);
+    this.#commit(created(taskType), event("task.released", node.nodeId));
+  }
+
+  #anyOpen(types: readonly string[] | null): string | undefined {
+    return this.#anyOf((types ?? TYPES).filter((type) => (this.open.get(type) ?? 0) > 0));
+  }
+
+  #gate(): Promise<void> {
+    return new Promise((open) => this.gates.push(open));
+  }
+
+  #someTypes(): readonly string[] | null {
+    return this.#random(3) === 0 ? null : TYPES.filter(() => this.#random(2) === 0);
+  }
+
+  #anyOf<T>(all: readonly T[]): T | undefined {
+    return all[this.#random(all.length || 1)];
+  }
+}
+
+const given = (nodeId: string): Notified => ({
+  kind: "task.moved",
+  task: task(`t${++ids}`, { status: "assigned", assignedNode: nodeId, startedAt: null }),
+});
+
+const hasRoom = ({ running, gifts, maxTasks }: TestNode): boolean => running + gifts < maxTasks;
+
+function both(types: readonly string[] | null, asked: readonly string[] | null): readonly string[] | null {
+  if (types === null || asked === null) return types ?? asked;
+  return types.filter((type) => asked.includes(type));
+}
+
+const takes = ({ types }: Call, type: string): boolean => types === null || types.includes(type);
+
+/** Lets every promise that can settle do so; no timer fires. */
+async function settlePromises(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+}
+
+/** Lets every read end, until all calls have left or sleep. */
+async function quiesce(backlog: Backlog): Promise<void> {
+  await settlePromises();
+  while (backlog.gates.length > 0) {
+    backlog.openOneGate();
+    await settlePromises();
+  }
+}
+
+test("4,000 random interleavings: no call sleeps beside a task that it could take, the first is woken, and nothing is left", async () => {
+  jest.useFakeTimers();
+  try {
+    const seen = { full: 0, besideTasks: 0, woken: 0 };
+    for (let seed = 1; seed <= 4_000; seed++) {
+      const random = dice(seed);
+      const backlog = new Backlog(random);
+      for (let steps = 20 + random(80); steps > 0; steps--) {
+        backlog.step();
+        if (random(3) === 0) await settlePromises();
+      }
+      await quiesce(backlog);
+      for (const call of backlog.calls) {
+        if (!call.asleep || backlog.isServable(call))
+          throw new Error(
+            `seed ${seed}: a call of ${call.node.nodeId} waits beside a task that it could take`,
+          );
+        if (call.isOver) throw new Error(`seed ${seed}: a call waits although its node left`);
+        if (call.asleep.isFull) seen.full++;
+        if ([...backlog.open.values()].some((count) => count > 0)) seen.besideTasks++;
+      }
+
+      const taskType = TYPES[random(TYPES.length)] ?? "";
+      const { sleepers } = backlog;
+      const first = sleepers.find((call) => !call.asleep?.isFull && takes(call, taskType));
+      backlog.create(1, taskType);
+      const woken = sleepers.filter(({ asleep }) => !asleep);
+      if (woken[0] !== first || woken.length > 1)
+        throw new Error(`seed ${seed}: ${woken.length} were woken, or not the first in order of arrival`);
+      seen.woken += woken.length;
+
+      for (const { hangUp } of backlog.calls) hangUp.abort();
+      await quiesce(backlog);
+      const left = { calls: backlog.calls.size, timers: jest.getTimerCount() };
+      if (left.calls + left.timers + backlog.idle.nodesOf("A").length > 0)
+        throw new Error(`seed ${seed}: left behind ${JSON.stringify(left)}`);
+    }
+    // Else the checks would have had nothing to see.
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(400);
+  } finally {
+    jest.useRealTimers();
+  }
 });

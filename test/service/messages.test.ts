@@ -8,9 +8,10 @@ import { register } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { MessageService } from "../../src/service/messages.ts";
-import { WaitAborted } from "../../src/service/wait-queue.ts";
+import { WaitAborted } from "../../src/service/waiters.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { OutcomeUnknown } from "../../src/store/store.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
@@ -41,7 +42,14 @@ test("a hang-up that is noticed only after the commit loses no message", async (
   });
   try {
     const feed = new Feed(store, clock);
-    const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
+    const messages = new MessageService(
+      store,
+      new EmbeddedMail(store),
+      clock,
+      newId,
+      feed.receivers,
+      new Takes(store, clock),
+    );
     const beat = { now: clock.now(), steady: clock.steady(), leaseMs: 60_000 };
     await store.transact({}, () => register({ ...PROFILE, variant: "A" }, null, [], beat));
     await messages.send(store.transact, DRAFT);
@@ -83,7 +91,14 @@ async function openBlocked() {
     },
   );
   const feed = new Feed(store, clock);
-  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
+  const messages = new MessageService(
+    store,
+    new EmbeddedMail(store),
+    clock,
+    newId,
+    feed.receivers,
+    new Takes(store, clock),
+  );
   const beat = { now: clock.now(), steady: clock.steady(), leaseMs: 60_000 };
   await store.transact({}, () => register({ ...PROFILE, variant: "A" }, null, [], beat));
   const caller = new AbortController();

@@ -16,6 +16,7 @@ import { choresOf } from "../../src/service/periodic-work.ts";
 import { type Chore, Scheduler } from "../../src/service/scheduler.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
+import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { Minutes } from "../../src/service/minutes.ts";
@@ -48,6 +49,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
   closing.push(() => blobs.close());
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks);
+  const takes = new Takes(store, clock);
   const parts = {
     store,
     blobs,
@@ -59,7 +61,8 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     ),
     tasks,
     nodes,
-    next: new NextService(store, clock, nodes, tasks, new IdleWorkers()),
+    next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes),
+    takes,
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
     messages: new MessageService(
       store,
@@ -67,8 +70,11 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       clock,
       newId,
       new Feed(store, clock).receivers,
+      takes,
     ),
     minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
+    noteStart: async () => undefined,
+    compareSecrets: null,
     requeueOffline,
     retainMs,
     retainNodesMs: null,

@@ -119,3 +119,29 @@ test("a hub elected after a gap renews the leases once, and again only if that f
   expect([await leadership.isLeader(), await leadership.isLeader()]).toEqual([true, true]);
   expect(renewals).toBe(3);
 });
+
+test("a clock that is set back delays no chore for longer than its period, and nothing spins", async () => {
+  const clock = new TestClock();
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => {});
+  const runs: string[] = [];
+  let isMore = true;
+  const chores = [
+    {
+      name: "often",
+      everyMs: 0,
+      run: async () => {
+        runs.push("often");
+        if (isMore) clock.pass(-HOUR_MS);
+        const end = isMore ? ("cut short" as const) : undefined;
+        isMore = false;
+        return end;
+      },
+    },
+    { name: "seldom", everyMs: 1_000, run: async () => void runs.push("seldom") },
+  ];
+  const leadership = { isLeader: async () => true };
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 });
+  await scheduler.sweep();
+  await scheduler.stop();
+  expect(runs).toEqual(["often", "seldom", "often"]);
+});

@@ -1,4 +1,8 @@
-/** Preloaded before every test file: clears the user's settings from the environment, and sets the temporary folder. */
+/**
+ * Preloaded before every test file: clears the user's settings from the environment, sets the temporary folder, and lets
+ * every broken invariant fail its test.
+ */
+import "./invariants.ts";
 import { runFolder } from "./run-folder.ts";
 
 // fetch() would ask a proxy for hubs on the loopback.

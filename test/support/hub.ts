@@ -14,6 +14,7 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import type { LoadServer } from "../../src/mcp/endpoint.ts";
 import { answerFault } from "./answers.ts";
+import { checkConsistency } from "./consistency-check.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
 import { provideDatabase } from "./new-database.ts";
 import "./row-cache-check.ts";
@@ -196,6 +197,7 @@ export class TestHub {
 
   async #close(): Promise<void> {
     await Promise.all(this.#hubs.map((hub) => hub.close()));
+    if (this.database === null) checkConsistency(join(this.dataDir, "luxhub.db"));
     if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
     if (this.#keepData) return;

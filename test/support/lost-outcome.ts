@@ -3,7 +3,7 @@ import type { Decision } from "../../src/domain/decision.ts";
 import {
   type Load,
   type Loaded,
-  type Member,
+  type Part,
   OutcomeUnknown,
   type Store,
   type Transact,
@@ -15,7 +15,7 @@ export function losingOutcome(store: Store): { readonly transact: Transact; read
   const transact = async (
     load: Load,
     decide: (rows: Loaded<Load>) => Decision<unknown>,
-    before?: readonly Member[],
+    before?: readonly Part[],
   ): Promise<unknown> => {
     const answer: unknown = await store.transact(load, decide, before);
     if (!isLost) return answer;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { ArchiveReader, ArchiveWriter } from "../../src/upkeep/archive.ts";
 import { fileTarget } from "../../src/upkeep/backup-target.ts";
 import { ArchiveUnwritten } from "../../src/upkeep/upkeep.ts";
-import { SMALL_DISK_BYTES, SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
+import { SMALL_DISK_BYTES, SmallDisk, whyNoSmallDisk } from "../support/small-disk.ts";
 
 const MODIFIED_AT = 1_700_000_000_000;
 const BLOCK_BYTES = 512;

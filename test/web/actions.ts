@@ -419,7 +419,7 @@ async function files(stage: Stage): Promise<void> {
   await page.press("download");
   await page.until(`String(window.saved) === "note.html,blob:"`);
   await page.go(`tasks/${taskId}`);
-  await page.shows(/Files\s+note\.html\s+15 B/);
+  await page.shows(/Input files\s+note\.html\s+15 B/);
   await large(page, stage);
   await page.go(`files?task=${taskId}`);
   await page.press("delete-file");

@@ -5,6 +5,7 @@
  *
  * Must not: change the order of rows, or write one row twice in a batch, because a bulk UPDATE would drop one of the two.
  */
+import { must } from "../../lib/assert.ts";
 import type { WriteStatement } from "../sql/write-statement.ts";
 import type { Param, ParamType, ReadByKey, Row } from "../store.ts";
 import { type Connection, query } from "./connection.ts";
@@ -57,7 +58,7 @@ export class ReadsTogether {
       this.#gathering.set(read, (group = { sets, found }));
     }
     const at = group.sets.push(params) - 1;
-    return (await group.found)[at] ?? [];
+    return must((await group.found)[at], "a bulk read returns rows for each set of parameters");
   }
 
   async #send(read: ReadByKey, sets: readonly Params[]): Promise<readonly (readonly Row[])[]> {
@@ -196,7 +197,7 @@ function rowsOf({ statement, columns }: Batch): readonly Params[] {
 
 /** Rows as columns, or columns as rows. */
 function transposed(lists: readonly Params[]): readonly Params[] {
-  return (lists[0] ?? []).map((_, i) => lists.map((list) => list[i] ?? null));
+  return must(lists[0], "what is transposed has a list").map((_, i) => lists.map((list) => list[i] ?? null));
 }
 
 function sliced(rows: readonly Params[]): readonly (readonly Params[])[] {

@@ -14,7 +14,8 @@ import type { Change, Notified, Offer } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
 import { offersOf } from "../../domain/task.ts";
-import { type Group, type Written, notify } from "../pending-transaction.ts";
+import { broken, must } from "../../lib/assert.ts";
+import { type DecidedGroup, type Written, notify } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
 import { many } from "../sql/query.ts";
@@ -132,7 +133,7 @@ export class CommitNotifications {
       for (const change of changes) {
         if (change.kind === "key.saved") keys = true;
         else if (change.kind === "event.logged") {
-          const eventId = eventIds[logged++] ?? 0;
+          const eventId = must(eventIds[logged++], "each logged event has an id");
           const mailbox = mailboxOf(change.event);
           if (mailbox !== null) sent.push([eventId, mailbox]);
         } else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);
@@ -149,10 +150,11 @@ export class CommitNotifications {
   }
 
   /** Notifies the listeners of an own group that is on disk, after what other hubs wrote before it. */
-  publish({ written }: Group, own: OwnGroup): Promise<void> {
+  publish({ written }: DecidedGroup, own: OwnGroup): Promise<void> {
     return this.#enqueue(async () => {
       const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
       if (this.#listeners.length === 0 || (await this.#catchUp(own.after))) {
+        if (last < this.#cursor) broken("no event is notified before one with a smaller id");
         for (const { changes, eventIds } of written) this.#notify(changes, eventIds, "own");
         this.#cursor = last;
       } else {

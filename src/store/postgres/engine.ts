@@ -23,8 +23,15 @@ import {
   ABANDONED_READS_MAX,
   READ_CONNECTIONS,
 } from "../../domain/limits.ts";
+import { must } from "../../lib/assert.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import { type Group, type Job, JobFault, JobQueue, answer } from "../pending-transaction.ts";
+import {
+  type DecidedGroup,
+  type Transaction,
+  TransactionFault,
+  TransactionQueue,
+  answer,
+} from "../pending-transaction.ts";
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
@@ -64,7 +71,7 @@ import {
   type ElectionResult,
   type GroupListener,
   type Load,
-  type Member,
+  type Part,
   OutcomeUnknown,
   type Query,
   type Read,
@@ -153,20 +160,22 @@ async function open(
   }
 }
 
-/** The members of a group: those that are known before it has the lock, and all, taken once the lock is granted. */
-type Source = { waiting(): readonly Job[]; take(): readonly Job[] };
+/** The transactions of a group: those that are known before it has the lock, and all, taken once it has the lock. */
+type Source = { waiting(): readonly Transaction[]; take(): readonly Transaction[] };
 
 /** What is known of a group that runs. */
 type Progress = {
   readonly number: number;
-  /** Its members; null until it has the lock. */
-  jobs: readonly Job[] | null;
+  /** Its transactions; null until it has the lock. */
+  transactions: readonly Transaction[] | null;
   own: OwnGroup | null;
-  committing: Group | null;
+  committing: DecidedGroup | null;
   /** When it began, then when it was last reloaded, then when it began to commit; steady clock. */
   since: number;
   isGivenUp: boolean;
 };
+
+const KNOWN = "a group that had the lock has its transactions";
 
 /** Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its row. */
 const FORGET_HUBS = `
@@ -202,7 +211,7 @@ export class PostgresStore implements Store {
   readonly #groupListeners: GroupListener[] = [];
   #writer: WriteSession | null = null;
   #groups = 0;
-  readonly #queue = new JobQueue();
+  readonly #queue = new TransactionQueue();
   #writable = true;
   #hasMarks = false;
   #running: Promise<void> | null = null;
@@ -240,13 +249,17 @@ export class PostgresStore implements Store {
 
   readonly transact: Transact = <A>(
     load: Load,
-    decide: Member["decide"],
-    before: readonly Member[] = [],
+    decide: Part["decide"],
+    before: readonly Part[] = [],
   ): Promise<Committed<A>> => {
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
     return new Promise<Committed<A>>((resolve, reject) => {
       // The answer's type is the caller's: what goes in as decide comes out as its answer.
-      this.#queue.add({ members: [...before, { load, decide }], resolve: resolve as Job["resolve"], reject });
+      this.#queue.add({
+        parts: [...before, { load, decide }],
+        resolve: resolve as Transaction["resolve"],
+        reject,
+      });
       this.#running ??= this.#run();
     });
   };
@@ -410,11 +423,11 @@ export class PostgresStore implements Store {
     this.#running = null;
   }
 
-  /** Commits a group. When a member fails it, its halves are tried as groups of their own. */
+  /** Commits a group. When one of its transactions fails it, its halves are tried as groups of their own. */
   async #commit(source: Source): Promise<void> {
     const progress: Progress = {
       number: ++this.#groups,
-      jobs: null,
+      transactions: null,
       own: null,
       committing: null,
       since: this.#machine.steady(),
@@ -426,28 +439,28 @@ export class PostgresStore implements Store {
       const { session } = this.#writer;
       const group = await this.#withTimeout(progress, runGroup(session, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
-      for (const listener of this.#groupListeners) listener(progress.jobs?.length ?? 0, ms);
+      for (const listener of this.#groupListeners) listener(must(progress.transactions, KNOWN).length, ms);
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {
       await this.#abort(error);
-      progress.jobs ??= source.take();
+      progress.transactions ??= source.take();
       if (isLockTimeout(error)) void endVanishedWriter(this.#pool, this.#warn);
       if (error instanceof AnswerTimeout || isLockTimeout(error)) {
         // What has come meanwhile would wait as long for the same.
-        for (const job of this.#queue.takeAll()) job.reject(toStoreError(error));
+        for (const transaction of this.#queue.takeAll()) transaction.reject(toStoreError(error));
       }
       if (isConnectionLost(error) && progress.committing)
         await this.#settle(progress, progress.committing, error);
       else {
         if (progress.own) this.#notifications.ended(progress.own);
-        await this.#refuse(progress.jobs, error);
+        await this.#refuse(progress.transactions, error);
       }
     }
   }
 
   /** The group, given up when its loads or its commit take too long. */
-  async #withTimeout(progress: Progress, run: Promise<Group>): Promise<Group> {
+  async #withTimeout(progress: Progress, run: Promise<DecidedGroup>): Promise<DecidedGroup> {
     for (;;) {
       const { since } = progress;
       try {
@@ -459,26 +472,26 @@ export class PostgresStore implements Store {
     }
   }
 
-  async #refuse(jobs: readonly Job[], error: unknown): Promise<void> {
-    if (error instanceof JobFault) {
-      error.job.reject(error.cause);
-      const others = jobs.filter((job) => job !== error.job);
+  async #refuse(transactions: readonly Transaction[], error: unknown): Promise<void> {
+    if (error instanceof TransactionFault) {
+      error.transaction.reject(error.cause);
+      const others = transactions.filter((transaction) => transaction !== error.transaction);
       return others.length > 0 ? this.#commit(only(others)) : undefined;
     }
     const known = toStoreError(error);
-    if (isConflict(error)) return this.#commit(only(jobs)); // decide is pure
-    if (jobs.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
+    if (isConflict(error)) return this.#commit(only(transactions)); // decide is pure
+    if (transactions.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
       if (known instanceof StoreUnavailable || known instanceof StoreFull) this.#writable = false;
-      for (const job of jobs) job.reject(known);
+      for (const transaction of transactions) transaction.reject(known);
       return;
     }
-    const half = jobs.length >> 1;
-    await this.#commit(only(jobs.slice(0, half)));
-    await this.#commit(only(jobs.slice(half)));
+    const half = transactions.length >> 1;
+    await this.#commit(only(transactions.slice(0, half)));
+    await this.#commit(only(transactions.slice(half)));
   }
 
   /** The connection was lost in the middle of a commit: the server knows whether it holds. */
-  async #settle({ number, jobs, own }: Progress, group: Group, cause: unknown): Promise<void> {
+  async #settle({ number, transactions, own }: Progress, group: DecidedGroup, cause: unknown): Promise<void> {
     const holds = group.written.length === 0 || (await this.#holds(number));
     if (holds) return this.#publish(group, own);
     if (own) this.#notifications.ended(own);
@@ -488,7 +501,7 @@ export class PostgresStore implements Store {
       holds === null
         ? new OutcomeUnknown("The database was lost in the middle of the commit.", { cause })
         : new StoreUnavailable("The database was lost before the commit.", { cause });
-    for (const job of jobs ?? []) job.reject(error);
+    for (const transaction of must(transactions, KNOWN)) transaction.reject(error);
   }
 
   /** Whether the commit of a group holds; null when the server did not answer in time. */
@@ -511,7 +524,7 @@ export class PostgresStore implements Store {
   }
 
   /** After the commit: first the notifications, then the answers. Resolves when the group before it is answered. */
-  #publish(group: Group, own: OwnGroup | null): Promise<void> {
+  #publish(group: DecidedGroup, own: OwnGroup | null): Promise<void> {
     const before = this.#published;
     const notified = own ? this.#notifications.publish(group, own) : Promise.resolve();
     this.#published = notified.then(() => group.outcomes.forEach(answer));
@@ -519,7 +532,7 @@ export class PostgresStore implements Store {
   }
 
   #watch(progress: Progress, source: Source): GroupWatch {
-    let known: readonly Job[] = [];
+    let known: readonly Transaction[] = [];
     return {
       waiting: () => {
         known = source.waiting();
@@ -528,9 +541,9 @@ export class PostgresStore implements Store {
       granted: (lastId) => {
         if (progress.isGivenUp) throw new AnswerTimeout();
         progress.own = this.#notifications.granted(lastId);
-        const jobs = source.take();
-        this.#isQuiet = jobs.length === known.length;
-        return (progress.jobs = jobs);
+        const transactions = source.take();
+        this.#isQuiet = transactions.length === known.length;
+        return (progress.transactions = transactions);
       },
       reloaded: () => {
         if (progress.isGivenUp) throw new AnswerTimeout();
@@ -590,8 +603,8 @@ async function reserve(pool: RenewablePool): Promise<ReservedSQL> {
 }
 
 /** A group of these. */
-function only(jobs: readonly Job[]): Source {
-  return { waiting: () => jobs, take: () => jobs };
+function only(transactions: readonly Transaction[]): Source {
+  return { waiting: () => transactions, take: () => transactions };
 }
 
 /** Resolves after the I/O of this tick of the event loop. */

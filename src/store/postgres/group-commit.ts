@@ -9,9 +9,9 @@
  *
  * A group is two or three round trips, whatever its size, because the driver pipelines what is prepared: the lock, in
  * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit.
- * Its members are the transactions that wait when the lock is granted: under load most of them come while another hub
- * holds it. They are decided in order, and the changes of each are applied in memory to the rows that later ones have
- * loaded: a node or a task that many of them change is loaded once. A read that cannot be patched (`Query.patch`) is
+ * A group is the transactions that wait when the lock is granted: under load most of them come while another hub holds
+ * the lock. Their parts are decided in order, and the changes of each part are applied in memory to the rows that later
+ * parts have loaded: a node or a task that many parts change is loaded once. A read that cannot be patched (`Query.patch`) is
  * reloaded, which costs one more round trip.
  *
  * The ids of the log: under the lock the newest id is what the last group left, and this group's events get the ids that
@@ -21,12 +21,18 @@
  */
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
-import { type Group, type Job, JobFault, type Outcome, type Written } from "../pending-transaction.ts";
+import {
+  type DecidedGroup,
+  type DecidedTransaction,
+  type Transaction,
+  TransactionFault,
+  type Written,
+} from "../pending-transaction.ts";
 import { writeOf } from "../sql/statements.ts";
-import type { Member } from "../store.ts";
+import type { Part } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
 import { type Session, query } from "./connection.ts";
-import { GroupReads, type JobReads, valuesOf } from "./group-reads.ts";
+import { GroupReads, type PartReads, valuesOf } from "./group-reads.ts";
 import { GroupWrites } from "./group-writes.ts";
 import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrations.ts";
 
@@ -35,17 +41,17 @@ const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema 
 
 /** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
-  /** Transactions that will be among the members, to load before the lock is granted. */
-  waiting(): readonly Job[];
+  /** Transactions that will be in the group, to load before the lock is granted. */
+  waiting(): readonly Transaction[];
   /**
-   * The group has the write lock: what is committed after this id of the log is its own, until it ends. Answers the
-   * group's members: the transactions that wait now.
+   * The group has the write lock: what is committed after this id of the log is its own, until it ends. Returns the
+   * group's transactions: those that wait now.
    */
-  granted(lastId: number): readonly Job[];
+  granted(lastId: number): readonly Transaction[];
   /** The database has answered a reload: a group with many of them may take long in all. */
   reloaded(): void;
   /** The commit is about to be sent. Answers what else belongs into it. */
-  committing(group: Group): readonly Batch[];
+  committing(group: DecidedGroup): readonly Batch[];
 };
 
 /**
@@ -53,7 +59,7 @@ export type GroupWatch = {
  * @throws what the first statement that failed threw; then nothing of the group is written, unless the connection was
  *   lost after `committing`.
  */
-export async function runGroup(session: Session, watch: GroupWatch): Promise<Group> {
+export async function runGroup(session: Session, watch: GroupWatch): Promise<DecidedGroup> {
   const run = new GroupRun(session);
   await run.begin(watch);
   while (run.decide()) {
@@ -64,21 +70,21 @@ export async function runGroup(session: Session, watch: GroupWatch): Promise<Gro
   return run;
 }
 
-/** One member of a transaction, to be decided in its turn. */
-type Step = { readonly job: Job; readonly member: Member; readonly reads: JobReads };
+/** One part of a transaction, to be decided in its turn. */
+type PendingPart = { readonly transaction: Transaction; readonly part: Part; readonly reads: PartReads };
 
-class GroupRun implements Group {
-  readonly outcomes: Outcome[] = [];
+class GroupRun implements DecidedGroup {
+  readonly outcomes: DecidedTransaction[] = [];
   readonly written: Written[] = [];
   readonly #session: Session;
   readonly #reads = new GroupReads();
-  #steps: readonly Step[] = [];
-  /** Those of each transaction that was among the waiting ones. */
-  readonly #stepsOfJob = new Map<Job, readonly Step[]>();
+  #parts: readonly PendingPart[] = [];
+  /** The parts of each transaction that has been seen, while it waited or once it was in the group. */
+  readonly #known = new Map<Transaction, readonly PendingPart[]>();
   #writes = new GroupWrites();
   /** Changes that are decided and not sent. */
   #pending = 0;
-  /** The next step. */
+  /** The next part. */
   #at = 0;
   #lastId = 0;
 
@@ -91,30 +97,30 @@ class GroupRun implements Group {
     const begun = this.#session`BEGIN ISOLATION LEVEL READ COMMITTED`.execute();
     const locked = query(this.#session, WRITE_LOCK.sql, WRITE_LOCK.params);
     const last = query(this.#session, LAST_ID, [0]);
-    const early = this.#fetch(this.#stepsOf(watch.waiting()));
+    const early = this.#fetch(this.#partsOf(watch.waiting()));
     early.catch(() => {}); // what those before it throw comes first
     await allOf([begun, locked, last]);
     const [row] = await last;
     if (isMigrated(row?.["schema"])) throw schemaIsMigrated(); // it cannot change while we have the lock
     this.#lastId = Number(row?.["n"]);
-    this.#steps = this.#stepsOf(watch.granted(this.#lastId));
+    this.#parts = this.#partsOf(watch.granted(this.#lastId));
     await early;
-    await this.#fetch(this.#steps);
+    await this.#fetch(this.#parts);
   }
 
-  /** Decides members in order, as long as what they read is current. False: all are decided. */
+  /** Decides parts in order, as long as what they read is current. False: all are decided. */
   decide(): boolean {
-    for (const step of this.#steps.slice(this.#at)) {
-      if (!this.#reads.isCurrent(step.reads) || this.#pending > PENDING_MAX_CHANGES) return true;
-      this.#decide(step);
+    for (const next of this.#parts.slice(this.#at)) {
+      if (!this.#reads.isCurrent(next.reads) || this.#pending > PENDING_MAX_CHANGES) return true;
+      this.#decide(next);
       this.#at++;
     }
     return false;
   }
 
-  /** Writes what was decided, and reloads for the members that come next. */
+  /** Writes what was decided, and reloads for the parts that come next. */
   async writeAndReload(): Promise<void> {
-    const next = this.#steps.slice(this.#at, this.#at + DECIDE_AHEAD);
+    const next = this.#parts.slice(this.#at, this.#at + DECIDE_AHEAD);
     await allOf([...this.#send(), this.#fetch(next)]);
   }
 
@@ -126,16 +132,17 @@ class GroupRun implements Group {
     if (command !== "COMMIT") throw new Error(`The database answered COMMIT with ${command}.`);
   }
 
-  #decide({ job, member, reads }: Step): void {
+  #decide({ transaction, part, reads }: PendingPart): void {
     let decision: Decision<unknown> | Undecided;
     try {
-      decision = member.decide(valuesOf(reads));
+      decision = part.decide(valuesOf(reads));
     } catch (error) {
-      if (job.members.length > 1) throw new JobFault(job, error); // what its other members wrote must go, too
-      job.reject(error); // only this transaction is at fault, and it writes nothing
+      // What its other parts have written must go, too.
+      if (transaction.parts.length > 1) throw new TransactionFault(transaction, error);
+      transaction.reject(error); // only this transaction is at fault, and it writes nothing
       return;
     }
-    if (member === job.members.at(-1)) this.outcomes.push({ job, decision });
+    if (part === transaction.parts.at(-1)) this.outcomes.push({ transaction, decision });
     if (decision.kind !== "accepted" || decision.changes.length === 0) return;
     const eventIds: number[] = [];
     for (const change of decision.changes) {
@@ -149,21 +156,21 @@ class GroupRun implements Group {
     this.written.push({ changes: decision.changes, eventIds });
   }
 
-  #stepsOf(jobs: readonly Job[]): readonly Step[] {
-    return jobs.flatMap((job) => {
-      let steps = this.#stepsOfJob.get(job);
-      if (!steps) {
-        steps = job.members.map((member) => ({ job, member, reads: this.#reads.of(member.load) }));
-        this.#stepsOfJob.set(job, steps);
+  #partsOf(transactions: readonly Transaction[]): readonly PendingPart[] {
+    return transactions.flatMap((transaction) => {
+      let parts = this.#known.get(transaction);
+      if (!parts) {
+        parts = transaction.parts.map((part) => ({ transaction, part, reads: this.#reads.of(part.load) }));
+        this.#known.set(transaction, parts);
       }
-      return steps;
+      return parts;
     });
   }
 
-  #fetch(steps: readonly Step[]): Promise<void> {
+  #fetch(parts: readonly PendingPart[]): Promise<void> {
     return this.#reads.fetch(
       this.#session,
-      steps.map(({ reads }) => reads),
+      parts.map(({ reads }) => reads),
     );
   }
 

@@ -3,6 +3,7 @@
  * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
+import { must } from "../../lib/assert.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
 import { writeSetOf } from "../sql/statements.ts";
@@ -20,8 +21,8 @@ type LoadedQuery = {
   change: number;
 };
 
-/** The queries of one transaction's load, with their names. */
-export type JobReads = readonly { readonly name: string; readonly loaded: LoadedQuery }[];
+/** The queries of one part's load, with their names. */
+export type PartReads = readonly { readonly name: string; readonly loaded: LoadedQuery }[];
 
 export class GroupReads {
   /** By a query's text, and then by its parameters. */
@@ -31,16 +32,16 @@ export class GroupReads {
   /** Counts the changes. */
   #changes = 0;
 
-  of(load: Load): JobReads {
+  of(load: Load): PartReads {
     return Object.entries(load).map(([name, query]) => ({ name, loaded: this.#loadedOf(query) }));
   }
 
-  isCurrent(reads: JobReads): boolean {
+  isCurrent(reads: PartReads): boolean {
     return reads.every(({ loaded }) => loaded.isCurrent);
   }
 
   /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
-  async fetch(connection: Connection, reads: readonly JobReads[]): Promise<void> {
+  async fetch(connection: Connection, reads: readonly PartReads[]): Promise<void> {
     const stale = new Set<LoadedQuery>();
     for (const each of reads) for (const { loaded } of each) if (!loaded.isCurrent) stale.add(loaded);
     const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
@@ -51,7 +52,7 @@ export class GroupReads {
           same.map((loaded) => loaded.query),
         );
         same.forEach((loaded, i) => {
-          loaded.value = loaded.query.shape(found[i] ?? []);
+          loaded.value = loaded.query.shape(must(found[i], "a group read returns rows for each query"));
           loaded.isCurrent = true;
         });
       }),
@@ -106,7 +107,7 @@ function loadAll(
 ): Promise<readonly (readonly Row[])[]> {
   const sets = queries.map(({ params }) => params);
   const [first] = queries;
-  if (first?.sql === NO_ROW.sql) return Promise.resolve([]);
+  if (first?.sql === NO_ROW.sql) return Promise.resolve(sets.map(() => []));
   if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }
@@ -119,7 +120,7 @@ function keyOf(params: readonly Param[]): string {
 }
 
 /** The loaded values by their names. */
-export function valuesOf(reads: JobReads): never {
+export function valuesOf(reads: PartReads): never {
   const values: Record<string, unknown> = {};
   for (const { name, loaded } of reads) values[name] = loaded.value;
   return values as never; // Loaded<L>: the names and shapes are those of the caller's load

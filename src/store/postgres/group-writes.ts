@@ -7,6 +7,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
+import { assert } from "../../lib/assert.ts";
 import type { ConflictKey } from "../sql/conflict-keys.ts";
 import { EVENT, type Write, statementOf } from "../sql/statements.ts";
 import { type WriteStatement, insert, whole } from "../sql/write-statement.ts";
@@ -86,6 +87,7 @@ export class GroupWrites {
     if (write.after) floor = Math.max(floor, this.#lastOfRow.get(write.after(change)) ?? -1);
     const statement = statementOf(change);
     const { columns, place } = this.#batchBehind(floor, statement);
+    assert(place > floor, "the rows of one batch differ");
     statement.addRow(columns, change);
     if (row !== undefined) this.#lastOfRow.set(row, place);
     if (write.isSweep) this.#lastSweep = place;

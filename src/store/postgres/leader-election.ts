@@ -64,6 +64,7 @@ export class LeaderElection {
   #isOutdated = false;
   #timer: Timer | null = null;
   #ticking: Promise<void> = Promise.resolve();
+  #electing: Promise<void> | null = null;
   #isClosed = false;
 
   /** `onTick` runs every second, whether the database answers or not. */
@@ -135,9 +136,14 @@ export class LeaderElection {
     }, ELECTION_EVERY_MS);
   }
 
-  async #elect(): Promise<void> {
+  /** One election at a time: two at once would both see the same gap, and it would be reported twice. */
+  #elect(): Promise<void> {
+    return (this.#electing ??= this.#electNow().finally(() => (this.#electing = null)));
+  }
+
+  async #electNow(): Promise<void> {
     const started = this.#machine.steady();
-    const wasAway = started - this.#answeredAt > LEADER_LEASE_MS;
+    const answeredBefore = this.#answeredAt;
     const { leastMs, mostMs, isFree, holder, renewedAt, schema } = await this.#readLease();
     this.#isOutdated = isMigrated(schema);
     if (this.#isOutdated) return this.#release();
@@ -147,6 +153,8 @@ export class LeaderElection {
       this.#leaderUntil = 0;
       return;
     }
+    // At the answer, and not when it was asked for: an election that began before the lease ran out may wait for it.
+    const wasAway = this.#answeredAt - answeredBefore > LEADER_LEASE_MS;
     const { count } = await this.#ask(TAKE_LEASE, [this.#hubId]);
     if (count === 1) this.#isAfterGap ||= wasAway || (holder !== this.#hubId && renewedAt <= this.#openedAt);
     this.#leaderUntil = count === 1 ? started + LEADER_LEASE_MS : 0;

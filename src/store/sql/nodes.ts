@@ -1,4 +1,5 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import { assert } from "../../lib/assert.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
@@ -34,10 +35,13 @@ export function patchNode(node: Node | null, change: Change): Node | undefined {
     return { ...node, lastHeartbeatAt, leaseUntil };
   }
   if (change.kind !== "node.tallied") return undefined;
+  const tasksAssigned = node.tasksAssigned + change.assigned;
+  const tasksCompleted = node.tasksCompleted + change.completed;
+  assert(tasksAssigned >= 0 && tasksCompleted >= 0, "a node counts no fewer tasks than none");
   return {
     ...node,
-    tasksAssigned: node.tasksAssigned + change.assigned,
-    tasksCompleted: node.tasksCompleted + change.completed,
+    tasksAssigned,
+    tasksCompleted,
     luxEarnedMicro: node.luxEarnedMicro + BigInt(change.luxEarnedMicro),
     entries: node.entries + change.entries,
     balanceMicro: node.balanceMicro + BigInt(change.balanceMicro),

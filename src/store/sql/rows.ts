@@ -17,14 +17,20 @@ import type {
   Usage,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
+import { must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 
 // The casts below are safe: the tables are STRICT, and only the rules write to them.
-const text = (value: Param | undefined): string => value as string;
+const text = (value: Param | undefined): string => column(value) as string;
 const maybeText = (value: Param | undefined): string | null => (value ?? null) as string | null;
-const whole = (value: Param | undefined): number => Number(value);
+const whole = (value: Param | undefined): number => Number(column(value));
 const maybeWhole = (value: Param | undefined): number | null => (value == null ? null : Number(value));
-const big = (value: Param | undefined): bigint => BigInt(value ?? 0);
+const big = (value: Param | undefined): bigint => BigInt(column(value));
+
+/** Of a column that a query must name and that is not NULL. */
+function column(value: Param | undefined): string | number | bigint {
+  return must(value, "a row has every column that it is decoded from");
+}
 
 /** ",a,b,", so that a search for ",a," finds a capability; "" for no capabilities. */
 export function encodeCapabilities(capabilities: readonly string[]): string {

@@ -53,6 +53,11 @@ export type Write<C> = {
   sum?(earlier: C, later: C): C | null;
   /** Its rows cannot be named, so no change is reordered across it. */
   readonly isSweep?: true;
+  /**
+   * It removes rows, so its transaction may use the space that must remain on a full disk. "alone": only if the
+   * transaction has no other change.
+   */
+  readonly frees?: true | "alone";
 };
 
 type OfNode = { readonly nodeId: string };
@@ -259,6 +264,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     }),
   },
   "task.deleted": {
+    frees: true,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
   },
@@ -408,6 +414,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "broadcast.trimmed": {
     isSweep: true,
+    frees: true,
     statement: customStatement(
       "deliveries",
       `DELETE FROM deliveries WHERE (seq, to_node) IN (
@@ -447,6 +454,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     ),
   },
   "file.deleted": {
+    frees: true,
     row: ({ fileId }) => keyOf.file(fileId),
     keys: () => [EVERYTHING], // the change does not name the task of the file
     statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
@@ -493,7 +501,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       { numbers: text(({ numbers }) => numbers) },
     ),
   },
-  "minutes.pruned": { isSweep: true, statement: PRUNE_MINUTES },
+  "minutes.pruned": { isSweep: true, frees: true, statement: PRUNE_MINUTES },
   "answer.stored": {
     row: ({ answer }) => keyOf.answer(answer.scope),
     // Not an insert: an expired answer may not be deleted yet.
@@ -567,19 +575,21 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       [],
     ),
   },
-  "broadcasts.pruned": { isSweep: true, statement: PRUNE_BROADCAST_COUNTS },
+  "broadcasts.pruned": { isSweep: true, frees: true, statement: PRUNE_BROADCAST_COUNTS },
   "deliveries.pruned": {
     isSweep: true,
+    frees: true,
     statement: PRUNE_DELIVERIES,
     instead: ({ broadcast }) => (broadcast ? PRUNE_BROADCASTS : null),
   },
   "messages.refunded": { isSweep: true, statement: REFUND_MESSAGES },
-  "messages.pruned": { isSweep: true, statement: PRUNE_MESSAGES },
+  "messages.pruned": { isSweep: true, frees: true, statement: PRUNE_MESSAGES },
   "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
-  "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
-  "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
+  "events.pruned": { isSweep: true, frees: true, statement: PRUNE_EVENTS },
+  "answers.pruned": { isSweep: true, frees: true, statement: PRUNE_ANSWERS },
   // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
   "answers.trimmed": {
+    frees: "alone", // beside a new answer it makes room only for that
     row: ({ keyId }) => keyOf.answersOf(keyId),
     after: ({ scope }) => keyOf.answer(scope),
     statement: TRIM_ANSWERS,

@@ -9,7 +9,7 @@ import {
 import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
-import type { Dependency } from "../../domain/task.ts";
+import { type Dependency, comesFirst } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
@@ -160,12 +160,9 @@ function withoutTask(ready: ReadyTasks, taskId: string): ReadyTasks | undefined 
 /** Undefined: its place among them is not known, because a new task has no number (`seq`) yet on PostgreSQL. */
 function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefined {
   const seq = task.seq === 0 ? Infinity : task.seq; // a new one comes after all of its priority
+  const place = { priority: task.priority, seq };
   // From the end, because most are new.
-  const at =
-    1 +
-    tasks.findLastIndex(
-      (one) => one.priority < task.priority || (one.priority === task.priority && one.seq <= seq),
-    );
+  const at = 1 + tasks.findLastIndex((one) => !comesFirst(place, one));
   const isLast = at === tasks.length;
   const isKept = tasks.length < CACHED_BACKLOG_TASKS && charsOf(task) <= CACHED_TASK_MAX_CHARS;
   if (isLast && tasks.length > 0 && !(isAll && isKept && task.seq > 0)) return { tasks, isAll: false };

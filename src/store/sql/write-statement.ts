@@ -4,6 +4,7 @@
  * (PostgreSQL) when the program starts. Which change is written how stands in statements.ts. Must not: know a change of
  * the domain.
  */
+import { must } from "../../lib/assert.ts";
 import type { Param, ParamType } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
 
@@ -123,7 +124,8 @@ function parametersOf<C>(values: readonly Value<C>[]): Pick<Statement<C>, "types
     types: values.map(({ type }) => type),
     params: (change) => sources.map((of) => of(change)),
     addRow(columns, change) {
-      for (let i = 0; i < sources.length; i++) columns[i]?.push(sources[i]?.(change) ?? null);
+      for (const [i, of] of sources.entries())
+        must(columns[i], "a batch has a column for each parameter").push(of(change));
     },
   };
 }

@@ -3,29 +3,31 @@
  *
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
- * writes nothing, and if a member of a group throws, the group is rolled back, that member is refused, and the others
+ * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
  * run again as a group. When the commit itself fails, the group is rolled back and refused. What a decision of the group
  * wakes (onDecision), such as a blocked receive, joins it: a message and its taking share one flush.
  *
- * Recently used tasks and nodes are read from memory (row-cache.ts). Some writes of a group wait until a member reads
+ * Recently used tasks and nodes are read from memory (row-cache.ts). Some writes of a group wait until a part reads
  * them, or for the commit (gathered-writes.ts). If a gathered write fails, the group runs again with each change in its
- * place, which shows the faulty member.
+ * place, which shows the faulty transaction. Whether writes succeed is a state of its own (write-state.ts).
  *
  * Must not: hold a transaction open across an await, or decide anything.
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
+import { broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { withDatabasePath } from "./integrity-check.ts";
 import {
-  type Group,
-  type Job,
-  JobFault,
-  JobQueue,
-  type Outcome,
+  type DecidedGroup,
+  Group,
+  type Transaction,
+  TransactionFault,
+  TransactionQueue,
+  type DecidedTransaction,
   type Written,
   answer,
   notify,
@@ -35,6 +37,7 @@ import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { createCapabilityIndex, rankTypes } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
+import { NEXT_STATE, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
 import { NO_ROW } from "../sql/query.ts";
 import { statementOf, writeOf } from "../sql/statements.ts";
@@ -46,7 +49,7 @@ import {
   type ElectionResult,
   type GroupListener,
   type Load,
-  type Member,
+  type Part,
   type Param,
   type Query,
   type Read,
@@ -64,11 +67,10 @@ const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
 
+const A_ROW = "a pragma returns a row with a value";
+
 /** Whether the disk has more free space than must remain: see data-dir.ts. */
 type HasRoom = () => boolean;
-
-/** Changes that free pages of the file: they may use the space that must remain. */
-const FREEING: ReadonlySet<Change["kind"]> = new Set(["task.deleted", "file.deleted", "messages.pruned"]);
 
 /** Runs the COMMIT it is given: the one call that a failing disk affects, injectable for tests. */
 export type Commit = (commit: () => void) => void;
@@ -111,8 +113,11 @@ export function joinSqlite(path: string): SqliteStore {
   }
 }
 
-/** A committed group; `refused`: the transactions that found no room. */
-type Done = Group & { readonly refused: readonly Job[] };
+/** A committed group; `refused`: the transactions that found no room. `isRoomy`: it needed no space that must remain. */
+type Done = DecidedGroup & { readonly refused: readonly Transaction[]; readonly isRoomy: boolean };
+
+/** What one part of a transaction has written. */
+type WrittenPart = Written & { readonly transaction: Transaction };
 
 /** Only the owner creates and migrates the database and checkpoints its log. */
 type Role = "owner" | "guest";
@@ -132,7 +137,7 @@ export class SqliteStore implements Store {
   readonly #clock = systemClock();
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
-  readonly #queue = new JobQueue();
+  readonly #queue = new TransactionQueue();
   readonly #cache = new RowCache((query) => this.#runInOrder(query));
   readonly #gathered = new GatheredWrites((change) => this.#writeChange(change));
   /** `PRAGMA data_version`: it changes when another process commits. */
@@ -141,7 +146,7 @@ export class SqliteStore implements Store {
   #scheduled = false;
   /** Resolves when the sockets have been polled since the last group, for all its callers together. */
   #polled: Promise<void> | null = null;
-  #writable = true;
+  #state: WriteState = "open";
   #closed = false;
   #damage: StoreDamaged | null = null;
   #isLeader = false;
@@ -166,19 +171,23 @@ export class SqliteStore implements Store {
   }
 
   get writable(): boolean {
-    return this.#writable && this.#damage === null;
+    return this.#state === "open";
   }
 
   readonly transact: Transact = <A>(
     load: Load,
-    decide: Member["decide"],
-    before: readonly Member[] = [],
+    decide: Part["decide"],
+    before: readonly Part[] = [],
   ): Promise<Committed<A>> => {
     if (this.#damage) return Promise.reject(this.#damage);
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
     return new Promise<Committed<A>>((resolve, reject) => {
       // A is the type of the answer that `decide` returns.
-      this.#queue.add({ members: [...before, { load, decide }], resolve: resolve as Job["resolve"], reject });
+      this.#queue.add({
+        parts: [...before, { load, decide }],
+        resolve: resolve as Transaction["resolve"],
+        reject,
+      });
       this.#schedule();
     });
   };
@@ -226,7 +235,7 @@ export class SqliteStore implements Store {
 
   async diagnose(): Promise<Diagnosis> {
     const pragma = (name: string): Param =>
-      Object.values(this.#rows(`PRAGMA ${name}`, [])[0] ?? {})[0] ?? null;
+      must(Object.values(must(this.#rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
     const pages = Number(pragma("page_count"));
     const pageSize = Number(pragma("page_size"));
     return {
@@ -287,55 +296,66 @@ export class SqliteStore implements Store {
   }
 
   #flush(): void {
-    for (let left = [...this.#queue.takeGroup()]; left.length > 0;) {
-      const faulty = this.#commitGroup(left);
-      left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others are not written yet
+    let group = new Group(this.#queue.takeGroup());
+    while (group.size > 0) {
+      const faulty = this.#commitGroup(group);
+      if (faulty === null) return;
+      group = group.without(faulty); // the others are not written yet
     }
   }
 
-  /** Commits and answers a group and returns null; when a member throws, refuses and returns it, and writes nothing. */
-  #commitGroup(group: Job[]): Job | null {
+  /** Commits and answers a group and returns null; when a transaction throws, refuses and returns it, and writes nothing. */
+  #commitGroup(group: Group): Transaction | null {
     this.#polled = null;
     let done: Done;
     const startedMs = this.#clock.timers();
     try {
       done = this.#runGroupWithRoom(group);
     } catch (error) {
-      if (error instanceof JobFault) {
+      if (error instanceof TransactionFault) {
         const cause = this.#fault(error.cause);
-        if (cause instanceof StoreFull) this.#writable = false;
-        error.job.reject(cause);
-        return error.job;
+        if (cause instanceof StoreFull) this.#enter("refused");
+        error.transaction.reject(cause);
+        return error.transaction;
       }
-      this.#writable = false;
-      for (const job of group) job.reject(this.#fault(error));
+      this.#enter("refused");
+      for (const transaction of group) transaction.reject(this.#fault(error));
       return null;
     }
     const ms = this.#clock.timers() - startedMs;
-    for (const listener of this.#groupListeners) listener(group.length, ms);
-    if (done.refused.length > 0) this.#writable = false;
-    else if (done.written.length > 0) this.#writable = true; // a group that writes nothing proves nothing
-    for (const job of done.refused) job.reject(noRoom());
+    for (const listener of this.#groupListeners) listener(group.size, ms);
+    if (done.refused.length > 0) this.#enter("refused");
+    else if (done.written.length > 0) this.#enter(done.isRoomy ? "wrote" : "used the reserve");
+    for (const transaction of done.refused) transaction.reject(noRoom());
     this.#publish(done);
     return null;
   }
 
+  /** Not after a refusal: many writes to a full disk must not cause as many checkpoints. */
+  get #mayTruncate(): boolean {
+    return this.#state === "open" || this.#state === "reserve";
+  }
+
+  #enter(end: WriteEnd): void {
+    this.#state = NEXT_STATE[this.#state][end];
+  }
+
   /** On a full disk, repeats the group once after a checkpoint that freed space. */
-  #runGroupWithRoom(group: Job[]): Done {
-    const isRoomy = this.#hasRoom() || (this.#writable && this.#truncateLog() && this.#hasRoom());
+  #runGroupWithRoom(group: Group): Done {
+    const isRoomy = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
       return this.#runGroup(group, isRoomy);
     } catch (error) {
-      const cause = error instanceof JobFault ? error.cause : error;
-      if (!this.#writable || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog()) throw error;
+      const cause = error instanceof TransactionFault ? error.cause : error;
+      if (!this.#mayTruncate || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog())
+        throw error;
       return this.#runGroup(group, isRoomy);
     }
   }
 
   /**
    * Writes the log back into the database and truncates it; false when a reader uses the log or the database would have
-   * to grow. The caller does this only while the store is writable: many writes to a full disk must not cause as many
-   * checkpoints.
+   * to grow. The caller does this only if it may (#mayTruncate).
    */
   #truncateLog(): boolean {
     try {
@@ -352,14 +372,14 @@ export class SqliteStore implements Store {
   /**
    * Decides and writes a group in one commit; on any error nothing is written. Without room, transactions that would take
    * some are refused.
-   * @throws {JobFault} when one of them throws; anything else is the fault of the disk or of the file.
+   * @throws {TransactionFault} when one of them throws; anything else is the fault of the disk or of the file.
    */
-  #runGroup(group: Job[], isRoomy: boolean): Done {
+  #runGroup(group: Group, isRoomy: boolean): Done {
     try {
       return this.#runOnce(group, isRoomy, true);
     } catch (error) {
       if (!(error instanceof GatherFault)) throw error;
-      return this.#runOnce(group, isRoomy, false); // finds the member
+      return this.#runOnce(group, isRoomy, false); // finds the transaction
     }
   }
 
@@ -368,34 +388,35 @@ export class SqliteStore implements Store {
    * @param gathers writes may wait
    * @throws {GatherFault} when one of those fails
    */
-  #runOnce(group: Job[], isRoomy: boolean, gathers: boolean): Done {
+  #runOnce(group: Group, isRoomy: boolean, gathers: boolean): Done {
     const mayJoin = this.#queue.length === 0;
-    const refused: Job[] = [];
-    const outcomes: Outcome[] = [];
-    const written: Written[] = [];
+    const refused: Transaction[] = [];
+    const outcomes: DecidedTransaction[] = [];
+    const written: WrittenPart[] = [];
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
-      for (const job of group) {
+      for (const transaction of group) {
         const before = written.length;
-        let decision: Outcome["decision"] | null = null;
-        for (const member of job.members) {
-          decision = this.#decide(job, member);
+        let decision: DecidedTransaction["decision"] | null = null;
+        for (const part of transaction.parts) {
+          decision = this.#decide(transaction, part);
           const changes = decision.kind === "accepted" ? decision.changes : [];
           if (changes.length === 0) continue;
-          if (!isRoomy && !changes.some(({ kind }) => FREEING.has(kind))) {
-            if (written.length > before) throw new JobFault(job, noRoom()); // what it has written must go, too
+          if (!isRoomy && !mayUseReserve(changes)) {
+            if (written.length > before) throw new TransactionFault(transaction, noRoom()); // what it has written must go, too
             decision = null;
             break;
           }
-          written.push({ changes, eventIds: this.#write(job, changes, gathers) });
+          written.push({ transaction, changes, eventIds: this.#write(transaction, changes, gathers) });
         }
-        if (decision) outcomes.push({ job, decision });
-        else refused.push(job);
+        if (decision) outcomes.push({ transaction, decision });
+        else refused.push(transaction);
         for (const { changes } of written.slice(before)) this.#announce(changes);
-        if (mayJoin && this.#queue.length > 0) group.push(...this.#queue.takeAll());
+        if (mayJoin && this.#queue.length > 0) group.join(this.#queue.takeAll());
       }
       this.#gathered.flush();
+      for (const one of written) checkEventIds(one);
       this.#commit();
     } catch (error) {
       this.#gathered.clear();
@@ -403,7 +424,7 @@ export class SqliteStore implements Store {
       if (this.#db.inTransaction) this.#db.run("ROLLBACK");
       throw error;
     }
-    return { outcomes, written, refused };
+    return { outcomes, written, refused, isRoomy };
   }
 
   #announce(changes: readonly Change[]): void {
@@ -419,35 +440,36 @@ export class SqliteStore implements Store {
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
   #fault(error: unknown): unknown {
     const known = toStoreError(error);
-    if (known instanceof StoreDamaged) this.#damage ??= known;
+    if (known instanceof StoreDamaged) {
+      this.#damage ??= known;
+      this.#enter("found damage");
+    }
     return known;
   }
 
-  #decide(job: Job, { load, decide }: Member): Decision<unknown> | Undecided {
+  #decide(transaction: Transaction, { load, decide }: Part): Decision<unknown> | Undecided {
     try {
       return decide(this.#load(load));
     } catch (error) {
-      throw faultOf(job, error);
+      throw faultOf(transaction, error);
     }
   }
 
   /** After the commit: first the commit notifications, then the answers. */
-  #publish(group: Group): void {
+  #publish(group: DecidedGroup): void {
     for (const written of group.written) notify(this.#listeners, written, "own", this.#onFault);
     for (const outcome of group.outcomes) answer(outcome);
   }
 
   #load(load: Load): never {
     const rows: Record<string, unknown> = {};
-    for (const name in load) {
-      const query = load[name];
-      if (query) rows[name] = this.#cache.load(query);
-    }
+    for (const name in load)
+      rows[name] = this.#cache.load(must(load[name], "a load has a query under each of its names"));
     return rows as never; // Loaded<L>: names and types follow from the caller's load
   }
 
   /** Writes the changes of one decision. Returns the ids of its events, which it may get only before the commit. */
-  #write(job: Job, changes: readonly Change[], gathers: boolean): readonly number[] {
+  #write(transaction: Transaction, changes: readonly Change[], gathers: boolean): readonly number[] {
     const eventIds: number[] = [];
     try {
       for (const change of changes) {
@@ -460,7 +482,7 @@ export class SqliteStore implements Store {
         this.#cache.apply(change, rowId);
       }
     } catch (error) {
-      throw faultOf(job, error);
+      throw faultOf(transaction, error);
     }
     return eventIds;
   }
@@ -535,9 +557,25 @@ function patiently(step: () => unknown): void {
   }
 }
 
+/** Before the commit: the listeners tell the events of a transaction by the order of their ids. */
+function checkEventIds({ transaction, changes, eventIds }: WrittenPart): void {
+  let logged = 0;
+  for (const { kind } of changes) if (kind === "event.logged") logged++;
+  if (eventIds.length !== logged)
+    throw new TransactionFault(transaction, broken("each logged event has one id"));
+}
+
+/** Whether a transaction with these changes frees space: on a full disk it may use the space that must remain. */
+function mayUseReserve(changes: readonly Change[]): boolean {
+  return changes.some((change) => {
+    const { frees } = writeOf(change);
+    return frees === "alone" ? changes.length === 1 : frees === true;
+  });
+}
+
 /** The fault of a transaction, unless what failed was gathered from several. */
-function faultOf(job: Job, error: unknown): Error {
-  return error instanceof GatherFault ? error : new JobFault(job, error);
+function faultOf(transaction: Transaction, error: unknown): Error {
+  return error instanceof GatherFault ? error : new TransactionFault(transaction, error);
 }
 
 function noRoom(): StoreFull {

@@ -11,6 +11,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { schemaVersion } from "./migrate.ts";
+import { must } from "../../lib/assert.ts";
 import { codeOf, reasonOf } from "../../lib/reason.ts";
 import { StoreFull } from "../store.ts";
 
@@ -139,7 +140,8 @@ function faultOfLog(db: Database, path: string): string | null {
     const head = readAt(log, 0, LOG_HEAD_BYTES);
     if (!isLogHead(head)) return "the head of its log (-wal) is damaged";
     const frameBytes = FRAME_HEAD_BYTES + head.getUint32(8);
-    const read = db.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get()?.log ?? 0;
+    const checkpoint = db.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get();
+    const read = must(checkpoint, "a pragma returns a row").log;
     let commitSeen = false;
     for (let at = LOG_HEAD_BYTES + read * frameBytes; at + FRAME_HEAD_BYTES <= bytes; at += frameBytes) {
       const frame = readAt(log, at, FRAME_HEAD_BYTES);
@@ -173,7 +175,7 @@ function readAt(file: number, at: number, bytes: number): DataView {
 }
 
 function pragma(db: Database, name: string): number {
-  return Number(db.query(`PRAGMA ${name}`).values()[0]?.[0] ?? 0);
+  return Number(must(db.query(`PRAGMA ${name}`).values()[0]?.[0], "a pragma returns a value"));
 }
 
 function logOf(path: string): string {

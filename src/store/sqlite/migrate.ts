@@ -7,13 +7,15 @@
 import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { must } from "../../lib/assert.ts";
 
 /** What a migration did: the schema it found, the new one, and the path of the copy. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
 /** The number of steps that have run on a database; 0 for an empty one. */
 export function schemaVersion(db: Database): number {
-  return db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+  const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
+  return must(row, "a pragma returns a row").user_version;
 }
 
 /**

@@ -105,5 +105,5 @@ export function describe(error: unknown): string {
   if (error.code === "unauthorized" && session.value !== null) {
     signOut(session.value.secret === undefined ? "This needs the secret." : "The secret is no longer valid.");
   }
-  return error.detail.replace(/ in the header [\w-]+/, ""); // names the invalid fields too; a user sends no headers
+  return error.detail.replace(/ in the header [\w-]+(?: or Authorization: Bearer)?/, ""); // names the invalid fields too; a user sends no headers
 }

@@ -218,7 +218,7 @@ export function dataOf({ data }: Event): string {
 
 function Story({ events }: { events: readonly Event[] }): JSX.Element {
   if (events.length === 0)
-    return <p class="quiet">The hub keeps none of its events any more: they are past --retain.</p>;
+    return <p class="quiet">Its events are older than --retain: the hub has removed them.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">

@@ -1,0 +1,169 @@
+/**
+ * Opens the engines that the configuration names: the store, the files and the mail. The only file that names concrete
+ * engines. PostgreSQL and Redis are imported only when they are configured. Each fault is one line for the operator.
+ */
+import { existsSync } from "node:fs";
+import { type Blobs, BlobsFull } from "../blobs/blobs.ts";
+import { openDiskBlobs } from "../blobs/disk.ts";
+import type { Config } from "../config.ts";
+import { type DataDir, type HasRoom, findTraceOfHub, freeSpaceCheck } from "../data-dir.ts";
+import { START_CHECK_MAX_BYTES } from "../domain/limits.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { shellWord } from "../lib/shell.ts";
+import { EmbeddedMail } from "../mail/embedded.ts";
+import type { Mail } from "../mail/mail.ts";
+import type { Feed } from "../service/feed.ts";
+import type { ShareMarks } from "../service/same-secrets.ts";
+import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
+import { isHeld, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
+import { fillBallast, releaseBallast } from "../store/sqlite/ballast.ts";
+import { type SqliteStore, openSqlite } from "../store/sqlite/engine.ts";
+import { type Store, StoreFull } from "../store/store.ts";
+
+type EngineParts = {
+  readonly config: Config;
+  readonly dir: DataDir;
+  readonly clock: Clock;
+  readonly log: Log;
+};
+
+/** The functions that close the parts opened so far; they run in reverse order. */
+export type Closing = (() => Promise<void> | void)[];
+
+type OpenStore = { readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null };
+
+/** Locks the data directory, until the hub closes. */
+export function lockDataDir(dir: DataDir, closing: Closing): void {
+  const lock = takeExclusiveLock(dir.lock);
+  if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
+  closing.push(() => lock.release());
+  takeExclusiveLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
+}
+
+/** Whether a backup is being made of the data directory. */
+export function isPinned(dir: DataDir): boolean {
+  return isHeld(dir.pin);
+}
+
+/** Opens the configured store. Returns its clock too: hubs on one PostgreSQL share the clock of the database. */
+export async function openStore(
+  parts: EngineParts,
+  onFault: (error: unknown) => void,
+  closing: Closing,
+): Promise<OpenStore> {
+  const { config, dir } = parts;
+  const opened =
+    config.database === null
+      ? openOnDisk(parts, onFault)
+      : await openOnServer(parts, config.database, onFault);
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // runs after the store is closed, which frees the -shm file
+  closing.push(() => opened.store.close());
+  if (config.database === null) fillBallast(dir.ballast);
+  return opened;
+}
+
+function openOnDisk({ config, dir, clock, log }: EngineParts, onFault: (error: unknown) => void): OpenStore {
+  const hasRoom = freeSpaceCheck(dir, config.minFreeBytes);
+  const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
+  return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
+}
+
+async function openOnServer(
+  { clock, log }: EngineParts,
+  database: string,
+  onFault: (error: unknown) => void,
+): Promise<OpenStore> {
+  const { openPostgres } = await import("../store/postgres/engine.ts");
+  const warn: Log["warn"] = (message, fields) => log.warn(message, fields);
+  const store = await openPostgres(database, clock, onFault, warn);
+  return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
+}
+
+export async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {
+  if (database === null) return openFiles(dir, freeSpaceCheck(dir, minFreeBytes));
+  const { openPostgresBlobs } = await import("../blobs/postgres.ts");
+  return openPostgresBlobs(database);
+}
+
+async function openFiles({ path }: DataDir, hasRoom: HasRoom): Promise<Blobs> {
+  try {
+    return await openDiskBlobs(path, undefined, hasRoom);
+  } catch (error) {
+    if (error instanceof BlobsFull) throw error;
+    throw new Error(`cannot create directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** Opens the database; on a full disk it deletes the ballast first, so that SQLite has room to open it. */
+function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): SqliteStore {
+  try {
+    return open();
+  } catch (error) {
+    if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
+    log.error("the disk is full: the ballast file was deleted to open the database", {
+      ballast: dir.ballast,
+    });
+    return open();
+  }
+}
+
+/**
+ * Opens the database, or creates it if there never was one. Refuses a damaged or a lost database, and changes nothing.
+ */
+function openFile(
+  dir: DataDir,
+  log: Log,
+  onFault: (error: unknown) => void,
+  hasRoom: () => boolean,
+): SqliteStore {
+  const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
+  if (found.kind === "damaged") {
+    throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
+  }
+  if (found.kind === "none" && existsSync(dir.unfinishedMove)) {
+    throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
+  }
+  const trace = found.kind === "none" ? findTraceOfHub(dir) : null;
+  if (trace !== null) {
+    throw new Error(`${dir.path} has no database, but ${trace} shows that there was one. ${whatToDo(dir)}`);
+  }
+  if (found.kind === "intact" && !found.whole) {
+    log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
+  }
+  const store = openSqlite(dir.database, onFault, undefined, hasRoom);
+  if (store.migration) log.info("the database was migrated", store.migration);
+  return store;
+}
+
+function whatToDo({ path }: DataDir): string {
+  return (
+    `Nothing was changed. See more with: luxhub doctor --data ${shellWord(path)}. ` +
+    `Restore a backup into an empty directory with: luxhub restore FILE --data DIR`
+  );
+}
+
+export async function openMail(
+  parts: Omit<EngineParts, "dir">,
+  store: Store,
+  feed: Feed,
+  closing: Closing,
+): Promise<Mail> {
+  const { config, clock, log } = parts;
+  if (config.redis === null) return new EmbeddedMail(store);
+  const onWakeUp = (nodeId: string): void => feed.receivers.wakeOne(nodeId);
+  const { RedisMail } = await import("../mail/redis.ts");
+  const mail = await RedisMail.open(store, { url: config.redis, clock, log, onWakeUp });
+  closing.push(() => mail.close());
+  return mail;
+}
+
+/** The disk is too full to start; the message is one line for the operator. */
+export class DiskFullError extends Error {
+  override readonly name = "DiskFullError";
+
+  constructor({ path }: DataDir, cause: Error) {
+    super(`the disk of the data directory ${path} is full: make room there, then start again`, { cause });
+  }
+}

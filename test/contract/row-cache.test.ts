@@ -1,0 +1,144 @@
+/** The row cache of SQLite (store/sqlite/row-cache.ts) holds what the database holds. */
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import type { Change } from "../../src/domain/change.ts";
+import { accept } from "../../src/domain/decision.ts";
+import { CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../src/domain/limits.ts";
+import type { FileRecord } from "../../src/domain/model.ts";
+import { heartbeatChange, saved } from "../../src/domain/node.ts";
+import * as nodeReads from "../../src/store/sql/nodes.ts";
+import * as taskReads from "../../src/store/sql/tasks.ts";
+import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
+import type { Store } from "../../src/store/store.ts";
+import { NOW, STEADY, node, tally, task } from "../domain/samples.ts";
+import { provideDatabase } from "../support/new-database.ts";
+import { checkRows } from "../support/row-cache-check.ts";
+import { closing, event, noFault, outcome, prepareStores, sqlitePlace, write } from "./store-engines.ts";
+
+await prepareStores();
+
+describe("store: sqlite: the row cache", () => {
+  const kept = { task: taskReads.taskById("t1"), node: nodeReads.nodeById("n1") };
+  const readBoth = async (store: Store) => [await store.read(kept.task), await store.read(kept.node)];
+
+  async function openKept(): Promise<{ store: SqliteStore; path: string }> {
+    const place = await sqlitePlace();
+    await provideDatabase(place.path);
+    const store = openSqlite(place.path, noFault);
+    closing.push(() => place.remove());
+    closing.push(() => store.close());
+    return { store, path: place.path };
+  }
+
+  /** As an operator with a shell may do. */
+  function retitle(path: string): void {
+    const db = new Database(path);
+    db.run("UPDATE tasks SET title = 'other'");
+    db.run("UPDATE nodes SET name = 'other'");
+    db.close(true);
+  }
+
+  const file: FileRecord = {
+    fileId: "f1",
+    name: "a",
+    sizeBytes: 1,
+    sha256: "0",
+    contentType: "text/plain",
+    metadata: "{}",
+    nodeId: null,
+    taskId: "t1",
+    attached: "output",
+    uploadedAt: NOW,
+    keptBytes: 0,
+  };
+  const failure = { kind: "failed", message: "m", nodeId: "n1", at: NOW } as const;
+  const changes: readonly Change[] = [
+    {
+      kind: "task.moved",
+      task: task("t1", { seq: 1, timeoutMs: 9, status: "assigned", assignedNode: "n1", epoch: 1 }),
+    },
+    tally({ nodeId: "n1", assigned: 1, idleSince: NOW }),
+    heartbeatChange("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
+    { kind: "task.depended", taskId: "t1" },
+    { kind: "file.saved", file },
+    { kind: "file.attached", fileId: "f1", taskId: "t1" },
+    { kind: "file.deleted", fileId: "f1" },
+    { kind: "task.broken", taskId: "t1", brokenBy: "t0" },
+    { kind: "node.drained", nodeId: "n1", draining: true },
+    { kind: "node.offline", nodeId: "n1" },
+    { kind: "node.returned", nodeId: "n1" },
+    { kind: "node.leases.renewed", variant: "B", leaseUntil: STEADY + 77 },
+    {
+      kind: "task.moved",
+      task: task("t1", { seq: 1, timeoutMs: 9, leaseUntil: 9, hasDependents: true, failure }),
+    },
+    { kind: "task.leases.renewed", steady: STEADY },
+    ...saved(node("n1", { capabilities: ["a", "b"], maxTasks: 3 })),
+    { kind: "node.deleted", nodeId: "n1" },
+    { kind: "task.deleted", taskId: "t1" },
+  ];
+
+  test("holds what the database holds after each change of a task or a node, alone or with others in its group", async () => {
+    for (const together of [false, true]) {
+      const { store } = await openKept();
+      const created: Change = { kind: "task.created", task: task("t1", { timeoutMs: 9 }) };
+      await write(store, created, ...saved(node("n1")));
+      for (const change of changes) {
+        const before = await readBoth(store);
+        const also = together ? [write(store, event("other")), write(store, tally({ nodeId: "n1" }))] : [];
+        await Promise.all([write(store, change), ...also]);
+        await checkRows(store, [change]);
+        const after = await readBoth(store);
+        const isNoted = change.kind !== "file.deleted" && change.kind !== "task.broken";
+        if (isNoted) expect(after).not.toEqual(before); // file.deleted takes back what file.saved did; no rule reads the other
+      }
+    }
+  });
+
+  test("answers without the database, until another process has written to it", async () => {
+    const { store, path } = await openKept();
+    await write(store, { kind: "task.created", task: task("t1") }, ...saved(node("n1")));
+    const before = await readBoth(store);
+    retitle(path);
+    expect(await readBoth(store)).toEqual(before);
+    const [task1, node1] = await store.transact(kept, (rows) => accept([rows.task, rows.node] as const));
+    expect([task1?.title, node1?.name]).toEqual(["other", "other"]);
+  });
+
+  test("keeps nothing of a transaction that is rolled back", async () => {
+    const { store } = await openKept();
+    await write(store, { kind: "task.created", task: task("t1") }, ...saved(node("n1")));
+    const before = await readBoth(store);
+    const moved: Change = { kind: "task.moved", task: task("t1", { seq: 1, title: "never", attempts: 3 }) };
+    const twice: Change = { kind: "task.created", task: task("t1") };
+    const refused = outcome(write(store, moved, tally({ nodeId: "n1", completed: 1 }), twice));
+    expect(await refused).toBeInstanceOf(Error);
+    expect(await readBoth(store)).toEqual(before);
+  });
+
+  test("keeps no finished task, and none with long texts", async () => {
+    const { store, path } = await openKept();
+    const patches = {
+      t1: {},
+      t2: { description: "x".repeat(CACHED_TASK_MAX_CHARS + 1) },
+      t3: { status: "completed" },
+    } as const;
+    for (const [id, patch] of Object.entries(patches))
+      await write(store, { kind: "task.created", task: task(id, patch) });
+    retitle(path);
+    const titles = ["t1", "t2", "t3"].map(async (id) => (await store.read(taskReads.taskById(id)))?.title);
+    expect(await Promise.all(titles)).toEqual([task("t1").title, "other", "other"]);
+  });
+
+  test("is bounded", async () => {
+    const { store, path } = await openKept();
+    const ids = Array.from({ length: 3 * CACHED_TASKS }, (_, i) => `t${i}`);
+    await write(store, ...ids.map((id): Change => ({ kind: "task.created", task: task(id) })));
+    retitle(path);
+    const titles: unknown[] = [];
+    for (const id of ids.toReversed()) titles.push((await store.read(taskReads.taskById(id)))?.title);
+    const keptCount = titles.indexOf("other");
+    expect(keptCount).toBeWithin(CACHED_TASKS, 2 * CACHED_TASKS + 1);
+    expect(new Set(titles.slice(keptCount))).toEqual(new Set(["other"]));
+  });
+});

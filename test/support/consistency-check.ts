@@ -1,0 +1,20 @@
+/** Checks the stored rows of a test's hub when it has closed: dear invariants, which the hub itself does not check. */
+import { Database } from "bun:sqlite";
+import { codeOf } from "../../src/lib/reason.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
+
+/** @throws {Error} when the rows of a SQLite database contradict each other. A file that a test has damaged is left out. */
+export function checkConsistency(path: string): void {
+  const db = new Database(path, { readonly: true });
+  try {
+    for (const { name, sql } of FACTS) {
+      const faults = db.query(sql).values();
+      if (faults.length > 0)
+        throw new Error(`After the test the ${name} are inconsistent: ${faults.join("; ")}`);
+    }
+  } catch (error) {
+    if (codeOf(error) !== "SQLITE_CORRUPT") throw error;
+  } finally {
+    db.close(true);
+  }
+}

@@ -1,0 +1,147 @@
+// `bun run bench --only wake`: how long a send takes to wake a blocked receive, in turns with the same without a hub. One
+// hub beside LPUSH and BLPOP of Redis with `appendfsync always`; two hubs on a PostgreSQL, the send at one and the receive
+// at the other, beside INSERT, NOTIFY and DELETE on that server. All store the message and its taking durably before they
+// answer, on the same disk.
+import { join } from "node:path";
+import { POSTGRES_MISSING, PostgresServer } from "../../../test/support/postgres.ts";
+import { makeDirectory } from "../children.ts";
+import { type LoadClient, startLoadClient } from "../load-client.ts";
+import { readCpuMs } from "../machine.ts";
+import { median } from "../median.ts";
+import type { Options } from "../options.ts";
+import { startRedis } from "../peers/bullmq.ts";
+import { findRedis } from "../peers/install.ts";
+import { POSTGRES_SETTINGS } from "../postgres/postgres.ts";
+import { newDatabase, openHubs } from "../postgres/subjects.ts";
+import { SECRET, startHub } from "../server-under-test.ts";
+import { type WakeJob, type WakeServer, Wakes } from "./wake-job.ts";
+
+type Load = Omit<WakeJob, "server">;
+/** So many pairs at once, and the messages of each in a round; 64 pairs send some 1,000 a second, which all can do. */
+const LOADS: readonly Load[] = [
+  { pairs: 1, messages: 200, pauseMs: 10 },
+  { pairs: 64, messages: 50, pauseMs: 64 },
+];
+
+/** Before the first round: until the hub's JavaScript is compiled. */
+const WARM_UP = { pairs: 64, messages: 300, pauseMs: 1 };
+
+/** What the pairs talk to, and the processes whose processor time counts; none: it is not told. */
+type Contender = { readonly server: WakeServer; readonly pids: readonly number[] };
+/** The hub, and what it is compared with. */
+type Contest = {
+  readonly name: string;
+  readonly other: string;
+  readonly contenders: readonly [hub: Contender, other: Contender];
+  stop(): Promise<unknown>;
+};
+
+/** Medians over the rounds. */
+export type WakeSide = { p50Ms: number; p99Ms: number; cpuUs: number | null };
+/** `ratio`: of the p50, the median of the rounds' ratios. */
+export type WakeRow = {
+  name: string;
+  other: string;
+  pairs: number;
+  sides: readonly [hub: WakeSide, other: WakeSide];
+  ratio: number;
+};
+export type WakeReport = { rounds: number; rows: WakeRow[]; missing: string[] };
+
+/** Measures each contest whose servers are installed. */
+export async function measureWakes(options: Options): Promise<WakeReport> {
+  const source = join(import.meta.dir, "wake-load.ts");
+  const client = startLoadClient<WakeJob, Wakes>([process.execPath, source], Wakes);
+  const rows: WakeRow[] = [];
+  const missing: string[] = [];
+  try {
+    for (const start of [startBesideRedis, startBesidePostgres]) {
+      const contest = await start(options).catch((error: unknown) => {
+        missing.push(error instanceof Error ? error.message : String(error));
+        return null;
+      });
+      if (contest) rows.push(...(await measure(contest, client, options.rounds).finally(contest.stop)));
+    }
+  } finally {
+    await client.stop();
+  }
+  return { rounds: options.rounds, rows, missing };
+}
+
+async function startBesideRedis({ hub: command, dataRoot }: Options): Promise<Contest> {
+  const program = await findRedis(makeDirectory());
+  const [hub, redis] = await Promise.all([startHub(command, dataRoot), startRedis(program, dataRoot)]);
+  const { port } = hub;
+  return {
+    name: "one hub",
+    other: `Redis ${program.version}`,
+    contenders: [
+      { server: { kind: "luxhub", sendPort: port, receivePort: port, secret: SECRET }, pids: [hub.pid] },
+      { server: { kind: "redis", port: redis.port }, pids: [redis.pid] },
+    ],
+    stop: () => Promise.all([hub.stop(), redis.stop()]),
+  };
+}
+
+async function startBesidePostgres({ hub, dataRoot }: Options): Promise<Contest> {
+  if (POSTGRES_MISSING !== null) throw new Error(POSTGRES_MISSING);
+  const server = await PostgresServer.start(dataRoot, POSTGRES_SETTINGS);
+  const { ports, pids, stop } = await openHubs({ server: server.url, hub, dataRoot });
+  const [sendPort = 0, receivePort = 0] = ports;
+  const { url } = await newDatabase(server.url); // goes with its server
+  return {
+    name: "two hubs on PostgreSQL",
+    other: "PostgreSQL",
+    contenders: [
+      { server: { kind: "luxhub", sendPort, receivePort, secret: SECRET }, pids },
+      { server: { kind: "postgres", url }, pids: [] },
+    ],
+    stop: () => stop().then(() => server.remove()),
+  };
+}
+
+async function measure(
+  { name, other, contenders }: Contest,
+  client: LoadClient<WakeJob, Wakes>,
+  rounds: number,
+): Promise<WakeRow[]> {
+  const side = async ({ server, pids }: Contender, load: Load): Promise<WakeSide> => {
+    const before = cpuOf(pids);
+    const { p50Ms, p99Ms } = await client.run({ server, ...load });
+    const usedMs = cpuOf(pids) - before;
+    const isKnown = pids.length > 0 && !Number.isNaN(usedMs);
+    return { p50Ms, p99Ms, cpuUs: isKnown ? (usedMs * 1_000) / (load.pairs * load.messages) : null };
+  };
+  const [hub, rival] = contenders;
+  for (const contender of contenders) await side(contender, WARM_UP);
+  const found = LOADS.map(() => new Array<readonly [WakeSide, WakeSide]>());
+  for (let round = 0; round < rounds; round++) {
+    for (const [at, load] of LOADS.entries()) {
+      const sides = [await side(hub, load), await side(rival, load)] as const;
+      const told = sides.map(({ p50Ms }) => p50Ms.toFixed(2));
+      console.error(`${name}, ${load.pairs} pairs: ${told[0]} ms, ${other} ${told[1]} ms`);
+      found[at]?.push(sides);
+    }
+  }
+  return LOADS.map(({ pairs }, at) => {
+    const own = found[at] ?? [];
+    const sides = [medians(own.map(([of]) => of)), medians(own.map(([, of]) => of))] as const;
+    const ratio = median(own.map(([one, two]) => one.p50Ms / two.p50Ms));
+    return { name, other, pairs, sides, ratio };
+  });
+}
+
+/** NaN when one cannot be read. */
+function cpuOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + (readCpuMs(pid) ?? Number.NaN), 0);
+}
+
+function medians(sides: readonly WakeSide[]): WakeSide {
+  const of = (pick: (side: WakeSide) => number): number => median(sides.map(pick));
+  const cpuUs = sides.flatMap((side) => side.cpuUs ?? []);
+  return {
+    p50Ms: of(({ p50Ms }) => p50Ms),
+    p99Ms: of(({ p99Ms }) => p99Ms),
+    cpuUs: cpuUs.length === 0 ? null : median(cpuUs),
+  };
+}

@@ -1,0 +1,52 @@
+/**
+ * `bun run file-index`: writes src/FILES.md, the tree of src with the first sentence of each file's header comment. A test
+ * holds the page equal to what this writes, so a file is described in one place only: its own header.
+ */
+import { readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+
+const PROJECT = join(import.meta.dir, "../..");
+const PAGE = join(PROJECT, "src/FILES.md");
+const LINE_CHARS = 110;
+const NAME_CHARS = 24;
+
+const HEAD = `# Every file of src
+
+The first sentence of each file's header comment. Written by \`bun run file-index\`: do not edit.
+[The map](README.md) says how the files work together.
+`;
+
+/** The first sentence of a header comment (of TypeScript) or a docstring (of Python); null without one. */
+export function firstSentence(text: string): string | null {
+  const comment = /^(?:#![^\n]*\n)?(?:\/\*\*([\s\S]*?)\*\/|"""([\s\S]*?)""")/.exec(text);
+  const prose = (comment?.[1] ?? comment?.[2] ?? "").replaceAll(/\n \*/g, " ").replaceAll(/\s+/g, " ").trim();
+  return prose === "" ? null : (/^.*?[.!?](?= |$)/.exec(prose)?.[0] ?? prose);
+}
+
+/** The page as it is to be. */
+export function fileIndex(): string {
+  const files = [...new Bun.Glob("**/*.{ts,tsx,py}").scanSync({ cwd: join(PROJECT, "src") })];
+  const folders = Map.groupBy(files.toSorted(), (path) => posix.dirname(path));
+  const sections = [...folders].map(([folder, paths]) => {
+    const lines = paths.map((path) =>
+      lineOf(posix.basename(path), readFileSync(join(PROJECT, "src", path), "utf8")),
+    );
+    return `${folder === "." ? "src" : folder}/\n${lines.join("\n")}`;
+  });
+  return `${HEAD}\n\`\`\`\n${sections.join("\n\n")}\n\`\`\`\n`;
+}
+
+function lineOf(name: string, text: string): string {
+  const sentence = firstSentence(text);
+  if (sentence === null) throw new Error(`${name} has no header comment`);
+  const lines = [""];
+  for (const word of sentence.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (longer.length + NAME_CHARS + 2 > LINE_CHARS) lines.push(` ${word}`);
+    else lines[lines.length - 1] = longer;
+  }
+  const indent = `\n${" ".repeat(NAME_CHARS + 2)}`;
+  return `  ${name.padEnd(NAME_CHARS)}${lines.join(indent)}`;
+}
+
+if (import.meta.main) await Bun.write(PAGE, fileIndex());

@@ -1,0 +1,364 @@
+/**
+ * `bun run release`: makes in dist/release the files to publish: the executables of all platforms, which it also
+ * starts, the npm packages of hub and client, the files of the container, and SHA256SUMS of all these.
+ *
+ * Bun's runtimes of the other platforms come from the npm registry, as packages with the checksums below.
+ */
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { VERSION } from "../src/version.ts";
+
+const PROJECT = join(import.meta.dir, "..");
+const RELEASE = join(PROJECT, "dist/release");
+const RUNTIMES = join(PROJECT, "dist/runtimes");
+
+type Target = {
+  /** As in `bun build --target`, without `bun-`. */
+  readonly name: string;
+  /** The npm package with its runtime, without `@oven/bun-`. */
+  readonly runtime: string;
+  readonly sha512: string;
+};
+
+/** The version of the runtimes, and of the Bun that makes the release. */
+const BUN_VERSION = "1.4.5";
+const TARGETS: readonly Target[] = [
+  {
+    name: "linux-x64",
+    runtime: "linux-x64",
+    sha512: "IWX9BELoGHAUtMonkeSaNaZwXzRk+oDw6Mk+HBFXd3KHYIBNBsIGRupMZPcgNoDbJpLu6gAJjIoIVPZtt1aJ1g==",
+  },
+  {
+    name: "linux-x64-musl",
+    runtime: "linux-x64-musl",
+    sha512: "10QoW/YfTgnURaGEaHpJCiXjLI2e5iTtfVDaA5JKcyUzaa1cq6cVUY9/Uq5XkYzvtRjHLRe9Oj/lTDIQcxy8HQ==",
+  },
+  {
+    name: "linux-arm64",
+    runtime: "linux-aarch64",
+    sha512: "4BXmsSKnjOrlGWqZV4x/oWa7AVoR+B6lCXddMzOAXBIm3t50eslg9wb66gmtW1AamEQ1l1CDvmmruysEhqOWMg==",
+  },
+  {
+    name: "linux-arm64-musl",
+    runtime: "linux-aarch64-musl",
+    sha512: "XCNc+WvvMAdNNb+OWTogpy+N9wm62fkVeEVLb6how0RZhW5LPi6c7BlkeVCuWps7XjEl2saFpHFa20/1E+PAHg==",
+  },
+  {
+    name: "darwin-x64",
+    runtime: "darwin-x64",
+    sha512: "qkLPMGHZM9NI6CeHTWwVezzmlo6cC4Ta7yUAjYIWXS366qQcOlcp75t2uZyiuVRBMPS0h9qE0tCcvCHGaFqjJg==",
+  },
+  {
+    name: "darwin-arm64",
+    runtime: "darwin-aarch64",
+    sha512: "4MIFXHmctH2EhAxLXm2/qxNtv17dFtLJylvaOCsrgq6KSqHTs6eW5YSrJjRbJxYUJaR901fsN8JfZOa+CsWpWQ==",
+  },
+];
+
+type PackageJson = {
+  readonly description: string;
+  readonly license: string;
+  readonly scripts: { readonly build: string };
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+
+async function main(): Promise<void> {
+  if (Bun.version !== BUN_VERSION)
+    throw new Error(`the release is made with Bun ${BUN_VERSION}, not ${Bun.version}`);
+  rmSync(RELEASE, { recursive: true, force: true });
+  mkdirSync(RELEASE, { recursive: true });
+  const failed: string[] = [];
+  for (const target of TARGETS) {
+    const executable = await makeExecutable(target);
+    const found = await tryOut(target, executable);
+    console.log(`${executable}: ${found.text}`);
+    if (found.isFault) failed.push(target.name);
+  }
+  await makeHubPackage(RELEASE);
+  await makeClientPackage(RELEASE);
+  await makeContainer();
+  await writeChecksums();
+  if (failed.length > 0) throw new Error(`did not start: ${failed.join(", ")}`);
+}
+
+// ---- Executables
+
+async function makeExecutable(target: Target): Promise<string> {
+  const runtime = await fetchRuntime(target);
+  const place = join(tmpdir(), `luxhub-release-${process.pid}`);
+  const unfinished = join(place, "luxhub");
+  const name = `luxhub-${VERSION}-${target.name}`;
+  // The same command as `bun run build`, but its source maps are not published.
+  const build = (await packageJson()).scripts.build.split(" && ").at(-1) ?? "";
+  const words = build.replace("dist/luxhub", unfinished).split(" ").slice(1);
+  try {
+    run([process.execPath, ...words, `--target=bun-${target.name}`, `--compile-executable-path=${runtime}`]);
+    cpSync(unfinished, join(RELEASE, name));
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+  return name;
+}
+
+/** The path of the Bun for another platform, downloaded if necessary. */
+async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
+  const place = join(RUNTIMES, `${runtime}-${BUN_VERSION}`);
+  const bun = join(place, "package/bin/bun");
+  if (existsSync(bun)) return bun;
+  mkdirSync(place, { recursive: true });
+  run(["npm", "pack", "--silent", `@oven/bun-${runtime}@${BUN_VERSION}`], place);
+  const [archive = ""] = readdirSync(place).filter((name) => name.endsWith(".tgz"));
+  const bytes = readFileSync(join(place, archive));
+  const found = new Bun.CryptoHasher("sha512").update(bytes).digest("base64");
+  if (found !== sha512) throw new Error(`the checksum of the runtime ${runtime} is wrong`);
+  const unpacked = `${place}.new`; // so that an interruption leaves no incomplete one
+  mkdirSync(unpacked, { recursive: true });
+  run(["tar", "-xzf", join(place, archive), "-C", unpacked]);
+  rmSync(place, { recursive: true });
+  renameSync(unpacked, place);
+  chmodSync(bun, 0o755);
+  return bun;
+}
+
+// ---- Trying an executable
+
+type Found = { readonly text: string; readonly isFault: boolean };
+
+const READY_SECONDS = 120;
+/** Where Debian's packages for other architectures have their libraries (libc6-arm64-cross). */
+const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
+/** The loader's message when a library, or under an emulator the loader itself, is not on this machine. */
+const NO_LIBRARY = /Error loading shared library|Could not open '\/lib\/ld-/;
+
+/** Starts a hub with an executable and waits until it is ready, if this machine can run it. */
+async function tryOut({ name }: Target, file: string): Promise<Found> {
+  const path = join(RELEASE, file);
+  const emulator = emulatorFor(name);
+  if (typeof emulator === "string") return { text: `not started: ${emulator}`, isFault: false };
+  const version = tryRun([...emulator, path, "version"]);
+  if (version.code !== 0) {
+    const isMissing = NO_LIBRARY.test(version.text);
+    const [line = ""] = version.text.split("\n");
+    return { text: `not started: ${line}`, isFault: !isMissing };
+  }
+  const place = join(tmpdir(), `luxhub-release-${process.pid}`);
+  mkdirSync(place, { recursive: true });
+  const hub = Bun.spawn([...emulator, path, "serve", "--host", "127.0.0.1", "--port", "0", "--log", "json"], {
+    cwd: place,
+    env: { PATH: process.env["PATH"] ?? "", LUXHUB_SECRET: "release" },
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const deadline = setTimeout(() => hub.kill("SIGKILL"), READY_SECONDS * 1_000);
+  try {
+    let log = "";
+    for await (const part of hub.stdout.pipeThrough(new TextDecoderStream())) {
+      log += part;
+      const url = /"url":"([^"]+)"/.exec(log)?.[1];
+      if (url === undefined) continue;
+      const ready = await fetch(`${url}/readyz`);
+      hub.kill("SIGTERM");
+      if (!ready.ok) return { text: `started, but is not ready: ${ready.status}`, isFault: true };
+      const code = await hub.exited;
+      return { text: `started, ready, ended with ${code}`, isFault: code !== 0 };
+    }
+    return { text: `started, but ended before it was ready: ${log}`, isFault: true };
+  } finally {
+    clearTimeout(deadline);
+    hub.kill("SIGKILL");
+    await hub.exited;
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** The emulator that an executable needs here, or none; a string says why it cannot run. */
+export function emulatorFor(target: string, exists = existsSync): readonly string[] | string {
+  const [system, architecture, library] = target.split("-");
+  if (system !== process.platform) return `this machine runs ${process.platform}`;
+  if (architecture === process.arch) {
+    // Without its loader the system reports the executable itself as missing.
+    const loader = `/lib/ld-musl-${architecture === "arm64" ? "aarch64" : "x86_64"}.so.1`;
+    return library !== "musl" || exists(loader) ? [] : `this machine has no musl loader (${loader})`;
+  }
+  const qemu = Bun.which(architecture === "arm64" ? "qemu-aarch64-static" : "qemu-x86_64-static");
+  if (qemu === null) return "no qemu-user-static here";
+  return architecture === "arm64" && existsSync(ARM64_LIBRARIES) ? [qemu, "-L", ARM64_LIBRARIES] : [qemu];
+}
+
+// ---- npm packages
+
+/**
+ * The hub as an npm package for machines with Node alone: its code in JavaScript, a launcher that Node runs, and Bun as
+ * a dependency, which npm installs for the platform. So the package itself has less than a megabyte.
+ * Returns the path of the archive in `folder`.
+ */
+export async function makeHubPackage(folder: string): Promise<string> {
+  const { description, license, dependencies } = await packageJson();
+  return pack(folder, "luxhub", async (place) => {
+    const bundle = ["build", "--splitting", "--minify", "--format=esm"];
+    run([process.execPath, ...bundle, "--target=bun", `--outdir=${place}/lib`, "src/main.ts"]);
+    run([
+      process.execPath,
+      "build",
+      "--target=node",
+      `--outfile=${place}/luxhub.js`,
+      "src/cli/node-launcher.ts",
+    ]);
+    const launcher = await Bun.file(join(place, "luxhub.js")).text();
+    await Bun.write(join(place, "luxhub.js"), `#!/usr/bin/env node\n${launcher}`);
+    await Bun.write(join(place, "LICENSES-OF-OTHERS"), await licencesOf(Object.keys(dependencies)));
+    cpSync(join(PROJECT, "README.md"), join(place, "README.md"));
+    return {
+      name: "luxhub",
+      version: VERSION,
+      description,
+      license,
+      type: "module",
+      bin: { luxhub: "luxhub.js" },
+      engines: { node: ">=20" },
+      optionalDependencies: Object.fromEntries(
+        TARGETS.map(({ runtime }) => [`@oven/bun-${runtime}`, BUN_VERSION]),
+      ),
+    };
+  });
+}
+
+const CLIENT = join(PROJECT, "src/client");
+const TYPESCRIPT = "typescript@5.9.3";
+
+/** Makes the package of the typed client: one module for Node, Bun and browsers, with its types. */
+export async function makeClientPackage(folder: string): Promise<void> {
+  if (!existsSync(join(CLIENT, "luxhub.ts")))
+    return console.log("no package of the client: its source is not here");
+  const { license } = await packageJson();
+  const archive = await pack(folder, "luxhub-client", async (place) => {
+    const main = join(CLIENT, "luxhub.ts");
+    run([
+      process.execPath,
+      "build",
+      "--target=browser",
+      "--format=esm",
+      `--outfile=${place}/luxhub.js`,
+      main,
+    ]);
+    const types = join(place, "types");
+    const tsc = ["npm", "exec", "--yes", `--package=${TYPESCRIPT}`, "--", "tsc", main];
+    const declare = [
+      "--declaration",
+      "--emitDeclarationOnly",
+      "--allowImportingTsExtensions",
+      "--strict",
+      "--noCheck",
+    ];
+    const into = ["--target", "esnext", "--module", "preserve", "--types", "bun", "--outDir", types];
+    run([...tsc, ...declare, ...into]);
+    for (const name of readdirSync(types)) {
+      const path = join(types, name);
+      // TypeScript finds a declaration by the name of the module that it declares.
+      await Bun.write(
+        path,
+        (await Bun.file(path).text()).replaceAll(/(["']\.\/[\w-]+)\.ts(["'])/g, "$1.js$2"),
+      );
+    }
+    return {
+      name: "luxhub-client",
+      version: VERSION,
+      description: "The typed client of luxhub, for Node, Bun and browsers",
+      license,
+      type: "module",
+      sideEffects: false,
+      types: "./types/luxhub.d.ts",
+      exports: { ".": { types: "./types/luxhub.d.ts", default: "./luxhub.js" } },
+      engines: { node: ">=20" },
+    };
+  });
+  console.log(archive);
+}
+
+/** Packs the files that `fill` writes, with the package.json that it returns. Returns the path of the archive. */
+async function pack(
+  folder: string,
+  name: string,
+  fill: (place: string) => Promise<Readonly<Record<string, unknown>>>,
+): Promise<string> {
+  const place = join(tmpdir(), `${name}-package-${process.pid}`);
+  mkdirSync(place, { recursive: true });
+  try {
+    const manifest = await fill(place);
+    await Bun.write(join(place, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+    cpSync(join(PROJECT, "LICENSE"), join(place, "LICENSE"));
+    run(["npm", "pack", "--silent", "--pack-destination", folder], place);
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+  return join(folder, `${name}-${VERSION}.tgz`);
+}
+
+/** The licence texts of the packages and of all their dependencies. */
+async function licencesOf(packages: readonly string[]): Promise<string> {
+  const names = new Set(packages);
+  for (const name of names) {
+    const { dependencies = {} } = await Bun.file(join(PROJECT, "node_modules", name, "package.json")).json();
+    for (const one of Object.keys(dependencies)) names.add(one); // the loop visits these too
+  }
+  const texts = [...names].map(async (name) => {
+    const place = join(PROJECT, "node_modules", name);
+    const file = readdirSync(place).find((one) => /^licen[cs]e/i.test(one));
+    if (file === undefined) throw new Error(`${name} has no licence`);
+    return `${name}\n\n${await Bun.file(join(place, file)).text()}`;
+  });
+  return (await Promise.all(texts)).join("\n\n");
+}
+
+// ---- The rest
+
+async function makeContainer(): Promise<void> {
+  const place = join(PROJECT, "docs/examples/container");
+  for (const name of readdirSync(place)) {
+    const text = await Bun.file(join(place, name)).text();
+    await Bun.write(join(RELEASE, name), text.replace(/^ARG VERSION$/m, `ARG VERSION=${VERSION}`));
+  }
+}
+
+async function writeChecksums(): Promise<void> {
+  const lines: string[] = [];
+  for (const name of readdirSync(RELEASE).toSorted()) {
+    const hash = new Bun.CryptoHasher("sha256");
+    for await (const part of Bun.file(join(RELEASE, name)).stream()) hash.update(part);
+    lines.push(`${hash.digest("hex")}  ${name}\n`);
+  }
+  await Bun.write(join(RELEASE, "SHA256SUMS"), lines.join(""));
+}
+
+async function packageJson(): Promise<PackageJson> {
+  return Bun.file(join(PROJECT, "package.json")).json();
+}
+
+/** Runs a program. @throws {Error} with its output, when it fails */
+function run(words: readonly string[], cwd = PROJECT): void {
+  const { code, text } = tryRun(words, cwd);
+  if (code !== 0) throw new Error(`${words.join(" ")}\n${text}`);
+}
+
+function tryRun(words: readonly string[], cwd = PROJECT): { readonly code: number; readonly text: string } {
+  try {
+    const ended = Bun.spawnSync([...words], { cwd });
+    return { code: ended.exitCode, text: `${ended.stderr.toString()}${ended.stdout.toString()}` };
+  } catch (error) {
+    return { code: 1, text: String(error) };
+  }
+}
+
+if (import.meta.main) {
+  await main();
+}

@@ -1,0 +1,352 @@
+/**
+ * The checks after each start: everything in the ledger is in the database, nothing happened twice, and every total
+ * equals its count. They read one snapshot of the tables next to the running hub, without indexes. A second check
+ * reads the acknowledged writes of the last cycle over HTTP.
+ */
+import { SQL } from "bun";
+import { Database } from "bun:sqlite";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { EventKind } from "../../src/domain/event.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
+import { type Hub, listOf } from "../../test/e2e/program.ts";
+import type { Ledger } from "./crash-writer.ts";
+
+/** What was found wrong, by kind, with words for the first of each. */
+export class Findings {
+  missing = 0;
+  twice = 0;
+  unequal = 0;
+  readonly words: string[] = [];
+
+  add(kind: "missing" | "twice" | "unequal", words: string): void {
+    this[kind]++;
+    if (this.words.length < 20) this.words.push(`${kind}: ${words}`);
+  }
+}
+
+type Row = Readonly<Record<string, string | number | null>>;
+
+/** Holds the whole ledger, and all that can be counted in two ways, against the database in `data`. */
+export async function checkDatabase(data: string, ledger: Ledger, findings: Findings): Promise<void> {
+  const db = new Database(join(data, "luxhub.db"), { readonly: true });
+  try {
+    db.run("BEGIN"); // one moment for all that follows
+    const rows: Rows = async (sql) => db.query<Row, []>(sql).all();
+    await checkRows(rows, ledger, findings);
+    for (const { name, sql } of FACTS)
+      // what the doctor looks for, in the SQL of SQLite
+      for (const row of await rows(sql)) findings.add("unequal", `${name}: ${JSON.stringify(row)}`);
+    checkBytes(await rows("SELECT file_id, size_bytes FROM files"), findings, data);
+    const integrity = (await rows("PRAGMA integrity_check")).map((row) => Object.values(row)[0]);
+    if (integrity.join() !== "ok") findings.add("unequal", `integrity_check: ${integrity.join()}`);
+  } finally {
+    db.close();
+  }
+}
+
+/** The same of a database in PostgreSQL; `url` leads into its schema. */
+export async function checkPostgres(url: string, ledger: Ledger, findings: Findings): Promise<void> {
+  const sql = new SQL(url, { max: 1 });
+  try {
+    await sql.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (moment) =>
+      checkRows(async (text) => (await moment.unsafe(text)).map(withNumbers), ledger, findings),
+    );
+  } finally {
+    await sql.close();
+  }
+}
+
+/** The driver gives a BIGINT as text. */
+function withNumbers(row: Row): Row {
+  const entries = Object.entries(row).map(([name, value]) => {
+    const isNumber = typeof value === "string" && /^-?\d{1,15}$/.test(value);
+    return [name, isNumber ? Number(value) : value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  await checkTasks(rows, ledger, findings);
+  await checkLux(rows, ledger, findings);
+  await checkMessages(rows, ledger, findings);
+  await checkFiles(rows, ledger, findings);
+  for (const [what, sql] of NEVER)
+    for (const row of await rows(sql))
+      findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
+}
+
+/** After these events a task is open; task.failed may follow. */
+const OPENED = [
+  "task.created",
+  "task.released",
+  "task.revoked",
+  "task.requeued",
+  "task.attempt_failed",
+  "task.timed_out",
+  "task.retried",
+] as const satisfies readonly EventKind[];
+const ENDED = ["task.completed", "task.failed"] as const satisfies readonly EventKind[];
+const ATTEMPTS = [
+  "task.attempt_failed",
+  "task.timed_out",
+  "task.requeued",
+] as const satisfies readonly EventKind[];
+const quoted = (kinds: readonly EventKind[]): string => kinds.map((kind) => `'${kind}'`).join(", ");
+/** Every step of every task, with the one before it and how many come after it. */
+const STEPS = `
+  SELECT id, task_id, kind, lag(kind) OVER (PARTITION BY task_id ORDER BY id) AS earlier,
+    row_number() OVER (PARTITION BY task_id ORDER BY id DESC) AS back
+  FROM events WHERE kind IN ('task.assigned', ${quoted([...OPENED, ...ENDED])})`;
+
+/** Queries that must find nothing, in the SQL of both engines. */
+const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
+  // Two winners, and what was repeated after it was cut.
+  [
+    "twice",
+    `SELECT task_id, kind, earlier FROM (${STEPS}) AS steps
+     WHERE kind = 'task.assigned' AND earlier NOT IN (${quoted(OPENED)})`,
+  ],
+  ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
+  ["twice", "SELECT title FROM tasks GROUP BY title HAVING count(*) > 1"],
+  // Of a batch all is there or nothing.
+  [
+    "unequal",
+    `SELECT substr(title, 1, length(title) - 2) AS pair FROM tasks WHERE title LIKE '% pair _'
+     GROUP BY substr(title, 1, length(title) - 2) HAVING count(*) <> 2`,
+  ],
+  ["twice", "SELECT content FROM messages GROUP BY content HAVING count(*) > 1"],
+  // LUX paid twice.
+  ["twice", "SELECT task_id FROM ledger WHERE task_id IS NOT NULL GROUP BY task_id HAVING count(*) > 1"],
+  [
+    "twice",
+    `SELECT node_id FROM ledger WHERE kind = 'signin' GROUP BY node_id, at / 86400000 HAVING count(*) > 1`,
+  ],
+  // Balances are sums, entries are numbered without a gap.
+  [
+    "unequal",
+    `SELECT node_id FROM (
+       SELECT node_id, n, balance_micro, sum(amount_micro) OVER w AS total, row_number() OVER w AS place
+       FROM ledger WINDOW w AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING)) AS entries
+     WHERE balance_micro <> total OR n <> place`,
+  ],
+  // A completed task with a reward is paid, to its node, exactly; and nothing else is.
+  [
+    "unequal",
+    `SELECT t.task_id FROM tasks t LEFT JOIN ledger l ON l.task_id = t.task_id
+     WHERE (t.status = 'completed' AND t.lux_reward_micro > 0) <> (l.task_id IS NOT NULL)
+       OR l.amount_micro <> t.lux_reward_micro OR l.node_id <> t.assigned_node`,
+  ],
+  // A task is where its last step left it.
+  [
+    "unequal",
+    `SELECT t.task_id, t.status, kind FROM tasks t JOIN (${STEPS}) AS steps ON steps.task_id = t.task_id AND back = 1
+     WHERE t.status <> CASE kind WHEN 'task.assigned' THEN 'assigned' WHEN 'task.completed' THEN 'completed'
+       WHEN 'task.failed' THEN 'failed' ELSE 'open' END`,
+  ],
+  // Its attempts are those in the log, since it was last retried.
+  [
+    "unequal",
+    `SELECT t.task_id, t.attempts, count(e.id) AS logged FROM tasks t
+     LEFT JOIN (SELECT task_id, max(id) AS at FROM events WHERE kind = 'task.retried' GROUP BY task_id) AS retried
+       ON retried.task_id = t.task_id
+     LEFT JOIN (SELECT id, task_id FROM events WHERE kind IN (${quoted(ATTEMPTS)})) AS e
+       ON e.task_id = t.task_id AND e.id > coalesce(retried.at, 0)
+     GROUP BY t.task_id, t.attempts HAVING t.attempts <> count(e.id)`,
+  ],
+  // Each hand-out and each return to open has counted the epoch up.
+  [
+    "unequal",
+    `SELECT t.task_id, t.epoch, counted.least FROM tasks t JOIN (
+       SELECT task_id, count(*) FILTER (WHERE kind = 'task.assigned') AS least FROM (${STEPS}) AS steps
+       GROUP BY task_id) AS counted ON counted.task_id = t.task_id
+     WHERE t.epoch < counted.least`,
+  ],
+  // Running totals are what is there.
+  [
+    "unequal",
+    `SELECT * FROM task_totals, (
+       SELECT count(*) FILTER (WHERE status = 'open') AS o, count(*) FILTER (WHERE status = 'assigned') AS a,
+         count(*) FILTER (WHERE status = 'completed') AS c, count(*) FILTER (WHERE status = 'failed') AS f
+       FROM tasks) AS counted
+     WHERE open <> o OR assigned <> a OR completed <> c OR failed <> f`,
+  ],
+  [
+    "unequal",
+    `SELECT * FROM file_totals, (SELECT count(*) AS n, coalesce(sum(size_bytes), 0) AS sum FROM files) AS counted
+     WHERE files <> n OR bytes <> sum`,
+  ],
+  [
+    "unequal",
+    `SELECT n.node_id FROM nodes n LEFT JOIN (
+         SELECT assigned_node, count(*) FILTER (WHERE status = 'assigned') AS held,
+           count(*) FILTER (WHERE status = 'completed') AS done
+         FROM tasks GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+       LEFT JOIN (SELECT node_id, sum(amount_micro) AS earned FROM ledger WHERE kind = 'reward' GROUP BY node_id) l
+         ON l.node_id = n.node_id
+     WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed <> coalesce(done, 0)
+       OR n.lux_earned_micro <> coalesce(earned, 0)`,
+  ],
+  ["unequal", FACTS.find(({ name }) => name === "usage")?.sql ?? "no such fact"],
+  // Every assignment, completion, payment and file is in the log of events, which has no gap.
+  ["unequal", `SELECT count(*) AS events FROM events HAVING count(*) <> max(id) - min(id) + 1`],
+  [
+    "unequal",
+    `SELECT count(*) AS entries FROM ledger
+     HAVING count(*) <> (SELECT count(*) FROM events WHERE kind IN ('lux.paid', 'lux.signin'))`,
+  ],
+];
+
+type Rows = (sql: string) => Promise<readonly Row[]>;
+
+function byKey(rows: readonly Row[], key: string): ReadonlyMap<string, Row> {
+  return new Map(rows.map((row) => [String(row[key]), row]));
+}
+
+async function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const nodes = byKey(await rows("SELECT node_id FROM nodes"), "node_id");
+  for (const nodeId of ledger.nodes) if (!nodes.has(nodeId)) findings.add("missing", `node ${nodeId}`);
+  const tasks = byKey(
+    await rows("SELECT task_id, status, assigned_node, epoch, lesson, lux_reward_micro FROM tasks"),
+    "task_id",
+  );
+  for (const [taskId, rewardMicro] of ledger.tasks) {
+    if (tasks.get(taskId)?.["lux_reward_micro"] !== rewardMicro) findings.add("missing", `task ${taskId}`);
+  }
+  for (const [handOut, winners] of ledger.winners)
+    if (winners.size > 1)
+      findings.add("twice", `task and epoch ${handOut} won by ${[...winners].join(" and ")}`);
+  for (const [taskId, told] of ledger.epochs) {
+    const epoch = tasks.get(taskId)?.["epoch"];
+    if (!(Number(epoch) >= told))
+      findings.add("unequal", `epoch of ${taskId}: ${epoch}, but ${told} was told`);
+  }
+  for (const [taskId, { nodeId, epoch }] of ledger.holds) {
+    const task = tasks.get(taskId);
+    // Another epoch: the hub took it back. Failed: it has expired.
+    if (task?.["epoch"] !== epoch || task["status"] === "failed") continue;
+    if (task["assigned_node"] !== nodeId) findings.add("missing", `claim of ${taskId} by ${nodeId}`);
+  }
+  const failed = await rows(
+    `SELECT node_id, task_id, count(*) AS times FROM events WHERE kind = 'task.attempt_failed'
+     GROUP BY node_id, task_id`,
+  );
+  const times = new Map(failed.map((row) => [`${row["node_id"]} ${row["task_id"]}`, Number(row["times"])]));
+  for (const [attempt, { asked, told }] of ledger.failures) {
+    const logged = times.get(attempt) ?? 0;
+    if (logged < told) findings.add("missing", `a failure by ${attempt}: ${logged} of ${told}`);
+    if (logged > asked) findings.add("twice", `a failure by ${attempt}: ${logged}, asked for ${asked}`);
+  }
+  for (const [taskId, { nodeId, lesson }] of ledger.completed) {
+    const task = tasks.get(taskId);
+    const found = [task?.["status"], task?.["assigned_node"], task?.["lesson"]];
+    if (found.join() !== ["completed", nodeId, lesson].join())
+      findings.add("missing", `completion of ${taskId}`);
+  }
+}
+
+async function checkLux(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const signedIn = byKey(
+    await rows("SELECT node_id FROM ledger WHERE kind = 'signin' AND amount_micro = 10000000"),
+    "node_id",
+  );
+  for (const nodeId of ledger.signedIn) {
+    if (!signedIn.has(nodeId)) findings.add("missing", `sign-in of ${nodeId}`);
+  }
+}
+
+async function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const found = await rows(
+    `SELECT m.message_id, m.require_ack, d.to_node, d.state, d.deliveries
+     FROM messages m JOIN deliveries d ON d.seq = m.seq`,
+  );
+  const deliveries = byKey(found, "message_id");
+  for (const [id, { toNode }] of ledger.sent) {
+    if (deliveries.get(id)?.["to_node"] !== toNode) findings.add("missing", `message ${id}`);
+  }
+  for (const [id, times] of ledger.received) {
+    const row = deliveries.get(id);
+    const handedOut = row?.["require_ack"] === 1 ? Number(row["deliveries"]) >= 1 : row?.["state"] === "gone";
+    if (!handedOut) findings.add("missing", `receipt of ${id}: ${JSON.stringify(row)}`);
+    if (times > 1 && row?.["require_ack"] !== 1)
+      findings.add("twice", `message ${id} handed out ${times} times`);
+  }
+  for (const id of ledger.acked) {
+    if (deliveries.get(id)?.["state"] !== "acked") findings.add("missing", `ack of ${id}`);
+  }
+  // Gone without having come to anyone: only by a receive that was cut off.
+  const lost = new Map<string, number>();
+  for (const { message_id, to_node, state } of found) {
+    if (state !== "gone" || ledger.received.has(String(message_id))) continue;
+    lost.set(String(to_node), (lost.get(String(to_node)) ?? 0) + 1);
+  }
+  for (const [nodeId, count] of lost) {
+    const cut = ledger.cutReceives.get(nodeId) ?? 0;
+    if (count > cut) findings.add("missing", `${count} messages to ${nodeId}, who was cut off ${cut} times`);
+  }
+}
+
+async function checkFiles(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const files = byKey(await rows("SELECT file_id, sha256 FROM files"), "file_id");
+  for (const [fileId, sha256] of ledger.files) {
+    if (files.get(fileId)?.["sha256"] !== sha256) findings.add("missing", `file ${fileId}`);
+  }
+}
+
+function checkBytes(files: readonly Row[], findings: Findings, data: string): void {
+  for (const { file_id, size_bytes } of files) {
+    const fileId = String(file_id);
+    const path = join(data, "files", fileId.slice(-2), fileId);
+    const bytes = statSync(path, { throwIfNoEntry: false })?.size;
+    if (bytes !== size_bytes) findings.add("missing", `bytes of file ${fileId}: ${bytes}`);
+  }
+  const partial = readdirSync(join(data, "files", ".partial"));
+  if (partial.length > 0) findings.add("unequal", `${partial.length} unfinished uploads were not swept`);
+}
+
+/** The last cycle once more, as its nodes would look at it. */
+export async function checkOverHttp(
+  hub: Pick<Hub, "get">,
+  nodes: readonly string[],
+  ledger: Ledger,
+  findings: Findings,
+): Promise<void> {
+  const { body } = await hub.get("/node/list");
+  const listed = new Map(listOf(body["nodes"]).map((node) => [String(node["node_id"]), node]));
+  const known = new Set<string>();
+  for (const nodeId of nodes) {
+    if (listed.get(nodeId)?.["status"] !== "online")
+      findings.add("missing", `${nodeId} is not listed as online`);
+    const entries: number[] = [];
+    for (let page = 1, pages = 1; page <= pages; page++) {
+      const ledgerPage = await hub.get(`/lux/ledger?node_id=${nodeId}&per_page=50&page=${page}`);
+      entries.push(...listOf(ledgerPage.body["entries"]).map(({ amount }) => toMicro(amount)));
+      pages = Number(ledgerPage.body["pages"]);
+    }
+    const sum = entries.reduce((total, amount) => total + amount, 0);
+    const balance = toMicro(listed.get(nodeId)?.["lux_balance"]);
+    if (sum !== balance) findings.add("unequal", `balance of ${nodeId}: ${balance}, its entries: ${sum}`);
+    const history = await hub.get(`/message/history?node_id=${nodeId}&count=1000`);
+    for (const { id } of listOf(history.body["messages"])) known.add(String(id));
+  }
+  for (const [id, { toNode }] of ledger.sent) {
+    if (nodes.includes(toNode) && !known.has(id))
+      findings.add("missing", `message ${id} in the history of ${toNode}`);
+  }
+}
+
+/** The bytes of these files, as they are downloaded. */
+export async function checkDownloads(
+  { api }: Pick<Hub, "api">,
+  files: Iterable<readonly [string, string]>,
+  findings: Findings,
+): Promise<void> {
+  for (const [fileId, sha256] of files) {
+    const response = await fetch(`${api}/file/download/${fileId}`, { keepalive: false });
+    const found = Bun.SHA256.hash(await response.bytes(), "hex");
+    if (response.status !== 200 || found !== sha256)
+      findings.add("missing", `download of ${fileId}: ${response.status}`);
+  }
+}
+
+const toMicro = (lux: unknown): number => Math.round(Number(lux) * 1_000_000);
