@@ -537,11 +537,18 @@ export function readConfig(sources: Sources): Config {
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
   }
+  const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((one) => isGiven(one, sources));
+  if (config.backupTo === null && scheduled)
+    throw new ConfigError(`--${scheduled.flag} needs --backup-to, which says where the backups go`);
   if (config.backupTo !== null && config.database !== null)
     throw new ConfigError(
       "--backup-to is for SQLite; back up PostgreSQL with its own tools, such as pg_dump",
     );
   return config;
+}
+
+function isGiven({ flag }: { readonly flag: string }, { flags, env, file }: Sources): boolean {
+  return flags[flag] !== undefined || Boolean(env[envOf(flag)]) || file?.[keyOf(flag)] !== undefined;
 }
 
 function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | null {

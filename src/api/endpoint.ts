@@ -29,7 +29,7 @@ import { type JsonAnswer, encodeInPieces, encodeSuccess } from "./answer.ts";
 import type { Access, Strict } from "./auth.ts";
 import type { Share } from "./caller-shares.ts";
 import type { Idempotency } from "./idempotency.ts";
-import { ignoredFieldsFinder, inputParser, withoutAbsent } from "./input.ts";
+import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -204,8 +204,8 @@ export type JsonEndpoint = Declared &
     readonly actsFor?: unknown;
     /** Names the fields of a request that nothing reads: see ignoredFieldsFinder(). */
     readonly ignoredIn: IgnoredIn;
-    /** @throws {Problem} 400 */
-    readonly parse: (raw: JsonObject, variant: Variant) => JsonRequest;
+    /** `unread`: names of parameters beside `raw`, which nothing reads. @throws {Problem} 400 */
+    readonly parse: (raw: JsonObject, variant: Variant, unread?: readonly string[]) => JsonRequest;
   };
 
 export type Endpoint = RawEndpoint | JsonEndpoint;
@@ -248,10 +248,11 @@ function jsonEndpoint<In, Out>(
   const { method, strict, actsFor, notInBatch } = declared;
   const parseInput = inputParser(declared.input);
   const ignoredIn = ignoredFinder(declared);
-  const parse = (raw: JsonObject, variant: Variant): JsonRequest => {
+  const parse = (raw: JsonObject, variant: Variant, unread: readonly string[] = []): JsonRequest => {
     const present = withoutAbsent(raw, method === "GET" ? "" : null);
     const input = parseInput(present);
-    const ignored = ignoredIn(present, variant);
+    const found = ignoredIn(present, variant);
+    const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);
     return {
       notInBatch: typeof notInBatch === "function" ? notInBatch(input) : null,
       checkNodes: (call) => actsFor && call.checkActsFor(actsFor(input), strict),

@@ -5,7 +5,7 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { downloadResponse } from "../http/download.ts";
-import { pathParameter } from "../http/exchange.ts";
+import { pathParameter, queryOf } from "../http/exchange.ts";
 import { Problem, invalidRequest, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import { canonicalJson } from "../lib/exact-json.ts";
@@ -17,7 +17,7 @@ import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } fr
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
-import { inputParser } from "./input.ts";
+import { inputParser, namesOfIgnored } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
 import { keyBoundElsewhere, keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
@@ -83,7 +83,8 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     watchdog.signal.throwIfAborted();
     const draft = draftOf(received);
     if (boundTo === null) await call.checkActsFor([draft.nodeId], UPLOAD_STRICT);
-    const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file));
+    const ignored = namesOfIgnored([...received.skipped, ...Object.keys(queryOf(request))]);
+    const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file), ignored);
     const save = async (transact: Transact<FileRecord>): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft, boundTo));
     if (idempotencyKey === null) return await save(call.transact);

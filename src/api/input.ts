@@ -87,10 +87,16 @@ export function ignoredFieldsFinder(
     read ??= readFieldsOf(makeSchema(), known);
     const found = read === null ? NONE : ignoredIn(raw, read);
     if (found.length === 0) return NONE;
-    return found
-      .slice(0, IGNORED_FIELDS_MAX)
-      .map((name) => name.slice(0, IGNORED_FIELD_MAX_CHARS).toWellFormed());
+    return namesOfIgnored(found);
   };
+}
+
+/** Joins names for `ignored`: at most IGNORED_FIELDS_MAX, each cut to IGNORED_FIELD_MAX_CHARS. */
+export function namesOfIgnored(names: Iterable<string>): readonly string[] {
+  return Iterator.from(names)
+    .take(IGNORED_FIELDS_MAX)
+    .map((name) => name.slice(0, IGNORED_FIELD_MAX_CHARS).toWellFormed())
+    .toArray();
 }
 
 /** The fields that a schema reads; null if it keeps a value whole, or reads no object. */

@@ -117,7 +117,8 @@ export class Pipeline {
           )
         : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
-    const request = endpoint.parse(raw, caller.variant);
+    const query = endpoint.method === "GET" ? [] : Object.keys(queryOf(exchange.request)); // only GET reads it
+    const request = endpoint.parse(raw, caller.variant, query);
     const call = this.#call(exchange, caller, served);
     await request.checkNodes(call);
     const alone = (): Call => call;

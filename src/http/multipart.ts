@@ -61,6 +61,7 @@ export class MultipartForm {
   readonly #texts = new Map<string, Uint8Array[]>();
   readonly #ended: Promise<void>;
   readonly #partEnds: Promise<void>[] = [];
+  readonly #skipped = new Set<string>();
   #file: { filename: string; contentType: string; sizeBytes: number } | null = null;
   #fileBytes: Uint8Array[] = [];
   #partCount = 0;
@@ -124,11 +125,11 @@ export class MultipartForm {
     if (this.#refusal) throw this.#refusal;
   }
 
-  result(): { file: UploadedFile; texts: ReadonlyMap<string, string> } {
+  result(): { file: UploadedFile; texts: ReadonlyMap<string, string>; skipped: ReadonlySet<string> } {
     if (this.#file === null) throw invalid(FILE_FIELD, `send the content as a part named ${FILE_FIELD}`);
     const texts = new Map<string, string>();
     for (const [name, chunks] of this.#texts) texts.set(name, decodeText(name, chunks));
-    return { file: this.#file, texts };
+    return { file: this.#file, texts, skipped: this.#skipped };
   }
 
   #onPart(part: Dicer.PartStream): void {
@@ -166,7 +167,9 @@ export class MultipartForm {
     const maxBytes = Object.hasOwn(this.limits.textMaxBytes, name)
       ? this.limits.textMaxBytes[name]
       : undefined;
-    return maxBytes === undefined ? null : this.#textConsumer(name, maxBytes);
+    if (maxBytes !== undefined) return this.#textConsumer(name, maxBytes);
+    this.#skipped.add(name);
+    return null;
   }
 
   #fileConsumer(header: object, parameters: ReadonlyMap<string, string>): PartConsumer | null {

@@ -47,6 +47,8 @@ export type Upload<Sink extends UploadSink> = {
   };
   /** The text fields of `textMaxBytes` that were sent. */
   readonly texts: ReadonlyMap<string, string>;
+  /** The names of the parts that were not read. */
+  readonly skipped: ReadonlySet<string>;
 };
 
 /**
@@ -114,9 +116,9 @@ class Transfer<Sink extends UploadSink> {
     // One event-loop tick later, if the connection is still open: see readChunked in json-body.ts.
     await new Promise(setImmediate);
     if (this.#cancelled) throw truncated();
-    const { file, texts } = this.#form.result();
+    const { file, texts, skipped } = this.#form.result();
     const sink = this.#sink ?? (await this.#openSinkOnce());
-    return { file: { ...file, sink, sha256: this.#hash.digest("hex") }, texts };
+    return { file: { ...file, sink, sha256: this.#hash.digest("hex") }, texts, skipped };
   }
 
   /** Ends a pending read and every later one. */

@@ -143,7 +143,7 @@ function directoryPlace(path: string): BackupPlace {
     name: path,
     list: async () => {
       try {
-        mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+        makeDirectory(path);
         return readdirSync(path).filter(isDated).toSorted();
       } catch (error) {
         throw new Error(`cannot use ${path}: ${reasonOf(error)}`, { cause: error });
@@ -152,6 +152,15 @@ function directoryPlace(path: string): BackupPlace {
     target: (name) => fileTarget(join(path, name)),
     remove: async (name) => rmSync(join(path, name), { force: true }),
   };
+}
+
+/** Creates a missing directory, but not those above it: they may be of a disk that is not mounted. */
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { mode: DIRECTORY_MODE });
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+  }
 }
 
 function isDated(name: string): boolean {
@@ -244,6 +253,29 @@ function bucketPlace(bucket: string, prefix: string): BackupPlace {
     target: (one) => objectTarget(bucket, `${prefix}${one}`),
     remove: (one) => client().delete(`${prefix}${one}`).catch(fail),
   };
+}
+
+/** Whether the text names an object of a storage. */
+export function isObject(from: string): boolean {
+  return S3_URL.test(from);
+}
+
+/** Copies the object `s3://BUCKET/KEY` into a new file. @throws {Error} one line */
+export async function fetchObject(from: string, to: string, signal: AbortSignal): Promise<void> {
+  const [, bucket = "", key = ""] = S3_URL.exec(from) ?? [];
+  const file = await open(to, "wx", FILE_MODE);
+  try {
+    const bytes = new Bun.S3Client({ bucket }).file(key).stream();
+    for await (const chunk of bytes) {
+      signal.throwIfAborted();
+      await file.writeFile(chunk);
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Error(`cannot read ${from}: ${storageReason(error)}`, { cause: error });
+  } finally {
+    await file.close();
+  }
 }
 
 /** What the storage said, or, when it said nothing, the code of Bun's client. */

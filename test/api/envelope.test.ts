@@ -485,6 +485,13 @@ describe("a JSON body", () => {
       await addTask(hub);
       expect(await ignoredBy(hub.get("/task/list?statu=open&x=1&status=open&page="))).toEqual(["statu", "x"]);
       expect(await ignoredBy(hub.get("/status?_=1"))).toEqual(["_"]);
+      expect(
+        await ignoredBy(hub.post("/task/create?title=other", { title: "t", description: "d", y: 1 })),
+      ).toEqual(["y", "title"]);
+      const form = new FormData();
+      form.append("file", new Blob(["x"]), "x");
+      form.append("task_id", "of-the-metadata");
+      expect(await ignoredBy(hub.post("/file/upload", form))).toEqual(["task_id"]);
       expect(await ignoredBy(hub.get("/task/list?status=open"))).toBeUndefined();
     });
 

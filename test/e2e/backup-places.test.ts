@@ -47,7 +47,7 @@ test("a directory keeps the newest backups, and what a killed one left is remove
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
   expect((await hub.get("/status")).status).toBe(200);
-  const place = dir.join("deep", "backups");
+  const place = dir.join("backups");
   const backUp = (...more: readonly string[]) => run(["backup", `${place}/`, "--data", data, ...more]);
   expect((await backUp()).code).toBe(0);
   const [first = ""] = namesIn(place);
@@ -114,6 +114,21 @@ describe("serve --backup-to", () => {
     expect((await hub.get("/status")).status).toBe(200);
   });
 
+  test("creates its directory, but none above it, which may be of a disk that is not mounted", async () => {
+    using dir = new TempDir();
+    const args = ["--backup-to", dir.join("disk", "backups"), "--backup-every", "1s"];
+    await using hub = await Hub.start({ data: dir.join("data"), args });
+    await hub.program.printed(/backup failed cause="cannot use \S+: no such file or directory"/);
+    expect(existsSync(dir.join("disk"))).toBe(false);
+  });
+
+  test("is needed by the flags that say how often and how many", async () => {
+    for (const flag of ["--backup-every=1h", "--backup-keep=3"]) {
+      const refused = await run(["serve", flag]);
+      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("needs --backup-to")]);
+    }
+  });
+
   test("is refused with PostgreSQL, whose own tools make backups", async () => {
     const refused = await run(["serve", "--backup-to", "x", "--database", "postgres://a:b@127.0.0.1:1/c"]);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("pg_dump")]);
@@ -165,9 +180,14 @@ describe.skipIf(noStorage !== null)(
       expect((await backUp("s3://backups/two.tar", away)).stderr).toContain("the storage cannot be reached");
       expect(objects()).toEqual(["one.tar"]);
 
-      const fetched = await fetch(`http://127.0.0.1:${port}/backups/one.tar`);
-      await Bun.write(dir.join("one.tar"), fetched);
-      expect((await run(["restore", dir.join("one.tar"), "--data", dir.join("again")])).code).toBe(0);
+      const restore = (name: string) =>
+        run(["restore", `s3://backups/${name}`, "--data", dir.join("again")], { env });
+      expect(await restore("none.tar")).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("luxhub: cannot read s3://backups/none.tar: "),
+      });
+      expect((await restore("one.tar")).code).toBe(0);
+      expect(namesIn(dir.path).filter((name) => name.includes("partial"))).toEqual([]);
       await hub.stop();
 
       const args = ["--backup-to", "s3://backups/hub", "--backup-every", "1s", "--backup-keep", "1"];
