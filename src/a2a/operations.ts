@@ -115,9 +115,9 @@ async function create(
   const scope = [who, pathOf(nodeId), key].join(" ");
   // Without the variant: the answer is the same at every listener.
   const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), scope, asked };
-  // `answer` is what transact returns: the new task.
-  const encode = (answer: unknown): string => JSON.stringify({ task_id: (answer as HubTask).taskId });
-  const answer = await call.idempotency.run(attempt, encode, async (transact) => {
+  const encode = ({ taskId }: HubTask): string => JSON.stringify({ task_id: taskId });
+  const answer = await call.idempotency.run(attempt, async (transactFor) => {
+    const transact = transactFor(encode);
     using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>

@@ -1,8 +1,10 @@
 /** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
 import { JsonFields } from "../lib/json-text.ts";
 import { type NextPart, Rows } from "../service/list-pages.ts";
-import type { JsonAnswer } from "./endpoint.ts";
 import type { Encoded } from "./response-backpressure.ts";
+
+/** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
+export type JsonAnswer = Readonly<Record<string, unknown>> | JsonFields;
 
 /** The JSON of a success. `ignored`: the fields of the request that nothing has read. */
 export function encodeSuccess(answer: JsonAnswer, ignored: readonly string[] = []): string {

@@ -30,8 +30,8 @@ import type { Problem } from "../http/problem.ts";
 import { broken, must } from "../lib/assert.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Load, Part, Transact } from "../store/store.ts";
-import { type Call, type Endpoint, type BatchCall, jsonEndpoint } from "./endpoint.ts";
+import type { Committed, Load, Part, Transact } from "../store/store.ts";
+import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf } from "./error-table.ts";
 
 type Asked = { readonly path: string; readonly body: JsonObject };
@@ -43,7 +43,7 @@ function isAsked(value: unknown): value is Asked {
   return typeof path === "string" && typeof body === "object" && body !== null && !Array.isArray(body);
 }
 
-export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
+export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   method: "POST",
   path: "/api/v1/batch",
   auth: "secret",
@@ -70,17 +70,18 @@ export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
     return new Batch(call, requests).run();
   },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
-  encode: (answers) => new JsonFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`),
+  encode: (answers: readonly string[]) =>
+    new JsonFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`),
 });
 
 class Batch {
-  readonly #call: Call;
+  readonly #call: Call<readonly string[]>;
   readonly #items: readonly Item[];
   /** How many handlers have neither handed in a transaction nor ended. */
   #running: number;
   #ready = Promise.withResolvers<void>();
 
-  constructor(call: Call, requests: readonly Asked[]) {
+  constructor(call: Call<readonly string[]>, requests: readonly Asked[]) {
     this.#call = call;
     const onReady = (): void => {
       if (--this.#running === 0) this.#ready.resolve();
@@ -90,37 +91,39 @@ class Batch {
   }
 
   /** The answers as JSON, in the order of the requests. */
-  async run(): Promise<readonly string[]> {
+  async run(): Promise<Committed<readonly string[]>> {
     const handlers = this.#items.map((item) => item.run());
     try {
-      do await this.#ready.promise;
-      while (!(await this.#commit()));
+      for (;;) {
+        await this.#ready.promise;
+        const answers = await this.#commit();
+        if (answers) return answers;
+      }
     } catch (error) {
       for (const item of this.#items) item.abort(error);
       throw error;
     } finally {
       await Promise.all(handlers);
     }
-    return this.#items.map(({ answer }) => answer);
   }
 
-  /** False: nothing was committed, because undecided transactions go on. */
-  async #commit(): Promise<boolean> {
+  /** Null: nothing was committed, because undecided transactions go on. */
+  async #commit(): Promise<Committed<readonly string[]> | null> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
     const parts = waiting.map((item) => this.#partOf(item));
     try {
-      await this.#call.transact({}, () => this.#decide(waiting), parts);
+      const answers = await this.#call.transact({}, () => this.#decide(waiting), parts);
+      for (const item of waiting) item.finish();
+      return answers;
     } catch (error) {
       if (!(error instanceof HasUndecided)) throw error;
       const undecided = waiting.filter((item) => item.isUndecided);
       this.#running = undecided.length;
       this.#ready = Promise.withResolvers();
       for (const item of undecided) item.goOn();
-      return false;
+      return null;
     }
-    for (const item of waiting) item.finish();
-    return true;
   }
 
   /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
@@ -181,11 +184,10 @@ const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 
 /** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
 class Item {
-  readonly #call: Call;
+  readonly #call: ReadCall;
   readonly #asked: Asked;
   /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
-  #parsed: BatchCall | null = null;
   #waiting: Waiting | null = null;
   /** What was decided last; "skipped": the batch was full. An engine may decide several times. */
   #outcome: Decision<unknown> | Undecided | "skipped" = UNDECIDED;
@@ -198,7 +200,7 @@ class Item {
   /** How many rows its transaction read and wrote. */
   rows = 0;
 
-  constructor(call: Call, asked: Asked, onReady: () => void) {
+  constructor(call: ReadCall, asked: Asked, onReady: () => void) {
     this.#call = call;
     this.#asked = asked;
     this.#onReady = onReady;
@@ -225,13 +227,15 @@ class Item {
   /** Runs the handler to its end. Never rejects. */
   async run(): Promise<void> {
     try {
-      this.#parsed = await this.#call.part(this.#asked.path, this.#asked.body);
-      const answer = await this.#parsed.run({
+      const { charged } = this.#call;
+      const request = await this.#call.part(this.#asked.path, this.#asked.body);
+      await request.checkNodes(this.#call);
+      const { first } = await request.run((encode) => ({
         ...this.#call,
-        transact: this.#call.charged(this.#transact),
+        transact: charged(this.#transactFor(encode)),
         inBatch: true,
-      });
-      if (this.#end === null) this.#answer(200, this.#parsed.encode(answer));
+      }));
+      if (this.#end === null) this.#answer(200, first);
     } catch (error) {
       const problem = problemOf(error);
       if (this.#end === null && problem && problem.status < 500) this.#refuse(problem);
@@ -242,22 +246,31 @@ class Item {
   }
 
   /** Hands a transaction in. After the commit another one is an error, because it cannot join the batch. */
-  readonly #transact: Transact = <A>(load: Load, decide: Part["decide"]): Promise<A> => {
-    if (this.#end !== null) return Promise.reject(broken("a request of a batch writes in one transaction"));
-    return new Promise<A>((resolve, reject) => {
-      if (this.#waiting === null) this.#onReady();
-      // A is the type of the answer that `decide` returns.
-      this.#waiting = { load, decide, resolve: resolve as Waiting["resolve"], reject };
-    });
-  };
+  #transactFor<A>(encode: (answer: A) => string): Transact<A> {
+    return <T extends A>(
+      load: Load,
+      decide: (rows: never) => Decision<T> | Undecided,
+    ): Promise<Committed<T>> => {
+      if (this.#end !== null) return Promise.reject(broken("a request of a batch writes in one transaction"));
+      const decideAndAnswer = (rows: never): Decision<T> | Undecided => {
+        const outcome = decide(rows);
+        if (outcome.kind === "accepted") this.#answer(200, encode(outcome.answer));
+        return outcome;
+      };
+      return new Promise<Committed<T>>((resolve, reject) => {
+        if (this.#waiting === null) this.#onReady();
+        // What it resolves with is the answer of this `decide`, committed.
+        this.#waiting = { load, decide: decideAndAnswer, resolve: resolve as Waiting["resolve"], reject };
+      });
+    };
+  }
 
   decide(rows: never): Decision<unknown> | Undecided {
     const outcome = must(this.#waiting, HANDED_IN).decide(rows);
     this.#outcome = outcome;
     this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
-    if (outcome.kind === "accepted") this.#answer(200, must(this.#parsed, HANDED_IN).encode(outcome.answer));
-    else if (outcome.kind === "undecided") this.bytes = 0;
-    else {
+    if (outcome.kind === "undecided") this.bytes = 0;
+    else if (outcome.kind === "rejected") {
       const problem = problemOf(new Rejection(outcome));
       if (problem) this.#refuse(problem);
     }

@@ -1,6 +1,8 @@
 /**
  * The type of an endpoint. Each is declared once, with all that the pipeline, the tests and the documentation need.
- * A JSON endpoint reads the request only through its schema, and decides nothing: it calls a use case.
+ * A JSON endpoint reads the request only through its schema, and decides nothing: it calls a use case. jsonEndpoint() is
+ * the one place where a request of JSON is parsed, checked, run and encoded, whether it comes by HTTP, in a batch or from
+ * an adapter (MCP).
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
@@ -8,7 +10,6 @@ import type { KeyRecord, Moment } from "../domain/model.ts";
 import type { BodyRoom } from "../http/json-body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import type { JsonFields } from "../lib/json-text.ts";
 import type { Log } from "../lib/log.ts";
 import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
@@ -23,15 +24,15 @@ import type { NodeService } from "../service/nodes.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
-import type { Transact } from "../store/store.ts";
+import type { Answer, Transact } from "../store/store.ts";
+import { type JsonAnswer, encodeInPieces, encodeSuccess } from "./answer.ts";
 import type { Access, Strict } from "./auth.ts";
 import type { Share } from "./caller-shares.ts";
 import type { Idempotency } from "./idempotency.ts";
-import { ignoredFieldsFinder, inputParser } from "./input.ts";
+import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
-import type { Body } from "./response-backpressure.ts";
+import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
-import { ResponseBackpressure } from "./response-backpressure.ts";
 
 /** The use cases that endpoints call. */
 export type Services = {
@@ -52,23 +53,23 @@ export type Services = {
 };
 
 /** The context of one call of an endpoint. */
-export type Call = {
+export type ReadCall = {
   readonly services: Services;
   readonly variant: Variant;
   /** When the call began. */
   readonly at: Moment;
+  /** The time, for what a response says about it. */
+  readonly clock: () => Moment;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
-  /** Every write must go through this: with an Idempotency-Key it stores the answer in the same commit. */
-  readonly transact: Transact;
   /** Makes a Transact count what it stores against the quota of the caller's key; that of `transact` is already. */
-  readonly charged: (transact: Transact) => Transact;
+  readonly charged: <A>(transact: Transact<A>) => Transact<A>;
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */
   readonly inBatch: boolean;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
-  readonly part: (path: string, body: JsonObject) => BatchCall | Promise<BatchCall>;
+  readonly part: (path: string, body: JsonObject) => JsonRequest | Promise<JsonRequest>;
   /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
   readonly invoke: (call: Call, asked: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
@@ -91,6 +92,12 @@ export type Call = {
   readonly share: () => Share;
 };
 
+/** A call that may write. Every write must go through `transact`: its response is encoded from an Out. */
+export type Call<Out = unknown> = ReadCall & { readonly transact: Transact<Out> };
+
+/** Makes the call of a request, whose Transact may use the response in its commit: store it, or collect it in a batch. */
+export type CallFor = <Out>(encode: (out: Out) => string) => Call<Out>;
+
 /** A request to an endpoint from within the process, by an adapter (MCP, A2A) that has authenticated the caller. */
 export type Invocation = {
   readonly method: "GET" | "POST";
@@ -109,16 +116,15 @@ export type InvocationResult = {
   readonly replayed: boolean;
 };
 
-/** The call of an endpoint in a batch: authenticated and validated. */
-export type BatchCall = {
-  /** @param call as the batch's own, but with a Transact for this part */
-  readonly run: (call: Call) => Promise<unknown>;
-  /** The JSON of the answer, from what `run` or its transact resolved with. */
-  readonly encode: (answer: unknown) => string;
+/** A request of JSON that is parsed. It hides the types of its endpoint. */
+export type JsonRequest = {
+  /** Why this one may not be part of a batch although others of its endpoint may; null: it may. */
+  readonly notInBatch: string | null;
+  /** @throws {Problem} 403 when the caller's key may not act for a node that the request names */
+  readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
+  /** Runs it and encodes the response; that of a write is whole. */
+  readonly run: (callFor: CallFor) => Promise<Encoded>;
 };
-
-/** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
-export type JsonAnswer = Readonly<Record<string, unknown>> | JsonFields;
 
 /** The schema of an answer in a variant. */
 export type AnswerSchema = (variant: Variant) => z.ZodMiniObject;
@@ -134,40 +140,47 @@ export type Declared = Access & {
 };
 
 /**
- * An endpoint that answers JSON. `input` is the schema of a POST's body, of a GET's query and path parameters, or of a
- * DELETE's path parameters; it is made at the first request. `handle` must return what its transact returned, and
- * `encode` must be pure: with an Idempotency-Key `encode` runs inside the commit, to store the answer with the change.
+ * What readEndpoint() and writeEndpoint() have in common. `input` is the schema of a POST's body, of a GET's query and
+ * path parameters, or of a DELETE's path parameters; it is made at the first request. `encode` must be pure.
  */
-export type JsonEndpoint<In, Out> = Declared & {
-  readonly kind: "json";
+type JsonDeclared<In, Out> = Omit<Declared, "method"> & {
   readonly input: () => z.ZodMiniType<In>;
-  /** Validates by `input`. @throws {Problem} 400 */
-  readonly parse: (raw: unknown) => In;
-  /** Names the fields of a request that nothing reads: see ignoredFieldsFinder(). */
-  readonly ignoredIn: (raw: JsonObject, variant: Variant) => readonly string[];
   /** Fields that the specification names and the hub does not read: the response does not name them. */
   readonly unread?: readonly string[];
   /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
   readonly answer: AnswerSchema;
   /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
   readonly inputOf?: (variant: Variant) => z.ZodMiniType;
+  /** The nodes for which the caller acts: a key that is bound to another node is refused. */
+  readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
+  readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
+};
+
+/** A GET. */
+export type ReadDeclared<In, Out> = JsonDeclared<In, Out> & {
+  readonly handle: (call: ReadCall, input: In) => Promise<Out>;
+  /** Its read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
+  readonly once?: boolean;
+  /** It may read many rows, so it is one of the caller's running reads (READ_SHARES). */
+  readonly readsMany?: boolean;
+};
+
+/**
+ * A POST or DELETE. It returns what its transaction decided: with an Idempotency-Key `encode` runs inside the commit, to
+ * store the response with the change.
+ */
+export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
+  readonly method: "POST" | "DELETE";
+  readonly handle: (call: Call<Out>, input: In) => Promise<Answer<Out>>;
   /** The body may be left out. */
   readonly emptyBody?: boolean;
   /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
   readonly exactNumbers?: boolean;
-  /** The nodes for which the caller acts: a key that is bound to another node is refused. */
-  readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   /**
-   * Of a POST: why it may not be part of a batch, or a function that says so of one request (null: it may). It must be
-   * refused if it waits or needs several commits. (One with `answersSecret` is refused anyway.)
+   * Why it may not be part of a batch, or a function that says so of one request (null: it may). It must be refused if it
+   * waits or needs several commits. (One with `answersSecret` is refused anyway.)
    */
   readonly notInBatch?: string | ((input: In) => string | null);
-  readonly handle: (call: Call, input: In) => Promise<Out>;
-  readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
-  /** A GET whose read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
-  readonly once?: boolean;
-  /** A GET that may read many rows, so it is one of the caller's running reads (READ_SHARES). */
-  readonly readsMany?: boolean;
 };
 
 /** Why a call that waits is not part of a batch. */
@@ -179,38 +192,77 @@ export type RawEndpoint = Declared & {
   readonly handle: (call: Call) => Promise<Response | Body>;
 };
 
-/** An endpoint as the pipeline needs it: `use` hides the input and output types of a JSON endpoint. */
-export type Endpoint =
-  | RawEndpoint
-  | (Declared & {
-      readonly kind: "json";
-      readonly input: () => z.ZodMiniType;
-      readonly answer: AnswerSchema;
-      readonly inputOf?: (variant: Variant) => z.ZodMiniType;
-      readonly emptyBody?: boolean;
-      /** Whether a key that is bound to a node may be refused. */
-      readonly actsFor?: unknown;
-      readonly use: <R>(run: <In, Out>(endpoint: JsonEndpoint<In, Out>) => R) => R;
-    });
+type IgnoredIn = (raw: JsonObject, variant: Variant) => readonly string[];
 
-/** Declares a JSON endpoint, and infers its input and output types. */
-export function jsonEndpoint<In, Out>(
-  endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse" | "ignoredIn">,
-): Endpoint {
-  const declared: JsonEndpoint<In, Out> = {
-    ...endpoint,
-    kind: "json",
-    parse: inputParser(endpoint.input),
-    ignoredIn: ignoredIn(endpoint),
+/** An endpoint of JSON: `parse` hides the types of its input and output. */
+export type JsonEndpoint = Declared &
+  Pick<JsonDeclared<unknown, unknown>, "input" | "answer" | "inputOf"> &
+  Pick<ReadDeclared<never, never>, "once" | "readsMany"> &
+  Pick<WriteDeclared<never, never>, "emptyBody" | "exactNumbers" | "notInBatch"> & {
+    readonly kind: "json";
+    /** Whether a key that is bound to a node may be refused. */
+    readonly actsFor?: unknown;
+    /** Names the fields of a request that nothing reads: see ignoredFieldsFinder(). */
+    readonly ignoredIn: IgnoredIn;
+    /** `unread`: names of parameters beside `raw`, which nothing reads. @throws {Problem} 400 */
+    readonly parse: (raw: JsonObject, variant: Variant, unread?: readonly string[]) => JsonRequest;
   };
-  return { ...declared, use: (run) => run(declared) };
+
+export type Endpoint = RawEndpoint | JsonEndpoint;
+
+/** Declares a GET, and infers its input and output types. */
+export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndpoint {
+  return jsonEndpoint({ ...declared, method: "GET" }, async (callFor, input, ignored) => {
+    const call: ReadCall = callFor(noResponse); // it has no commit
+    const out = await declared.handle(call, input);
+    return encodeInPieces(declared.encode(out, call.variant, call.clock()), ignored);
+  });
 }
 
-function ignoredIn<In, Out>({
-  input,
-  inputOf,
-  unread,
-}: Pick<JsonEndpoint<In, Out>, "input" | "inputOf" | "unread">): JsonEndpoint<In, Out>["ignoredIn"] {
+/** Declares a POST or DELETE, and infers its input and output types; the output's from `encode`. */
+export function writeEndpoint<In, Out>(declared: WriteDeclared<In, Out>): JsonEndpoint {
+  return jsonEndpoint(declared, async (callFor, input, ignored) => {
+    // Encoded once: the commit that stores the response and the caller get the same text.
+    let encoded: { readonly out: Out; readonly text: string } | undefined;
+    const encode = (out: Out): string => {
+      if (encoded === undefined || encoded.out !== out)
+        encoded = { out, text: encodeSuccess(declared.encode(out, call.variant, call.clock()), ignored) };
+      return encoded.text;
+    };
+    const call = callFor(encode);
+    const out = await declared.handle(call, input);
+    return { first: encode(out), next: null };
+  });
+}
+
+function noResponse(): never {
+  throw new Error("A read has no commit that could use its response.");
+}
+
+type Run<In> = (callFor: CallFor, input: In, ignored: readonly string[]) => Promise<Encoded>;
+
+function jsonEndpoint<In, Out>(
+  declared: JsonDeclared<In, Out> & Pick<Declared, "method"> & Pick<WriteDeclared<In, Out>, "notInBatch">,
+  run: Run<In>,
+): JsonEndpoint {
+  const { method, strict, actsFor, notInBatch } = declared;
+  const parseInput = inputParser(declared.input);
+  const ignoredIn = ignoredFinder(declared);
+  const parse = (raw: JsonObject, variant: Variant, unread: readonly string[] = []): JsonRequest => {
+    const present = withoutAbsent(raw, method === "GET" ? "" : null);
+    const input = parseInput(present);
+    const found = ignoredIn(present, variant);
+    const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);
+    return {
+      notInBatch: typeof notInBatch === "function" ? notInBatch(input) : null,
+      checkNodes: (call) => actsFor && call.checkActsFor(actsFor(input), strict),
+      run: (callFor) => run(callFor, input, ignored),
+    };
+  };
+  return { ...declared, kind: "json", ignoredIn, parse };
+}
+
+function ignoredFinder<In, Out>({ input, inputOf, unread }: JsonDeclared<In, Out>): IgnoredIn {
   if (!inputOf) return ignoredFieldsFinder(input, unread);
   const finders = new Map<Variant, (raw: JsonObject) => readonly string[]>();
   return (raw, variant) => {

@@ -12,7 +12,8 @@ import { canonicalJson } from "../lib/exact-json.ts";
 import { compactJson } from "../lib/json-text.ts";
 import type { FileDraft } from "../service/files.ts";
 import type { RunningUpload } from "../service/quotas.ts";
-import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
+import type { Transact } from "../store/store.ts";
+import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
@@ -83,12 +84,12 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     const draft = draftOf(received);
     if (boundTo === null) await call.checkActsFor([draft.nodeId], UPLOAD_STRICT);
     const ignored = namesOfIgnored([...received.skipped, ...Object.keys(queryOf(request))]);
-    const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord), ignored); // save() returns it
-    const save = async (transact: Call["transact"]): Promise<string> =>
+    const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file), ignored);
+    const save = async (transact: Transact<FileRecord>): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft, boundTo));
     if (idempotencyKey === null) return await save(call.transact);
     const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, hashUpload(received, draft));
-    return await call.idempotency.run(attempt, encode, save);
+    return await call.idempotency.run(attempt, (transactFor) => save(transactFor(encode)));
   } finally {
     await writer.discard(); // does nothing after finish()
   }
@@ -213,8 +214,7 @@ const download = rawEndpoint({
   },
 });
 
-const list = jsonEndpoint({
-  method: "GET",
+const list = readEndpoint({
   path: "/api/v1/file/list",
   readsMany: true,
   auth: "public",
@@ -233,7 +233,7 @@ const removal = {
   rejections: ["file_not_found", "key_bound_to_other_node"],
   answer: () => z.strictObject({ file_id: z.string() }),
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
-  handle: async (call: Call, { file_id }: { file_id: string }) => {
+  handle: async (call: Call<FileRecord>, { file_id }: { file_id: string }) => {
     // A key that is bound to a node may delete only that node's files.
     const bound = call.key?.nodeId ?? null;
     if (bound !== null && (await call.services.files.get(file_id)).nodeId !== bound)
@@ -242,14 +242,14 @@ const removal = {
   },
 } as const;
 
-const removeByBody = jsonEndpoint({
+const removeByBody = writeEndpoint({
   ...removal,
   method: "POST",
   path: "/api/v1/file/delete",
   input: () => z.object({ file_id: field.id() }),
 });
 
-const removeByPath = jsonEndpoint({
+const removeByPath = writeEndpoint({
   ...removal,
   method: "DELETE",
   path: "/api/v1/file/:file_id",

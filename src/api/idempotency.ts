@@ -61,6 +61,9 @@ export type Attempt = {
   readonly isPrimary: boolean;
 };
 
+/** Makes a Transact that stores the response, as `encode` makes it, in its commit. */
+export type TransactFor = <A>(encode: (answer: A) => string) => Transact<A>;
+
 /**
  * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
  * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each dialect (A,
@@ -166,8 +169,7 @@ export class Idempotency {
   /** Replays the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
   async run(
     asAsked: Attempt,
-    encode: (answer: unknown) => string,
-    first: (transact: Transact) => Promise<string>,
+    first: (transactFor: TransactFor) => Promise<string>,
   ): Promise<Response | Body> {
     const { isPrimary, asked } = asAsked;
     const attempt = isPrimary ? { ...asAsked, asked: `${await this.#primaryMark} ${asked}` } : asAsked;
@@ -180,7 +182,7 @@ export class Idempotency {
     try {
       return (
         (await this.#replay(attempt)) ??
-        this.#backpressure.ofWrite(attempt, await first(this.#storingTransact(attempt, encode)))
+        this.#backpressure.ofWrite(attempt, await first((encode) => this.#storingTransact(attempt, encode)))
       );
     } catch (error) {
       const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
@@ -228,7 +230,7 @@ export class Idempotency {
   }
 
   /** A Transact that stores the answer, which may be a rejection, together with the changes of the decision. */
-  #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
+  #storingTransact<A>(attempt: Attempt, encode: (answer: A) => string): Transact<A> {
     const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string): readonly Change[] => {
       const answer = { scope, asked, status, body, storedAt: this.#clock.now() };
@@ -240,14 +242,14 @@ export class Idempotency {
       ];
     };
     let hasStored = false; // by this request: a use case may call transact more than once
-    const transact = async (
+    const transact = async <T extends A>(
       load: Load,
-      decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
+      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
       before?: readonly Part[],
-    ): Promise<unknown> => {
+    ): Promise<T | undefined> => {
       let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
-      const decideAndStore = (rows: Loaded<Load>): Accepted<Decision<unknown>> | Undecided => {
+      const decideAndStore = (rows: Loaded<Load>): Accepted<Decision<T>> | Undecided => {
         if (rows[STORED] !== null && !hasStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
@@ -267,6 +269,6 @@ export class Idempotency {
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };
-    return transact as Transact; // it returns the answer of the caller's own `decide`
+    return transact as Transact<A>; // both forms of it at once; what it returns was committed by `attempt.transact`
   }
 }

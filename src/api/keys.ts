@@ -5,13 +5,14 @@ import type { KeyRecord, Moment } from "../domain/model.ts";
 import { usageBy } from "../domain/quota.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
+import type { NewKey } from "../service/keys.ts";
+import type { Variant } from "../variant/variant.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeKey, keySchema } from "./response-schemas.ts";
 
-const list = jsonEndpoint({
-  method: "GET",
+const list = readEndpoint({
   path: "/api/v1/key/list",
   auth: "admin",
   summary: "All keys, without their secrets",
@@ -25,7 +26,7 @@ const list = jsonEndpoint({
   encode: ({ keys, usage }, _, at) => ({ keys: keys.map((key) => encodeKey(key, at, usageBy(key, usage))) }),
 });
 
-const add = jsonEndpoint({
+const add = writeEndpoint({
   method: "POST",
   path: "/api/v1/key/add",
   auth: "admin",
@@ -54,7 +55,11 @@ const add = jsonEndpoint({
       expiresAt: input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s),
     });
   },
-  encode: ({ key, secret }, _, at) => ({ name: key.keyId, secret, key: encodeKey(key, at) }),
+  encode: ({ key, secret }: NewKey, _: Variant, at: Moment) => ({
+    name: key.keyId,
+    secret,
+    key: encodeKey(key, at),
+  }),
 });
 
 type Draft = {
@@ -82,7 +87,7 @@ function checkDraft(draft: Draft, { now }: Moment): void {
   if (errors.length > 0) throw invalidRequest(errors);
 }
 
-const revoke = jsonEndpoint({
+const revoke = writeEndpoint({
   method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
@@ -94,7 +99,7 @@ const revoke = jsonEndpoint({
     if (key !== null && key.nodeId !== null) throw keyBoundElsewhere(key.nodeId);
     return services.keys.revoke(transact, name);
   },
-  encode: (key, _, at) => ({ name: key.keyId, key: encodeKey(key, at) }),
+  encode: (key: KeyRecord, _: Variant, at: Moment) => ({ name: key.keyId, key: encodeKey(key, at) }),
 });
 
 export const KEY_ENDPOINTS: readonly Endpoint[] = [list, add, revoke];

@@ -1,12 +1,12 @@
 /** The endpoints of LUX, the reward units: signin and lux/ledger. */
 import * as z from "zod/mini";
-import { toLux } from "../domain/lux.ts";
+import { type SignIn, toLux } from "../domain/lux.ts";
 import { isoTime } from "../lib/clock.ts";
-import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeEntry, encodePage, entrySchema, pageSchema, time } from "./response-schemas.ts";
 
-const signin = jsonEndpoint({
+const signin = writeEndpoint({
   method: "POST",
   path: "/api/v1/signin",
   auth: "secret",
@@ -23,7 +23,7 @@ const signin = jsonEndpoint({
       next_signin_at: time(),
     }),
   handle: ({ services, transact }, { node_id }) => services.lux.signIn(transact, node_id),
-  encode: ({ luxEarnedMicro, already, balanceMicro, nextSigninAt }) => ({
+  encode: ({ luxEarnedMicro, already, balanceMicro, nextSigninAt }: SignIn) => ({
     lux_earned: toLux(luxEarnedMicro),
     already_signed_in: already,
     lux_balance: toLux(balanceMicro),
@@ -31,8 +31,7 @@ const signin = jsonEndpoint({
   }),
 });
 
-const ledger = jsonEndpoint({
-  method: "GET",
+const ledger = readEndpoint({
   path: "/api/v1/lux/ledger",
   readsMany: true,
   auth: "secret",

@@ -5,7 +5,8 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type Endpoint, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
+import type { Sent, Taken } from "../mail/mail.ts";
+import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   deliverySchema,
@@ -19,7 +20,7 @@ import {
 const transport = () => z.string();
 
 function sendEndpoint(path: string): Endpoint {
-  return jsonEndpoint({
+  return writeEndpoint({
     method: "POST",
     path,
     auth: "secret",
@@ -48,12 +49,12 @@ function sendEndpoint(path: string): Endpoint {
       };
       return services.messages.send(transact, draft);
     },
-    encode: ({ messageId, transport: carrier }) => ({ message_id: messageId, transport: carrier }),
+    encode: ({ messageId, transport: carrier }: Sent) => ({ message_id: messageId, transport: carrier }),
   });
 }
 
 function broadcastEndpoint(path: string): Endpoint {
-  return jsonEndpoint({
+  return writeEndpoint({
     method: "POST",
     path,
     auth: "secret",
@@ -75,7 +76,7 @@ function broadcastEndpoint(path: string): Endpoint {
       const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false, verified };
       return services.messages.send(transact, draft);
     },
-    encode: ({ receivers, messageId, transport: carrier }) => ({
+    encode: ({ receivers, messageId, transport: carrier }: Sent) => ({
       receivers,
       message_id: messageId,
       transport: carrier,
@@ -84,7 +85,7 @@ function broadcastEndpoint(path: string): Endpoint {
 }
 
 function ackEndpoint(path: string): Endpoint {
-  return jsonEndpoint({
+  return writeEndpoint({
     method: "POST",
     path,
     auth: "secret",
@@ -100,7 +101,7 @@ function ackEndpoint(path: string): Endpoint {
   });
 }
 
-const receive = jsonEndpoint({
+const receive = writeEndpoint({
   method: "POST",
   path: "/api/v1/message/receive",
   auth: "secret",
@@ -129,15 +130,14 @@ const receive = jsonEndpoint({
       services.messages.receive(transact, node_id, count, { waitMs, signal, repeatable, room });
     return waitMs > 0 ? hold(receive) : receive(exchange.request.signal);
   },
-  encode: ({ deliveries, transport: carrier }) => ({
+  encode: ({ deliveries, transport: carrier }: Taken) => ({
     count: deliveries.length,
     messages: deliveries.map(encodeDelivery),
     transport: carrier,
   }),
 });
 
-const history = jsonEndpoint({
-  method: "GET",
+const history = readEndpoint({
   path: "/api/v1/message/history",
   readsMany: true,
   auth: "secret",
@@ -161,8 +161,7 @@ const history = jsonEndpoint({
   }),
 });
 
-const parked = jsonEndpoint({
-  method: "GET",
+const parked = readEndpoint({
   path: "/api/v1/message/parked",
   readsMany: true,
   auth: "secret",
@@ -177,7 +176,7 @@ const parked = jsonEndpoint({
   encode: (page) => encodePage("messages", page, encodeFate),
 });
 
-const redrive = jsonEndpoint({
+const redrive = writeEndpoint({
   method: "POST",
   path: "/api/v1/message/redrive",
   auth: "secret",
@@ -192,8 +191,7 @@ const redrive = jsonEndpoint({
   encode: () => ({}),
 });
 
-const agentMessages = jsonEndpoint({
-  method: "GET",
+const agentMessages = readEndpoint({
   path: "/api/v1/agent/messages",
   readsMany: true,
   auth: "secret",

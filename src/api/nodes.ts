@@ -1,16 +1,19 @@
 /** The endpoints of nodes: node/*. */
 import * as z from "zod/mini";
 import { LIST_SCANNED_MAX, PER_PAGE_DEFAULT, SWEEP_BATCH } from "../domain/limits.ts";
+import type { Node } from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type PageRequest, Rows } from "../service/list-pages.ts";
 import type { NodeLists, NodePage, NodeQuery } from "../service/node-lists.ts";
+import type { HeartbeatResult, Left, Registration } from "../service/nodes.ts";
 import { INTERVALS } from "../variant/by-name.ts";
-import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import type { Variant } from "../variant/variant.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeNode, nodeSchema, time } from "./response-schemas.ts";
 
-const register = jsonEndpoint({
+const register = writeEndpoint({
   method: "POST",
   path: "/api/v1/node/register",
   auth: "secret",
@@ -52,7 +55,7 @@ const register = jsonEndpoint({
       },
       variant.offlineAfterMs,
     ),
-  encode: ({ node, created }, variant) => ({
+  encode: ({ node, created }: Registration, variant: Variant) => ({
     node_id: node.nodeId,
     status: "online",
     created,
@@ -62,7 +65,7 @@ const register = jsonEndpoint({
   }),
 });
 
-const heartbeat = jsonEndpoint({
+const heartbeat = writeEndpoint({
   method: "POST",
   path: "/api/v1/node/heartbeat",
   auth: "secret",
@@ -84,7 +87,7 @@ const heartbeat = jsonEndpoint({
   // The variant of the registration determines the interval, even if this request uses another one.
   handle: ({ services, transact }, { node_id }) =>
     services.nodes.heartbeat(transact, node_id, (node) => INTERVALS[node.variant].offlineAfterMs),
-  encode: (node) => ({
+  encode: (node: HeartbeatResult) => ({
     node_id: node.nodeId,
     status: "online",
     last_heartbeat: isoTime(node.lastHeartbeatAt),
@@ -95,7 +98,7 @@ const heartbeat = jsonEndpoint({
   }),
 });
 
-const leave = jsonEndpoint({
+const leave = writeEndpoint({
   method: "POST",
   path: "/api/v1/node/leave",
   auth: "secret",
@@ -112,14 +115,14 @@ const leave = jsonEndpoint({
     const message = `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`;
     throw invalidRequest([{ path: "path", message }]);
   },
-  encode: ({ nodeId, tasksReleased }) => ({
+  encode: ({ nodeId, tasksReleased }: Left) => ({
     node_id: nodeId,
     status: "offline",
     tasks_released: tasksReleased,
   }),
 });
 
-const drain = jsonEndpoint({
+const drain = writeEndpoint({
   method: "POST",
   path: "/api/v1/node/drain",
   auth: "secret",
@@ -131,15 +134,14 @@ const drain = jsonEndpoint({
   answer: () => z.strictObject({ node_id: z.string(), drain: z.boolean(), tasks_assigned: z.int() }),
   handle: ({ services, transact }, { node_id, drain }) =>
     services.nodes.drain(transact, { nodeId: node_id, draining: drain }),
-  encode: (node) => ({
+  encode: (node: Node) => ({
     node_id: node.nodeId,
     drain: node.draining,
     tasks_assigned: node.tasksAssigned,
   }),
 });
 
-const list = jsonEndpoint({
-  method: "GET",
+const list = readEndpoint({
   path: "/api/v1/node/list",
   readsMany: true,
   auth: "public",
@@ -204,8 +206,7 @@ function pageOf(
   return lists.page(query, request);
 }
 
-const get = jsonEndpoint({
-  method: "GET",
+const get = readEndpoint({
   path: "/api/v1/node/:node_id",
   auth: "public",
   summary: "One node",
@@ -216,7 +217,7 @@ const get = jsonEndpoint({
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });
 
-const remove = jsonEndpoint({
+const remove = writeEndpoint({
   method: "POST",
   path: "/api/v1/node/delete",
   auth: "admin",
@@ -226,7 +227,7 @@ const remove = jsonEndpoint({
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ node_id: z.string() }),
   handle: ({ services, transact }, { node_id }) => services.nodes.remove(transact, node_id),
-  encode: ({ nodeId }) => ({ node_id: nodeId }),
+  encode: ({ nodeId }: Node) => ({ node_id: nodeId }),
 });
 
 export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, leave, drain, remove, list, get];

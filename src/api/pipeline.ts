@@ -1,7 +1,7 @@
 /**
  * The request pipeline: authenticates the caller, reads and validates the input, replays the stored answer to a
- * repeated request (idempotency), runs the endpoint, and encodes the answer. If several of these steps would fail, the
- * client gets the error of the first (docs/errors-and-limits.md).
+ * repeated request (idempotency), and runs the request, which encodes its answer (endpoint.ts). If several of these
+ * steps would fail, the client gets the error of the first (docs/errors-and-limits.md).
  */
 import type { Moment } from "../domain/model.ts";
 import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
@@ -10,22 +10,28 @@ import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
-import type { Store } from "../store/store.ts";
+import type { Store, Transact } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type AccessPolicy, type Caller, Authenticator, transactOf } from "./auth.ts";
 import type {
-  BatchCall,
   Call,
   Endpoint,
   Invocation,
   InvocationResult,
   JsonEndpoint,
+  JsonRequest,
   Services,
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
-import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { JSON_BODY_LIMITS, withoutAbsent, namesOfIgnored } from "./input.ts";
+import {
+  type Attempt,
+  Idempotency,
+  type TransactFor,
+  attemptBy,
+  hashJson,
+  idempotencyKeyOf,
+} from "./idempotency.ts";
+import { JSON_BODY_LIMITS } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
 import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
@@ -89,17 +95,8 @@ export class Pipeline {
     const served = { variant, endpoints: byName };
     return endpoints.map((endpoint): Route => {
       const { method, path } = endpoint;
-      if (endpoint.kind === "json") {
-        return {
-          method,
-          path,
-          handle: endpoint.use(
-            (json): Handler =>
-              (exchange) =>
-                this.#runJson(json, exchange, served),
-          ),
-        };
-      }
+      if (endpoint.kind === "json")
+        return { method, path, handle: (exchange) => this.#runJson(endpoint, exchange, served) };
       return {
         method,
         path,
@@ -111,11 +108,7 @@ export class Pipeline {
     });
   }
 
-  async #runJson<In, Out>(
-    endpoint: JsonEndpoint<In, Out>,
-    exchange: Exchange,
-    served: Served,
-  ): ReturnType<Handler> {
+  async #runJson(endpoint: JsonEndpoint, exchange: Exchange, served: Served): ReturnType<Handler> {
     const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
       endpoint.method === "POST"
@@ -124,43 +117,26 @@ export class Pipeline {
           )
         : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
-    const present = withoutAbsent(raw, endpoint.method === "GET" ? "" : null);
-    const input = endpoint.parse(present);
-    const unread = endpoint.ignoredIn(present, caller.variant);
     const query = endpoint.method === "GET" ? [] : Object.keys(queryOf(exchange.request)); // only GET reads it
-    const ignored = query.length === 0 ? unread : namesOfIgnored([...unread, ...query]);
+    const request = endpoint.parse(raw, caller.variant, query);
     const call = this.#call(exchange, caller, served);
-    await checkNodes(endpoint, call, input);
+    await request.checkNodes(call);
+    const alone = (): Call => call;
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
-    if (attempt) {
-      // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
-      const encode = (answer: unknown): string =>
-        encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()), ignored);
-      return this.#idempotency.run(attempt, encode, async (transact) =>
-        encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
-      );
-    }
-    if (endpoint.method === "GET" && endpoint.once !== true) {
-      const load = async (): Promise<Encoded> =>
-        encodeInPieces(
-          endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at()),
-          ignored,
-        );
-      return endpoint.readsMany
-        ? call.backpressure.ofLargeRead(call, load)
-        : call.backpressure.ofRead(call, load);
-    }
-    const answer = endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
-    return call.backpressure.ofWrite(call, encodeSuccess(answer, ignored));
+    if (attempt) return this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
+    if (endpoint.method !== "GET" || endpoint.once === true)
+      return this.#backpressure.ofWrite(call, (await request.run(alone)).first);
+    const load = (): Promise<Encoded> => request.run(alone);
+    return endpoint.readsMany
+      ? this.#backpressure.ofLargeRead(call, load)
+      : this.#backpressure.ofRead(call, load);
   }
 
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
-  }
+  readonly #at = (): Moment => ({ now: this.#clock.now(), steady: this.#clock.steady() });
 
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
     const { variant, key, shownKey } = caller;
-    const charged: Call["charged"] = (transact) =>
+    const charged = <A>(transact: Transact<A>): Transact<A> =>
       this.#services.quotas.charged(key?.nodeId ?? null, transact);
     const call: Call = {
       services: this.#services,
@@ -169,6 +145,7 @@ export class Pipeline {
       bodyRoom: () => this.#bodies.roomOf(this.#authenticator.shareOf(exchange, caller)),
       variant,
       at: this.#at(),
+      clock: this.#at,
       key,
       transact: transactOf(caller, charged(this.#store.transact)),
       charged,
@@ -192,7 +169,7 @@ export class Pipeline {
     if (endpoint?.kind !== "json" || endpoint.auth === "admin")
       throw new Error(`${asked.path} cannot be called from here`);
     try {
-      return await endpoint.use((json) => this.#invokeJson(json, call, asked));
+      return await this.#invokeJson(endpoint, call, asked);
     } catch (error) {
       const problem = problemOf(error);
       if (problem === null) throw error;
@@ -200,35 +177,23 @@ export class Pipeline {
     }
   }
 
-  async #invokeJson<In, Out>(
-    json: JsonEndpoint<In, Out>,
+  async #invokeJson(
+    endpoint: JsonEndpoint,
     call: Call,
-    { method, path, input: raw, idempotency }: Invocation,
+    { path, input, idempotency }: Invocation,
   ): Promise<InvocationResult> {
-    const input = json.parse(withoutAbsent(raw, method === "GET" ? "" : null));
-    await checkNodes(json, call, input);
-    // `answer` is what transact returns: as in #runJson.
-    const encode = (answer: unknown): string =>
-      encodeSuccess(json.encode(answer as Out, call.variant, this.#at()));
+    const request = endpoint.parse(input, call.variant);
+    await request.checkNodes(call);
     if (idempotency === undefined) {
-      const load = async (): Promise<string> => {
-        const { first, next } = encodeInPieces(
-          json.encode(await json.handle(call, input), call.variant, this.#at()),
-        );
-        let text = first;
-        for (let piece = await next?.(); piece != null; piece = await next?.()) text += piece;
-        return text;
-      };
-      const text = await (json.readsMany ? this.#backpressure.runRead(call, load) : load());
+      const load = async (): Promise<string> => wholeOf(await request.run(() => call));
+      const text = await (endpoint.readsMany ? this.#backpressure.runRead(call, load) : load());
       return { status: 200, body: parseObject(text), replayed: false };
     }
     const attempt = {
-      ...attemptBy(call, path, idempotency.key, hashJson(raw)),
+      ...attemptBy(call, path, idempotency.key, hashJson(input)),
       implicit: idempotency.implicit,
     };
-    const answer = await this.#idempotency.run(attempt, encode, async (transact) =>
-      encode(await json.handle({ ...call, transact, repeatable: true }, input)),
-    );
+    const answer = await this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
     const replayed = answer instanceof Response;
     const response = replayed ? answer : new Response(answer);
     return { status: response.status, body: parseObject(await response.text()), replayed };
@@ -238,43 +203,35 @@ export class Pipeline {
    * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
    * order; `body` has exact numbers.
    */
-  #part(call: Call, served: Served, path: string, body: JsonObject): BatchCall | Promise<BatchCall> {
+  #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
-    const prepare = (): BatchCall => {
+    const prepare = (): JsonRequest => {
       if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
-      return endpoint.use((json) => this.#prepare(json, call, body));
+      if (typeof endpoint.notInBatch === "string") throw notInBatch(endpoint.notInBatch);
+      const request = endpoint.parse(endpoint.exactNumbers ? body : withRoundedNumbers(body), call.variant);
+      if (request.notInBatch !== null) throw notInBatch(request.notInBatch);
+      return request;
     };
     if (endpoint.auth !== "admin") return prepare();
     return this.#authenticator.authenticate(call.exchange, endpoint, served.variant).then(prepare);
   }
-
-  #prepare<In, Out>(json: JsonEndpoint<In, Out>, call: Call, body: JsonObject): BatchCall {
-    const { notInBatch: refusal } = json;
-    if (typeof refusal === "string") throw notInBatch(refusal);
-    const present = withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null);
-    const input = json.parse(present);
-    const ignored = json.ignoredIn(present, call.variant);
-    const reason = refusal?.(input) ?? null;
-    if (reason !== null) throw notInBatch(reason);
-    return {
-      run: (own) => {
-        const checked = checkNodes(json, call, input);
-        return checked ? checked.then(() => json.handle(own, input)) : json.handle(own, input);
-      },
-      // `answer` is what transact returned: as in #runJson.
-      encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at()), ignored),
-    };
-  }
 }
 
-/** @throws {Problem} 403 when the caller's key may not act for a node that the input names */
-function checkNodes<In, Out>(
-  { actsFor, strict }: JsonEndpoint<In, Out>,
-  call: Call,
-  input: In,
-): Promise<void> | undefined {
-  return actsFor && call.checkActsFor(actsFor(input), strict);
+/** Runs a request with an Idempotency-Key. */
+async function runOnce(request: JsonRequest, call: Call, transactFor: TransactFor): Promise<string> {
+  const { first } = await request.run((encode) => ({
+    ...call,
+    repeatable: true,
+    transact: transactFor(encode),
+  }));
+  return first;
+}
+
+async function wholeOf({ first, next }: Encoded): Promise<string> {
+  let text = first;
+  for (let piece = await next?.(); piece != null; piece = await next?.()) text += piece;
+  return text;
 }
 
 /** Parses the answer of an endpoint. */
@@ -307,12 +264,11 @@ function storesSecret(): Problem {
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
-function readBody<In, Out>(
-  endpoint: JsonEndpoint<In, Out>,
+function readBody(
+  { emptyBody, exactNumbers }: JsonEndpoint,
   { request }: Exchange,
   roomOf: () => BodyRoom,
 ): Promise<JsonObject> {
-  const { emptyBody, exactNumbers } = endpoint;
   return readJsonObject(
     request,
     JSON_BODY_LIMITS,
@@ -322,6 +278,6 @@ function readBody<In, Out>(
   );
 }
 
-function readParameters<In, Out>({ method }: JsonEndpoint<In, Out>, { request }: Exchange): JsonObject {
+function readParameters({ method }: JsonEndpoint, { request }: Exchange): JsonObject {
   return method === "GET" ? { ...queryOf(request), ...request.params } : { ...request.params };
 }

@@ -33,7 +33,7 @@ import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
-import type { JsonAnswer } from "./endpoint.ts";
+import type { JsonAnswer } from "./answer.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
 const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));

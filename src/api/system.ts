@@ -4,12 +4,11 @@ import * as limit from "../domain/limits.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { toLux } from "../domain/lux.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
-import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeEvent, eventSchema, time } from "./response-schemas.ts";
 
-const status = jsonEndpoint({
-  method: "GET",
+const status = readEndpoint({
   path: "/api/v1/status",
   auth: "public",
   summary: "The health of the hub, and counts",
@@ -41,8 +40,7 @@ const status = jsonEndpoint({
 
 export const eventBatchSchema = () => z.strictObject({ events: z.array(eventSchema()), cursor: z.int() });
 
-const events = jsonEndpoint({
-  method: "GET",
+const events = readEndpoint({
   path: "/api/v1/events",
   readsMany: true,
   auth: "public",
@@ -89,8 +87,7 @@ const numbersSchema = () => ({
 export const minuteSchema = () => z.strictObject({ at: time(), ...numbersSchema() });
 export const minutesTotalSchema = () => z.strictObject(numbersSchema());
 
-const minutes = jsonEndpoint({
-  method: "GET",
+const minutes = readEndpoint({
   path: "/api/v1/stats/minutes",
   auth: "public",
   summary: "Counts of the last hour, minute by minute, and the durations of tasks",
@@ -128,8 +125,7 @@ function encodeDurations({ count, sumMs, p50Ms, p95Ms }: DurationSummary) {
   };
 }
 
-const nodeStats = jsonEndpoint({
-  method: "GET",
+const nodeStats = readEndpoint({
   path: "/api/v1/stats/nodes",
   auth: "public",
   summary: "The number of nodes by status, and the sum of their LUX",
@@ -151,8 +147,7 @@ const nodeStats = jsonEndpoint({
   }),
 });
 
-const poll = jsonEndpoint({
-  method: "GET",
+const poll = readEndpoint({
   path: "/api/v1/poll",
   auth: "public",
   summary: "Waits for task events after a cursor",
@@ -174,8 +169,7 @@ const poll = jsonEndpoint({
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });
 
-const diagnostic = jsonEndpoint({
-  method: "GET",
+const diagnostic = readEndpoint({
   path: "/api/v1/pg/diagnostic",
   auth: "public",
   summary: "The state of the hub's store",

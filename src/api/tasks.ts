@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
-import type { HolderRequest, TaskDraft } from "../domain/task.ts";
+import type { Completion, HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -12,12 +12,16 @@ import {
   type BatchItem,
   type Creation,
   type References,
+  type RetryOutcome,
   UnusableReferences,
 } from "../service/tasks.ts";
+import type { NextAnswer } from "../service/next.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
+import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
+import type { JsonAnswer } from "./answer.ts";
+import { type Call, type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
@@ -51,7 +55,7 @@ function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer 
   };
 }
 
-const create = jsonEndpoint({
+const create = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/create",
   auth: "secret",
@@ -94,11 +98,11 @@ type NewTask = z.infer<ReturnType<typeof newTask>>;
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 /** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
-export async function withDraft(
+export async function withDraft<T>(
   { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
   input: NewTask,
-  create: (draft: TaskDraft, asked: Creation) => Promise<Task>,
-): Promise<Task> {
+  create: (draft: TaskDraft, asked: Creation) => Promise<T>,
+): Promise<T> {
   const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
   const errors = schedulingErrors(input, at);
   if (errors.length > 0) {
@@ -165,7 +169,7 @@ function unusableErrors(named: References, unusable: References): readonly Field
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
 
-const next = jsonEndpoint({
+const next = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/next",
   auth: "secret",
@@ -196,7 +200,7 @@ const next = jsonEndpoint({
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
   },
-  encode: ({ task, draining }, variant, at) => ({
+  encode: ({ task, draining }: NextAnswer, variant: Variant, at: Moment) => ({
     task: task && encodeTask(task, variant, at),
     lease: task && encodeLease(task, at),
     drain: draining,
@@ -204,7 +208,7 @@ const next = jsonEndpoint({
 });
 
 function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
-  return jsonEndpoint({
+  return writeEndpoint({
     method: "POST",
     path: `/api/v1/task/${by}`,
     auth: "secret",
@@ -263,7 +267,7 @@ const OF_HOLDER = {
   encode: encodeTaskAnswer,
 } as const;
 
-const release = jsonEndpoint({
+const release = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
   summary: "A node gives back a task that it holds",
@@ -272,7 +276,7 @@ const release = jsonEndpoint({
     services.tasks.release(transact, { ...holderOf(holder), reason: reason ?? null }),
 });
 
-const fail = jsonEndpoint({
+const fail = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
   summary: "A node reports that its attempt at a task failed",
@@ -281,7 +285,7 @@ const fail = jsonEndpoint({
     services.tasks.fail(transact, { ...holderOf(holder), error, retry: retry ?? true }),
 });
 
-const extend = jsonEndpoint({
+const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
   summary: "Extends the lease of a task that has a timeout, and may note its progress",
@@ -290,7 +294,7 @@ const extend = jsonEndpoint({
     services.tasks.extend(transact, { ...holderOf(holder), note: note ?? null }),
 });
 
-const retry = jsonEndpoint({
+const retry = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/retry",
   auth: "secret",
@@ -307,13 +311,13 @@ const retry = jsonEndpoint({
       ? services.tasks.retryWithDependents(transact, asked)
       : services.tasks.retry(transact, asked);
   },
-  encode: ({ task, dependents }, variant, at) => ({
+  encode: ({ task, dependents }: RetryOutcome, variant: Variant, at: Moment) => ({
     ...encodeTaskAnswer(task, variant, at),
     ...(dependents && { dependents }),
   }),
 });
 
-const cancel = jsonEndpoint({
+const cancel = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/cancel",
   auth: "secret",
@@ -344,7 +348,7 @@ const cancel = jsonEndpoint({
   encode: encodeTaskAnswer,
 });
 
-const complete = jsonEndpoint({
+const complete = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/complete",
   auth: "secret",
@@ -371,14 +375,14 @@ const complete = jsonEndpoint({
       result,
       claimOnComplete: variant.claimOnComplete,
     }),
-  encode: ({ taskId, luxPaidMicro }) => ({
+  encode: ({ taskId, luxPaidMicro }: Completion) => ({
     status: "completed",
     lux_paid: toLux(luxPaidMicro),
     task_id: taskId,
   }),
 });
 
-const revoke = jsonEndpoint({
+const revoke = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/revoke",
   auth: "admin",
@@ -405,7 +409,7 @@ const revoke = jsonEndpoint({
   encode: encodeTaskAnswer,
 });
 
-const remove = jsonEndpoint({
+const remove = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/delete",
   auth: "admin",
@@ -414,7 +418,7 @@ const remove = jsonEndpoint({
   input: () => z.object({ task_id: field.id() }),
   answer: () => z.strictObject({ task_id: z.string() }),
   handle: ({ services, transact }, { task_id }) => services.tasks.remove(transact, task_id),
-  encode: ({ taskId }) => ({ task_id: taskId }),
+  encode: ({ taskId }: Task) => ({ task_id: taskId }),
 });
 
 const listedBatch = () =>
@@ -426,7 +430,7 @@ const parseListedBatch = inputParser(listedBatch);
 
 const BATCH_ASSIGN_STRICT = "administrator";
 
-const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
+const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
   method: "POST",
   path: "/api/v1/task/batch-assign",
   auth: "secret",
@@ -459,7 +463,10 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   encode: (outcome) => ("assignments" in outcome ? encodeReport(outcome) : encodeItems(outcome)),
 });
 
-async function assignListed(call: Call, input: unknown): Promise<readonly BatchItem[]> {
+async function assignListed(
+  call: Call<readonly BatchItem[]>,
+  input: unknown,
+): Promise<Committed<readonly BatchItem[]>> {
   const { assignments } = parseListedBatch(input);
   const nodeIds = assignments.map(({ node_id }) => node_id);
   await call.checkActsFor(nodeIds, BATCH_ASSIGN_STRICT);
@@ -468,7 +475,11 @@ async function assignListed(call: Call, input: unknown): Promise<readonly BatchI
 }
 
 /** The balancer acts for every node, so a key that is bound to one node may not run it. */
-async function runBalancer({ services, transact, key }: Call): Promise<BalanceReport> {
+async function runBalancer({
+  services,
+  transact,
+  key,
+}: Call<BalanceReport>): Promise<Committed<BalanceReport>> {
   if (key?.nodeId != null) throw keyBoundElsewhere(key.nodeId);
   return services.tasks.runBalancer(transact);
 }
@@ -492,8 +503,7 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
   };
 }
 
-const list = jsonEndpoint({
-  method: "GET",
+const list = readEndpoint({
   path: "/api/v1/task/list",
   readsMany: true,
   auth: "public",
@@ -554,8 +564,7 @@ function checkReach({ page, perPage }: PageRequest): void {
   throw invalidRequest([{ path: "page", message }]);
 }
 
-const get = jsonEndpoint({
-  method: "GET",
+const get = readEndpoint({
   path: "/api/v1/task/:task_id",
   auth: "public",
   summary: "One task; may wait until it is completed or has failed",
@@ -575,8 +584,7 @@ const get = jsonEndpoint({
   }),
 });
 
-const pull = jsonEndpoint({
-  method: "GET",
+const pull = readEndpoint({
   path: "/api/v1/task/pull",
   readsMany: true,
   auth: "secret",
@@ -590,8 +598,7 @@ const pull = jsonEndpoint({
   encode: (tasks, variant, at) => ({ tasks: tasks.map((task) => encodeTask(task, variant, at)) }),
 });
 
-const stats = jsonEndpoint({
-  method: "GET",
+const stats = readEndpoint({
   path: "/api/v1/task/stats",
   auth: "public",
   summary: "Tasks counted by status, and the nodes that completed the most",

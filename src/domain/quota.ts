@@ -112,12 +112,12 @@ type Bill = {
  * Counts what a request with a key of `nodeId` stores, and refuses it if that exceeds a quota. `usage`: what is stored
  * already.
  */
-export function charge(
-  decision: Decision<unknown> | Undecided,
+export function charge<A>(
+  decision: Decision<A> | Undecided,
   nodeId: string,
   usage: Usage,
   quotas: Quotas,
-): Decision<unknown> | Undecided {
+): Decision<A> | Undecided {
   if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
   const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: Infinity };
   const changes = decision.changes.map((change) => charged(change, nodeId, bill));

@@ -34,7 +34,7 @@ import {
 } from "../store/sql/messages.ts";
 import { type NodePart, nodePart } from "../store/sql/nodes.ts";
 import { Semaphore } from "../lib/semaphore.ts";
-import type { Query, Store, Transact } from "../store/store.ts";
+import type { Answer, Committed, Query, Store, Transact } from "../store/store.ts";
 import { type Mail, MailBusy, type Receiver, type Sent, type Taken, type Transport } from "./mail.ts";
 
 const TOO_SLOW = "The broadcast took too long and reached no node.";
@@ -54,7 +54,7 @@ export class EmbeddedMail implements Mail {
     return this.#store.engine;
   }
 
-  send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
+  send(transact: Transact<Sent>, message: Message, toNode: string): Promise<Answer<Sent>> {
     const { transport } = this;
     return transact({ recipient: mailboxOwner(toNode) }, ({ recipient }) => {
       const decision = send(message, recipient, toNode);
@@ -63,7 +63,7 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  async broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
+  async broadcast(transact: Transact<Sent>, message: Message, steady: () => number): Promise<Answer<Sent>> {
     const { transport } = this;
     const { messageId } = message;
     const sent = await transact({ nodes: nodePart("", limit.BROADCAST_STEP_NODES) }, ({ nodes }) => {
@@ -83,7 +83,11 @@ export class EmbeddedMail implements Mail {
   }
 
   /** A failing step leaves an invisible broadcast, which dropUnfinished() removes. */
-  async #broadcastInSteps(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
+  async #broadcastInSteps(
+    transact: Transact<Sent>,
+    message: Message,
+    steady: () => number,
+  ): Promise<Committed<Sent>> {
     const { transport } = this;
     const { messageId } = message;
     const receivers: string[] = [];
@@ -136,12 +140,12 @@ export class EmbeddedMail implements Mail {
   }
 
   async take(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     count: number,
     steady: () => number,
     receiver?: Receiver,
-  ): Promise<Taken | undefined> {
+  ): Promise<Committed<Taken> | undefined> {
     const maxBytes = receiver?.maxBytes ?? limit.MESSAGES_ANSWER_MAX_BYTES;
     const small = await this.#take(
       transact,
@@ -165,12 +169,12 @@ export class EmbeddedMail implements Mail {
 
   /** Takes the messages that a query finds; "large" when they may only be loaded once there is room. */
   async #take(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
     steady: () => number,
     maxBytes: number,
-  ): Promise<Taken | "large" | undefined> {
+  ): Promise<Committed<Taken> | "large" | undefined> {
     const { transport } = this;
     let isLarge = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
@@ -183,7 +187,12 @@ export class EmbeddedMail implements Mail {
     return isLarge ? "large" : taken;
   }
 
-  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: () => number): Promise<Taken> {
+  takeAtOnce(
+    transact: Transact<Taken>,
+    nodeId: string,
+    count: number,
+    steady: () => number,
+  ): Promise<Committed<Taken>> {
     const { transport } = this;
     const waiting = waitingDeliveries(nodeId, count, limit.BATCH_RECEIVE_BYTES);
     return transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
@@ -194,7 +203,7 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
+  takeNothing(transact: Transact<Taken>, nodeId: string): Promise<Committed<Taken>> {
     const { transport } = this;
     return transact({ node: mailboxOwner(nodeId) }, ({ node }) =>
       node ? accept({ deliveries: [], transport }) : nodeNotFound(nodeId),

@@ -7,7 +7,7 @@
  */
 import type { HandOut } from "../domain/message.ts";
 import type { Delivery, Message } from "../domain/model.ts";
-import type { Transact } from "../store/store.ts";
+import type { Answer, Committed, Transact } from "../store/store.ts";
 
 /** How a message travels: `sqlite`, `postgresql`, or `redis` (the store holds it, and Redis carries its wake-up). */
 export type Transport = string;
@@ -44,30 +44,35 @@ export interface Mail {
   /** The transport in use now. */
   readonly transport: Transport;
   /** Sends to one node. @throws {Rejection} node_not_found */
-  send(transact: Transact, message: Message, toNode: string): Promise<Sent>;
+  send(transact: Transact<Sent>, message: Message, toNode: string): Promise<Answer<Sent>>;
   /**
    * Sends to every node that is online, except the sender; if it throws, to none. A broadcast to many nodes is written
    * in several commits, with requests served in between, one such broadcast at a time. It is invisible until the last
    * commit.
    * @throws {MailBusy} when too many broadcasts wait, or this one took too long
    */
-  broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
+  broadcast(transact: Transact<Sent>, message: Message, steady: () => number): Promise<Answer<Sent>>;
   /**
    * Takes up to `count` messages; undefined when none waits, or when the receiver hung up before there was room to load
    * them.
    * @throws {Rejection} node_not_found
    */
   take(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     count: number,
     steady: () => number,
     receiver?: Receiver,
-  ): Promise<Taken | undefined>;
+  ): Promise<Committed<Taken> | undefined>;
   /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
-  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: () => number): Promise<Taken>;
+  takeAtOnce(
+    transact: Transact<Taken>,
+    nodeId: string,
+    count: number,
+    steady: () => number,
+  ): Promise<Committed<Taken>>;
   /** Commits an answer without messages. @throws {Rejection} node_not_found */
-  takeNothing(transact: Transact, nodeId: string): Promise<Taken>;
+  takeNothing(transact: Transact<Taken>, nodeId: string): Promise<Committed<Taken>>;
   /** Puts back messages that never reached their receiver, except those acknowledged or redelivered meanwhile. */
   putBack(nodeId: string, taken: readonly HandOut[]): Promise<void>;
   /**

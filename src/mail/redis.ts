@@ -24,7 +24,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { newestEvents } from "../store/sql/events.ts";
 import { databaseId } from "../store/sql/messages.ts";
-import type { Store, Transact } from "../store/store.ts";
+import { type Answer, type Store, type Transact, uncommitted } from "../store/store.ts";
 import { EmbeddedMail } from "./embedded.ts";
 import type { Sent, Transport } from "./mail.ts";
 import { RedisConnection } from "./redis-connection.ts";
@@ -86,11 +86,15 @@ export class RedisMail extends EmbeddedMail {
     return this.#channel.isAvailable ? REDIS : super.transport;
   }
 
-  override async send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
+  override async send(transact: Transact<Sent>, message: Message, toNode: string): Promise<Answer<Sent>> {
     return this.#published(await super.send(transact, message, toNode));
   }
 
-  override async broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
+  override async broadcast(
+    transact: Transact<Sent>,
+    message: Message,
+    steady: () => number,
+  ): Promise<Answer<Sent>> {
     return this.#published(await super.broadcast(transact, message, steady));
   }
 
@@ -99,9 +103,9 @@ export class RedisMail extends EmbeddedMail {
     return super.expireSome(now, steady);
   }
 
-  async #published(sent: Sent): Promise<Sent> {
-    if (sent.transport !== REDIS) return sent;
-    return (await this.#channel.publish(sent.receivers)) ? sent : { ...sent, transport: super.transport };
+  async #published(sent: Answer<Sent>): Promise<Answer<Sent>> {
+    if (sent.transport !== REDIS || (await this.#channel.publish(sent.receivers))) return sent;
+    return uncommitted<Sent>({ ...sent, transport: super.transport });
   }
 
   #changed(unavailable: string | null): void {

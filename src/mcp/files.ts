@@ -73,14 +73,20 @@ export async function putFile(session: Session, args: JsonObject): Promise<ToolA
   const bytes = bytesOf(args["content"], args["encoding"] === "base64");
   const contentType = Bun.file(name).type;
   const draft = { name, contentType, metadata: "{}", nodeId: self, taskId };
-  const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // save() returns it
+  const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file));
   const hash = hashJson({ ...args, self });
   const attempt = { ...attemptBy(call, "/mcp file_put", hash, hash), implicit: true };
-  const answer = await call.idempotency.run(attempt, encode, async (transact) => {
+  const answer = await call.idempotency.run(attempt, async (transactFor) => {
     const writer = await call.services.files.begin();
     try {
       await writer.write(bytes);
-      return encode(await call.services.files.save(transact, writer, draft, call.key?.nodeId ?? null));
+      const file = await call.services.files.save(
+        transactFor(encode),
+        writer,
+        draft,
+        call.key?.nodeId ?? null,
+      );
+      return encode(file);
     } finally {
       await writer.discard(); // does nothing after finish()
     }

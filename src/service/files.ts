@@ -14,7 +14,7 @@ import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import { fileSizes, fileSizesOf, fileTotals, filesBySeq, filesCountOf } from "../store/sql/files.ts";
-import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
+import { type Committed, OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
 /** The fields of a file's record that its uploader sets. */
@@ -50,11 +50,11 @@ export class FileService {
    * `boundTo`: the node of the caller's key, if it is bound to one.
    */
   async save(
-    transact: Transact,
+    transact: Transact<FileRecord>,
     writer: BlobWriter,
     draft: FileDraft,
     boundTo: string | null = null,
-  ): Promise<FileRecord> {
+  ): Promise<Committed<FileRecord>> {
     this.#saving.add(writer.blobId);
     try {
       const { sha256, size } = await writer.finish();
@@ -108,7 +108,11 @@ export class FileService {
     }
   }
 
-  async #record(transact: Transact, file: FileRecord, boundTo: string | null): Promise<FileRecord> {
+  async #record(
+    transact: Transact<FileRecord>,
+    file: FileRecord,
+    boundTo: string | null,
+  ): Promise<Committed<FileRecord>> {
     const load = {
       task: file.taskId === null ? NO_ROW : taskById(file.taskId),
       node: file.nodeId === null ? NO_ROW : nodeById(file.nodeId),
@@ -157,7 +161,7 @@ export class FileService {
     return content;
   }
 
-  async remove(transact: Transact, fileId: string): Promise<FileRecord> {
+  async remove(transact: Transact<FileRecord>, fileId: string): Promise<Committed<FileRecord>> {
     const now = this.#clock.now();
     const removed = await transact({ file: fileById(fileId) }, ({ file }) => remove(file, fileId, now));
     // pinned() after the commit: a backup that starts later does not find the record.

@@ -5,6 +5,7 @@
  * Other processes also write keys. The ring reloads them twice a second, so that a revoked key is refused within a second.
  * It looks up an unknown secret in the store, so that a new key is valid as soon as it is written.
  */
+import { accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, isValid, revokeKey } from "../domain/key.ts";
 import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
@@ -12,7 +13,7 @@ import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
-import type { Store, Transact } from "../store/store.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
 
 /** The two secrets that the hub was started with. */
 export type PrimarySecrets = { readonly secret: string; readonly adminKey: string };
@@ -22,6 +23,9 @@ export type KeyHeader = "secret" | "admin";
 
 /** What a new key is made from. */
 export type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "expiresAt">;
+
+/** `secret` is in plain text, and is not kept. */
+export type NewKey = { readonly key: KeyRecord; readonly secret: string };
 
 export class KeyRing {
   readonly #store: Store;
@@ -68,18 +72,17 @@ export class KeyRing {
   }
 
   /** A new key and its secret, which is not kept. @throws {Rejection} key_exists, keys_limit */
-  async add(
-    transact: Transact,
-    draft: KeyDraft,
-  ): Promise<{ readonly key: KeyRecord; readonly secret: string }> {
+  add(transact: Transact<NewKey>, draft: KeyDraft): Promise<Committed<NewKey>> {
     const secret = makeSecret();
     const key = { ...draft, hash: hashSecret(secret), createdAt: this.#clock.now(), revokedAt: null };
-    await transact({ stored: allKeys() }, ({ stored }) => addKey(key, everyKey(this.#primary, stored)));
-    return { key, secret };
+    return transact({ stored: allKeys() }, ({ stored }) => {
+      const added = addKey(key, everyKey(this.#primary, stored));
+      return added.kind === "accepted" ? accept({ key, secret }, added.changes) : added;
+    });
   }
 
   /** @throws {Rejection} key_not_found */
-  revoke(transact: Transact, keyId: string): Promise<KeyRecord> {
+  revoke(transact: Transact<KeyRecord>, keyId: string): Promise<Committed<KeyRecord>> {
     const now = this.#clock.now();
     return transact({ stored: allKeys() }, ({ stored }) =>
       revokeKey(keyId, everyKey(this.#primary, stored), now),

@@ -5,7 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";
 import { nodeById } from "../store/sql/nodes.ts";
-import type { Store, Transact } from "../store/store.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
@@ -20,7 +20,7 @@ export class LuxService {
     this.#newId = newId;
   }
 
-  signIn(transact: Transact, nodeId: string): Promise<SignIn> {
+  signIn(transact: Transact<SignIn>, nodeId: string): Promise<Committed<SignIn>> {
     const entryId = this.#newId();
     const signedInAt = lastSigninAt(nodeId, signinHorizon(this.#clock.now()));
     const load = { node: nodeById(nodeId), signedInAt };

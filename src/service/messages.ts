@@ -24,7 +24,7 @@ import {
   parkedSizes,
   waitingDeliveries,
 } from "../store/sql/messages.ts";
-import type { Query, Store, Transact } from "../store/store.ts";
+import type { Answer, Committed, Query, Store, Transact } from "../store/store.ts";
 import { type Patience, type TakerPatience, type Takes, untilFound } from "./blocked-calls.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
@@ -60,7 +60,7 @@ export class MessageService {
   }
 
   /** Sends to `draft.toNode`; when that is null, to every node that is online. */
-  send(transact: Transact, draft: MessageDraft): Promise<Sent> {
+  send(transact: Transact<Sent>, draft: MessageDraft): Promise<Answer<Sent>> {
     const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
     return draft.toNode === null
       ? this.#mail.broadcast(transact, message, () => this.#clock.steady())
@@ -72,18 +72,18 @@ export class MessageService {
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
   async receive(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     count: number,
     patience: TakerPatience & Receiver,
-  ): Promise<Taken> {
+  ): Promise<Committed<Taken>> {
     const { signal, repeatable } = patience;
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     const maxBytes = repeatable ? STORED_RECEIVE_MAX_BYTES : MESSAGES_ANSWER_MAX_BYTES;
     const receiver = { ...patience, maxBytes };
     // A receive that may wait mostly finds nothing, and a read costs less than a transaction.
     let readsFirst = patience.waitMs > 0;
-    const take = async (): Promise<Taken | null> => {
+    const take = async (): Promise<Committed<Taken> | null> => {
       const isEmpty = readsFirst && (await this.#store.read(hasEmptyMailbox(nodeId)));
       readsFirst = false;
       if (isEmpty || signal.aborted) return null;
@@ -101,12 +101,12 @@ export class MessageService {
    * @throws {WaitAborted} when the caller is gone: what was taken is put back
    */
   async receiveAtOnce(
-    transact: Transact,
+    transact: Transact<Taken>,
     nodeId: string,
     count: number,
     signal: AbortSignal,
     repeatable: boolean,
-  ): Promise<Taken> {
+  ): Promise<Committed<Taken>> {
     const taken = await this.#mail.takeAtOnce(transact, nodeId, count, () => this.#clock.steady());
     if (taken.deliveries.length === 0) return taken;
     return this.#deliver(nodeId, taken, { signal, repeatable });
@@ -205,7 +205,11 @@ export class MessageService {
     return this.#mail.dropUnfinished(this.#clock.steady());
   }
 
-  #deliver(nodeId: string, taken: Taken, patience: Omit<TakerPatience, "waitMs">): Promise<Taken> {
+  #deliver(
+    nodeId: string,
+    taken: Committed<Taken>,
+    patience: Omit<TakerPatience, "waitMs">,
+  ): Promise<Committed<Taken>> {
     const handedOut = taken.deliveries.map(({ seq, state, deliveries }): HandOut => ({
       seq,
       state,

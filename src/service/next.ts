@@ -27,7 +27,7 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Store, Transact } from "../store/store.ts";
+import { type Answer, type Committed, type Store, type Transact, uncommitted } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { TakerPatience, Takes } from "./blocked-calls.ts";
 import type { IdleWorkers } from "./idle-workers.ts";
@@ -54,7 +54,7 @@ type Known = {
 };
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
-type HandOut = { readonly found?: Next | undefined; readonly current: Node | null };
+type HandOut = { readonly found?: Committed<Next> | undefined; readonly current: Node | null };
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
@@ -90,13 +90,17 @@ export class NextService {
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
-  async next(transact: Transact, asked: NextAsked, patience: TakerPatience): Promise<NextAnswer> {
+  async next(
+    transact: Transact<NextAnswer>,
+    asked: NextAsked,
+    patience: TakerPatience,
+  ): Promise<Answer<NextAnswer>> {
     const { nodeId } = asked;
     const { signal } = patience;
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     let node: Node | null | undefined;
     let isBeaten = false;
-    const take = async (): Promise<Next | null> => {
+    const take = async (): Promise<Committed<Next> | null> => {
       if (node === undefined)
         node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
       while (!signal.aborted && !worker?.isEnded) {
@@ -112,7 +116,7 @@ export class NextService {
       return null;
     };
     const found = await this.#takes.untilTaken(worker, take, patience);
-    if (!found) return { task: null, draining: false };
+    if (!found) return uncommitted<NextAnswer>({ task: null, draining: false });
     if (found.task === null) return found;
     const { task, from } = found;
     return this.#takes.deliver(found, patience, () => this.#putBack(nodeId, task, from));
@@ -138,7 +142,7 @@ export class NextService {
 
   /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
   async #handOut(
-    transact: Transact,
+    transact: Transact<NextAnswer>,
     { nodeId, resume, inBatch }: NextAsked,
     known: Known,
     signal: AbortSignal,

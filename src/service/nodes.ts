@@ -39,7 +39,7 @@ import {
   pulsesOf,
 } from "../store/sql/nodes.ts";
 import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
-import type { Store, Transact } from "../store/store.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { getNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
@@ -57,6 +57,9 @@ const NODE_LEFT = "the node left";
 
 /** The length of a node's lease in milliseconds, by what it registered through. */
 type LeaseOf = (node: Pick<Node, "variant">) => number;
+
+/** A node that has left, and how many tasks it held. */
+export type Left = { readonly nodeId: string; readonly tasksReleased: number };
 
 export type Registration = { readonly node: Node; readonly created: boolean };
 
@@ -82,7 +85,11 @@ export class NodeService {
   }
 
   /** `leaseMs`: how long a node of this variant may be silent. @throws {Rejection} nodes_limit */
-  async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
+  async register(
+    transact: Transact<Registration>,
+    profile: NodeProfile,
+    leaseMs: number,
+  ): Promise<Committed<Registration>> {
     const load = {
       node: nodeById(profile.nodeId),
       former: deletedNode(profile.nodeId),
@@ -99,7 +106,11 @@ export class NodeService {
   }
 
   /** The most frequent request, so the usual case is one short transaction; #goOnline handles the others (UNDECIDED). */
-  async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
+  async heartbeat(
+    transact: Transact<HeartbeatResult>,
+    nodeId: string,
+    leaseOf: LeaseOf,
+  ): Promise<Committed<HeartbeatResult>> {
     const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
     const beaten = await transact(load, ({ pulse, mail }) => {
       if (mail.count === WAITING_PART_MAX) return UNDECIDED;
@@ -150,10 +161,10 @@ export class NodeService {
    * `atOnce`: in one transaction; undefined for a node that holds too many tasks for one.
    */
   async leave(
-    transact: Transact,
+    transact: Transact<Left>,
     nodeId: string,
     atOnce: boolean,
-  ): Promise<{ nodeId: string; tasksReleased: number } | undefined> {
+  ): Promise<Committed<Left> | undefined> {
     const known = await this.#store.read(nodeById(nodeId));
     const isFew = atOnce || !known || known.tasksAssigned < SWEEP_BATCH;
     const before = isFew ? 0 : await this.#tasks.releaseMost(nodeId, NODE_LEFT);
@@ -171,7 +182,10 @@ export class NodeService {
   }
 
   /** Begins or ends a drain; when it ends, the balancer may have tasks for the node. */
-  async drain(transact: Transact, asked: { nodeId: string; draining: boolean }): Promise<Node> {
+  async drain(
+    transact: Transact<Node>,
+    asked: { nodeId: string; draining: boolean },
+  ): Promise<Committed<Node>> {
     const node = await transact({ node: nodeById(asked.nodeId) }, ({ node }) =>
       drain(node, asked, this.#clock.now()),
     );
@@ -180,7 +194,7 @@ export class NodeService {
   }
 
   /** Deletes a node and makes its tasks open again; the balancer assigns them. */
-  async remove(transact: Transact, nodeId: string): Promise<Node> {
+  async remove(transact: Transact<Node>, nodeId: string): Promise<Committed<Node>> {
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
     const removed = await transact(load, ({ node, held }) => {
       const at = this.#beat(0);
@@ -225,7 +239,11 @@ export class NodeService {
   }
 
   /** The heartbeat of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */
-  async #goOnline(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
+  async #goOnline(
+    transact: Transact<HeartbeatResult>,
+    nodeId: string,
+    leaseOf: LeaseOf,
+  ): Promise<Committed<HeartbeatResult>> {
     const counted = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
     const load = {

@@ -25,18 +25,18 @@ export class QuotaService {
   }
 
   /** The Transact of a request with a key of `nodeId`; null: its key is bound to no node, and it has no quota. */
-  charged(nodeId: string | null, transact: Transact): Transact {
+  charged<A>(nodeId: string | null, transact: Transact<A>): Transact<A> {
     if (nodeId === null) return transact;
-    const charging = (
+    const charging = <T extends A>(
       load: Load,
-      decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
+      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
       before?: readonly Part[],
-    ): Promise<unknown> => {
+    ): Promise<T | undefined> => {
       const usage = usageOf(nodeId);
       const billed: Load & { readonly [USAGE]: Query<Usage> } = { ...load, [USAGE]: usage };
       return transact(billed, (rows) => charge(decide(rows), nodeId, rows[USAGE], this.allowed), before);
     };
-    return charging as Transact; // it returns the answer of the caller's own `decide`
+    return charging as Transact<A>; // both forms of it at once
   }
 
   /** The usage of every node that has any, by node_id. */

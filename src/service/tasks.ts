@@ -76,7 +76,7 @@ import {
   unmetOf,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Loaded, Query, Store, Transact } from "../store/store.ts";
+import type { Committed, Loaded, Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
@@ -152,7 +152,11 @@ export class TaskService {
   }
 
   /** @throws {UnusableReferences} */
-  async create(transact: Transact, draft: TaskDraft, asked: Creation = NO_FILES): Promise<Task> {
+  async create(
+    transact: Transact<Task>,
+    draft: TaskDraft,
+    asked: Creation = NO_FILES,
+  ): Promise<Committed<Task>> {
     const taskId = this.#newId();
     const { balanced, dependsOn } = draft;
     const { boundTo, fileIds } = asked;
@@ -175,35 +179,45 @@ export class TaskService {
    * @throws {UnusableReferences}
    * @throws {Rejection} when the node that it is sent to does not take it
    */
-  async createSent(transact: Transact, draft: TaskDraft, asked: Creation, sent: Sent): Promise<Task> {
+  async createSent(
+    transact: Transact<Task>,
+    draft: TaskDraft,
+    asked: Creation,
+    sent: Sent,
+  ): Promise<Committed<Task>> {
     const taskId = this.#newId();
     const { dependsOn } = draft;
     const { boundTo, fileIds } = asked;
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
     let unusable: References | null = null;
-    const outcome = await transact({ ...ofNewTask(draft, asked), node }, ({ node, ...loaded }) => {
+    let refused: Rejected | null = null;
+    const sentTask = await transact({ ...ofNewTask(draft, asked), node }, ({ node, ...loaded }) => {
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
       const decision = createSent(draft, sent, taskId, rows, boundTo, this.#at());
-      if (decision.kind === "rejected") return { ...accept<Task | Rejected>(decision), isStored: false };
-      return accept<Task | Rejected>(decision.answer, decision.changes);
+      refused = decision.kind === "rejected" ? decision : null;
+      return refused ? UNDECIDED : decision;
     });
-    if (!outcome) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
-    if ("kind" in outcome) throw new Rejection(outcome);
-    return outcome;
+    if (refused !== null) throw new Rejection(refused);
+    if (!sentTask) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
+    return sentTask;
   }
 
-  take(transact: Transact, by: "claim" | "assign", { taskId, nodeId }: Assignment): Promise<Task> {
+  take(
+    transact: Transact<Task>,
+    by: "claim" | "assign",
+    { taskId, nodeId }: Assignment,
+  ): Promise<Committed<Task>> {
     return transact({ task: taskById(taskId), node: nodeById(nodeId) }, ({ task, node }) =>
       take(task, node, { taskId, nodeId, by }, this.#at()),
     );
   }
 
   async complete(
-    transact: Transact,
+    transact: Transact<Completion>,
     asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean },
-  ): Promise<Completion> {
+  ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = { task: taskById(taskId), node: nodeById(nodeId) };
@@ -215,19 +229,25 @@ export class TaskService {
     return done;
   }
 
-  release(transact: Transact, asked: HolderRequest & { reason: string | null }): Promise<Task> {
+  release(
+    transact: Transact<Task>,
+    asked: HolderRequest & { reason: string | null },
+  ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
       release(task, node, candidates, asked, this.#at()),
     );
   }
 
-  fail(transact: Transact, asked: HolderRequest & { error: string; retry: boolean }): Promise<Task> {
+  fail(
+    transact: Transact<Task>,
+    asked: HolderRequest & { error: string; retry: boolean },
+  ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
       fail(task, node, candidates, asked, this.#at()),
     );
   }
 
-  extend(transact: Transact, asked: HolderRequest & { note: string | null }): Promise<Task> {
+  extend(transact: Transact<Task>, asked: HolderRequest & { note: string | null }): Promise<Committed<Task>> {
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
     return transact(load, ({ task, node }) => extend(task, node, asked, this.#at()));
   }
@@ -237,11 +257,11 @@ export class TaskService {
    * candidate.
    */
   async #endHold(
-    transact: Transact,
+    transact: Transact<Task>,
     { taskId, nodeId }: Assignment,
     notNode: string | null,
     decide: (rows: { task: Task | null; node: Node | null; candidates: readonly Node[] }) => Decision<Task>,
-  ): Promise<Task> {
+  ): Promise<Committed<Task>> {
     // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(taskId));
     const load = {
@@ -258,9 +278,9 @@ export class TaskService {
   }
 
   async revoke(
-    transact: Transact,
+    transact: Transact<Task>,
     asked: { taskId: string; nodeId: string | null; reason: string | null },
-  ): Promise<Task> {
+  ): Promise<Committed<Task>> {
     // The candidates depend on the task's type, which never changes, and on its node, which the transaction checks.
     const before = await this.#store.read(taskById(asked.taskId));
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
@@ -280,9 +300,9 @@ export class TaskService {
   }
 
   async cancel(
-    transact: Transact,
+    transact: Transact<Task>,
     asked: CreatorRequest & { nodeId: string | null; reason: string | null },
-  ): Promise<Task> {
+  ): Promise<Committed<Task>> {
     const node = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     let from: string | null = null;
     const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) => {
@@ -294,7 +314,7 @@ export class TaskService {
     return cancelled;
   }
 
-  async retry(transact: Transact, asked: CreatorRequest): Promise<RetryOutcome> {
+  async retry(transact: Transact<RetryOutcome>, asked: CreatorRequest): Promise<Committed<RetryOutcome>> {
     // What it depends on never changes, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
     const dependsOn = before?.dependsOn ?? [];
@@ -313,7 +333,10 @@ export class TaskService {
   }
 
   /** As retry(), and opens again what failed only because of the task: the oldest, as many as one transaction holds. */
-  async retryWithDependents(transact: Transact, asked: CreatorRequest): Promise<RetryOutcome> {
+  async retryWithDependents(
+    transact: Transact<RetryOutcome>,
+    asked: CreatorRequest,
+  ): Promise<Committed<RetryOutcome>> {
     const at = this.#at();
     const { taskId, boundTo } = asked;
     for (;;) {
@@ -360,7 +383,7 @@ export class TaskService {
     });
   }
 
-  async remove(transact: Transact, taskId: string): Promise<Task> {
+  async remove(transact: Transact<Task>, taskId: string): Promise<Committed<Task>> {
     const task = await transact({ task: taskById(taskId) }, ({ task }) =>
       remove(task, taskId, this.#clock.now()),
     );
@@ -371,7 +394,10 @@ export class TaskService {
   }
 
   /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
-  assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
+  assignAll(
+    transact: Transact<readonly BatchItem[]>,
+    asked: readonly Assignment[],
+  ): Promise<Committed<readonly BatchItem[]>> {
     const load = {
       tasks: tasksById([...new Set(asked.map((item) => item.taskId))]),
       nodes: nodesById([...new Set(asked.map((item) => item.nodeId))]),
@@ -394,7 +420,7 @@ export class TaskService {
   }
 
   /** batch-assign of variant B: at most BALANCE_ROUND_MAX tasks; a caller that gets that many should call again. */
-  async runBalancer(transact: Transact): Promise<BalanceReport> {
+  async runBalancer(transact: Transact<BalanceReport>): Promise<Committed<BalanceReport>> {
     const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => ({
       ...accept({ assignments, pending: totals.open }),

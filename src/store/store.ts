@@ -66,6 +66,27 @@ export type Part = {
   readonly decide: (rows: never) => Decision<unknown> | Undecided;
 };
 
+declare class OfTransaction {
+  readonly #isOnDisk: true; // private, so that neither a literal nor a copy of the object has it
+}
+
+/** What a transaction decided and committed: only transact returns it. (What is no object needs no such proof.) */
+export type Committed<A> = A extends object ? A & OfTransaction : A;
+
+declare const takes: unique symbol;
+
+declare class OfNoTransaction {
+  readonly #isRepeatedOtherwise: true;
+}
+
+/** What a use case returns that writes: what its transaction decided, or what it says of itself with uncommitted(). */
+export type Answer<A> = Committed<A> | (A extends object ? A & OfNoTransaction : A);
+
+/** An answer that no transaction decided: a repeat with the same Idempotency-Key does not get this one. */
+export function uncommitted<A>(answer: A): Answer<A> {
+  return answer as Answer<A>; // the types of this file tell such answers apart; at run time they are the same
+}
+
 /**
  * The only way to write: loads, decides, and saves the decision's changes in one commit.
  *
@@ -80,23 +101,26 @@ export type Part = {
  *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
  * - An error in `decide` or in the store rejects only this transaction. A failed commit rejects the transactions that
  *   share it, and no other; none of their changes is visible, and no CommitListener is notified.
+ * - `Transact<A>` takes only decisions whose answer is an A: whoever passes it on knows how to encode that answer.
  * @throws {StoreBusy} when the queue is full.
  * @throws {StoreFull} when there is no room for the changes.
  * @throws {StoreDamaged} when the database is damaged.
  * @throws {StoreUnavailable} when the database cannot be reached: nothing was written.
  * @throws {OutcomeUnknown} when the connection was lost during the commit: the changes may be on disk or not.
  */
-export type Transact = {
-  <L extends Load, A>(
+export type Transact<A = unknown> = {
+  <L extends Load, T extends A>(
     load: L,
-    decide: (rows: Loaded<L>) => Decision<A>,
+    decide: (rows: Loaded<L>) => Decision<T>,
     before?: readonly Part[],
-  ): Promise<A>;
-  <L extends Load, A>(
+  ): Promise<Committed<T>>;
+  <L extends Load, T extends A>(
     load: L,
-    decide: (rows: Loaded<L>) => Decision<A> | Undecided,
+    decide: (rows: Loaded<L>) => Decision<T> | Undecided,
     before?: readonly Part[],
-  ): Promise<A | undefined>;
+  ): Promise<Committed<T> | undefined>;
+  /** Only a type: the compiler compares overloads without their type parameters, and so needs this to compare A. */
+  readonly [takes]?: (answer: A) => void;
 };
 
 /**

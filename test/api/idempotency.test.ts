@@ -603,7 +603,7 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
   };
   const first = Promise.withResolvers<string>();
   let runs = 0;
-  const run = () => idempotency.run(attempt, String, () => (runs++, first.promise));
+  const run = () => idempotency.run(attempt, () => (runs++, first.promise));
   const running = run();
   const waiting = Array.from({ length: WAIT_SHARES.keys }, run);
   stored = { asked: "h", status: 200, body: "{}" };
@@ -671,7 +671,7 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
     hold: <T>(wait: (signal: AbortSignal) => Promise<T>) => wait(new AbortController().signal),
   });
   const never = () => Promise.reject(new Error("done twice"));
-  const again = await idempotency.run(attempt("A hash"), String, never);
+  const again = await idempotency.run(attempt("A hash"), never);
   expect(again instanceof Response && (await again.text())).toBe("{}");
-  await expect(idempotency.run(attempt("A other"), String, never)).rejects.toThrow("another body");
+  await expect(idempotency.run(attempt("A other"), never)).rejects.toThrow("another body");
 });

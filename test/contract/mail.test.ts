@@ -15,7 +15,7 @@ import {
 import type { Message } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { type Mail, MailBusy, type Taken } from "../../src/mail/mail.ts";
+import { type Mail, MailBusy, type Sent, type Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
 import {
   historySizes,
@@ -182,7 +182,7 @@ for (const engine of ENGINES) {
       test("answers with the recipients and the transport", async () => {
         const { mail, store } = await openMail(engine);
         const sent = await mail.send(store.transact, message("m1"), "n1");
-        expect(sent).toEqual({ messageId: "m1", receivers: ["n1"], transport: mail.transport });
+        expect(sent).toEqual<Sent>({ messageId: "m1", receivers: ["n1"], transport: mail.transport });
         expect(["sqlite", "postgresql", "redis"]).toContain(mail.transport);
       });
 
@@ -237,7 +237,7 @@ for (const engine of ENGINES) {
         const offline = ["n1", "n2", "n3"].map((nodeId): Change => ({ kind: "node.offline", nodeId }));
         await store.transact({}, () => accept(null, offline));
         const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }), steady);
-        expect(sent).toEqual({ messageId: "m1", receivers: [], transport: mail.transport });
+        expect(sent).toEqual<Sent>({ messageId: "m1", receivers: [], transport: mail.transport });
       });
 
       const MANY = 2 * BROADCAST_STEP_NODES + 7;
@@ -388,7 +388,7 @@ for (const engine of ENGINES) {
         const opened = await openMail(engine);
         await sendAll(opened, ["m1"]);
         const nothing = await opened.mail.takeNothing(opened.store.transact, "n1");
-        expect(nothing).toEqual({ deliveries: [], transport: opened.mail.transport });
+        expect(nothing).toEqual<Taken>({ deliveries: [], transport: opened.mail.transport });
         expect(idsOf(await opened.mail.take(opened.store.transact, "n1", 10, () => STEADY))).toEqual(["m1"]);
       });
 

@@ -250,10 +250,10 @@ describe("src imports only what the house allows", () => {
     expect(circlesIn(targets)).toEqual([]);
   });
 
-  test("the mail port takes of the store's port only the type of transact", () => {
+  test("the mail port takes of the store's port only the types of transact", () => {
     const text = SOURCES.find(({ path }) => path === "src/mail/mail.ts")?.text ?? "";
     expect(text.match(/import .* from "\.\.\/store\/store\.ts";/g)).toEqual([
-      'import type { Transact } from "../store/store.ts";',
+      'import type { Answer, Committed, Transact } from "../store/store.ts";',
     ]);
   });
 });

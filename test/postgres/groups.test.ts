@@ -267,7 +267,9 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
         ),
       ),
     );
-    expect(received).toEqual(nodes.map((_, n) => ids.filter((__, i) => i % 3 === n).slice(0, 4 + n)));
+    expect(received).toEqual<readonly string[][]>(
+      nodes.map((_, n) => ids.filter((__, i) => i % 3 === n).slice(0, 4 + n)),
+    );
     // A group that fails is committed in halves: then they are several.
     const sql = new SQL(address, { max: 1 });
     const [commits] = await sql`SELECT count(DISTINCT xmin::text)::int AS n FROM events`;

@@ -65,6 +65,7 @@ import { type Ask, LeaderElection } from "./leader-election.ts";
 import { type Warn, WriteSession, endVanishedWriter } from "./write-session.ts";
 import {
   type CommitListener,
+  type Committed,
   type DecisionListener,
   type Diagnosis,
   type ElectionResult,
@@ -250,9 +251,9 @@ export class PostgresStore implements Store {
     load: Load,
     decide: Part["decide"],
     before: readonly Part[] = [],
-  ): Promise<A> => {
+  ): Promise<Committed<A>> => {
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
-    return new Promise<A>((resolve, reject) => {
+    return new Promise<Committed<A>>((resolve, reject) => {
       // The answer's type is the caller's: what goes in as decide comes out as its answer.
       this.#queue.add({
         parts: [...before, { load, decide }],

@@ -43,6 +43,7 @@ import { NO_ROW } from "../sql/query.ts";
 import { statementOf, writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
+  type Committed,
   type DecisionListener,
   type Diagnosis,
   type ElectionResult,
@@ -177,10 +178,10 @@ export class SqliteStore implements Store {
     load: Load,
     decide: Part["decide"],
     before: readonly Part[] = [],
-  ): Promise<A> => {
+  ): Promise<Committed<A>> => {
     if (this.#damage) return Promise.reject(this.#damage);
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
-    return new Promise<A>((resolve, reject) => {
+    return new Promise<Committed<A>>((resolve, reject) => {
       // A is the type of the answer that `decide` returns.
       this.#queue.add({
         parts: [...before, { load, decide }],
