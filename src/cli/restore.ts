@@ -1,11 +1,9 @@
 /** `luxhub restore FILE`: restores a backup, a file or an object of a storage, into an empty directory. */
-import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Environment } from "../config.ts";
 import { shellWord } from "../lib/shell.ts";
-import { fetchObject, isObject } from "../upkeep/backup-target.ts";
-import { restore } from "../upkeep/restore.ts";
-import type { Manifest, Tools } from "../upkeep/upkeep.ts";
+import { isObject } from "../upkeep/backup-target.ts";
+import { restore, restoreObject } from "../upkeep/restore.ts";
 import { fileOf, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { helpOf } from "./help.ts";
@@ -27,15 +25,4 @@ export async function restoreCommand(argv: readonly string[], env: Environment):
   return writeLine(
     `${path}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: luxhub serve --data ${shellWord(path)}`,
   );
-}
-
-/** Fetches the object into a file beside the directory first: an archive is read only when it is whole. */
-async function restoreObject(from: string, path: string, tools: Tools): Promise<Manifest> {
-  const file = `${resolve(path)}.${Bun.randomUUIDv7()}.partial`;
-  try {
-    await fetchObject(from, file, tools.signal);
-    return await restore(file, path, tools);
-  } finally {
-    await rm(file, { force: true });
-  }
 }

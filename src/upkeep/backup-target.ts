@@ -175,19 +175,22 @@ const STANDARD_OUTPUT: BackupTarget = {
   open: async () => {
     const writer = Bun.stdout.writer();
     return {
-      write: async (bytes) => {
-        try {
-          await writer.write(bytes);
-          await writer.flush();
-        } catch (error) {
-          unwritten(error);
-        }
-      },
+      write: (bytes) => writeAndFlush(writer, bytes).catch(unwritten),
       finish: async () => {}, // each write has been flushed
       abandon: async () => {},
     };
   },
 };
+
+type Flushable = {
+  write(bytes: Uint8Array): number | Promise<number>;
+  flush(): number | Promise<number>;
+};
+
+async function writeAndFlush(writer: Flushable, bytes: Uint8Array): Promise<void> {
+  await writer.write(bytes);
+  await writer.flush();
+}
 
 // ---- Storage that speaks the S3 protocol
 
@@ -215,14 +218,7 @@ function objectTarget(bucket: string, key: string): BackupTarget {
         await writer.end(error);
       };
       return {
-        write: async (bytes) => {
-          try {
-            await writer.write(bytes);
-            await writer.flush();
-          } catch (error) {
-            unstored(error);
-          }
-        },
+        write: (bytes) => writeAndFlush(writer, bytes).catch(unstored),
         finish: () => end().catch(unstored),
         abandon: () => end(new Error("the backup is not complete")).catch(() => {}),
       };
@@ -260,19 +256,27 @@ export function isObject(from: string): boolean {
   return S3_URL.test(from);
 }
 
-/** Copies the object `s3://BUCKET/KEY` into a new file. @throws {Error} one line */
-export async function fetchObject(from: string, to: string, signal: AbortSignal): Promise<void> {
+/**
+ * Copies the object `s3://BUCKET/KEY` into a new file.
+ * @throws {Error} one line, when the storage or the file fails; what remains of the file is the caller's to delete
+ */
+export async function fetchObject(from: string, to: string, onBytes: (bytes: number) => void): Promise<void> {
   const [, bucket = "", key = ""] = S3_URL.exec(from) ?? [];
-  const file = await open(to, "wx", FILE_MODE);
-  try {
-    const bytes = new Bun.S3Client({ bucket }).file(key).stream();
-    for await (const chunk of bytes) {
-      signal.throwIfAborted();
-      await file.writeFile(chunk);
-    }
-  } catch (error) {
-    if (signal.aborted) throw error;
+  const failRead = (error: unknown): never => {
     throw new Error(`cannot read ${from}: ${storageReason(error)}`, { cause: error });
+  };
+  const failWrite = (error: unknown): never => {
+    throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
+  };
+  const file = await open(to, "wx", FILE_MODE).catch(failWrite);
+  try {
+    const reader = new Bun.S3Client({ bucket }).file(key).stream().getReader();
+    for (;;) {
+      const { done, value } = await reader.read().catch(failRead);
+      if (done) return;
+      await file.writeFile(value).catch(failWrite);
+      onBytes(value.byteLength);
+    }
   } finally {
     await file.close();
   }

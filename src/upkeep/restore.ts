@@ -11,6 +11,7 @@ import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { fetchObject } from "./backup-target.ts";
 import { ArchiveReader, type Copied, type Entry } from "./archive.ts";
 import {
   ADMIN_KEY_ENTRY,
@@ -62,6 +63,27 @@ export async function restore(from: string, path: string, tools: Tools): Promise
     }
   } finally {
     await archive.close();
+  }
+}
+
+/**
+ * Restores the object `from` (`s3://BUCKET/KEY`). It is fetched into a file beside the directory first, because checksums
+ * are verified before anything is moved into place.
+ * @throws {Error} one line: as restore(), or a storage that cannot be reached
+ */
+export async function restoreObject(from: string, path: string, tools: Tools): Promise<Manifest> {
+  await refuseInUse(path); // before the long download
+  const file = `${path}.${Bun.randomUUIDv7()}.partial`;
+  let doneBytes = 0;
+  try {
+    await fetchObject(from, file, (bytes) => {
+      tools.signal.throwIfAborted();
+      doneBytes += bytes;
+      tools.onProgress(`fetching: ${sizeText(doneBytes)}`);
+    });
+    return await restore(file, path, tools);
+  } finally {
+    await rm(file, { force: true });
   }
 }
 

@@ -187,6 +187,7 @@ describe.skipIf(noStorage !== null)(
         stderr: expect.stringContaining("luxhub: cannot read s3://backups/none.tar: "),
       });
       expect((await restore("one.tar")).code).toBe(0);
+      expect((await restore("one.tar")).stderr).toContain("again is not empty");
       expect(namesIn(dir.path).filter((name) => name.includes("partial"))).toEqual([]);
       await hub.stop();
 
