@@ -316,8 +316,9 @@ export const MCP_REPEAT_WINDOW_MS = 10 * MINUTE_MS;
 /** Stored answers of one key, and of all unless configured otherwise; the commit beyond it deletes the oldest. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
-/** No stored answer has fewer bytes with its key and path: a commit deletes at most so many as have twice its own bytes. */
+/** The least bytes of a stored answer, with its key and path: says how many a commit must delete to make room for its own. */
 export const ANSWER_MIN_BYTES = 64;
+/** How many of the oldest stored answers each commit may delete in addition. */
 export const ANSWERS_TRIMMED_MIN = 16;
 /** Bytes of stored answers that one step deletes when a limit was lowered. */
 export const ANSWERS_EVICT_STEP_BYTES = 2 * MIB;

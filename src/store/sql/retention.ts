@@ -91,7 +91,7 @@ const trim = (of: string, total: string): string => `
     WHERE older < ${total} - CAST($1 AS BIGINT) AND older < CAST($3 AS BIGINT))`;
 const LIMITS_OF_TRIM = [
   whole(({ maxBytes }: Trimmed) => maxBytes),
-  // A stored answer has more bytes than that, so these have more than was stored.
+  // Each stored answer has ANSWER_MIN_BYTES or more, so that this many have at least the bytes that the commit stores.
   whole(({ storedBytes }: Trimmed) => ANSWERS_TRIMMED_MIN + Math.ceil(storedBytes / ANSWER_MIN_BYTES)),
   whole(({ storedBytes }: Trimmed) => 2 * storedBytes),
 ];
