@@ -78,6 +78,7 @@ import { secretsComparison } from "./service/same-secrets.ts";
 import { Leadership, Scheduler } from "./service/scheduler.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
+import { Tickets } from "./service/tickets.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -359,6 +360,7 @@ function joinServices({
     feed,
     keys,
     quotas: new QuotaService(store, quotas),
+    tickets: new Tickets(keys, clock),
     minutes,
     tasks,
     a2a: new A2aTasks(store),

@@ -81,6 +81,8 @@ export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
 export const DEPENDENCIES_MAX = 1_000;
+/** Tasks that one task/wait waits for. */
+export const WAITED_TASKS_MAX = 100;
 /** Unfinished dependencies that one task shows by their ids. */
 export const UNMET_SHOWN_MAX = 20;
 /** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
@@ -146,6 +148,10 @@ export const EVENTS_SCANNED_MAX = 10_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
+/** The name of a thread. */
+export const THREAD_MAX_CHARS = 128;
+/** Messages of one thread, the newest, among which message/history finds those of a node. */
+export const THREAD_SCANNED_MAX = 2_000;
 /**
  * The contents of one receive or history answer together; beyond it the answer has fewer messages. For a receive, whose
  * whole answer is in memory and may be stored, their JSON counts as well.
@@ -515,6 +521,13 @@ export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
 /** Secrets that are looked up in the store together, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;
+/** How long a presigned URL is valid, and how long its ticket may be: it names a key, a node and a task. */
+export const TICKET_LIFE_MS = 10 * MINUTE_MS;
+export const TICKET_MAX_CHARS = 1_024;
+/** 128 bits. */
+export const TICKET_MAC_BYTES = 16;
+/** Rounds of PBKDF2 for the key of the MAC: some 50 ms at the first ticket of a hub. */
+export const TICKET_MAC_ROUNDS = 100_000;
 /** A shorter secret can be guessed, and is a warning. */
 export const SECRET_SAFE_CHARS = 16;
 

@@ -358,7 +358,12 @@ async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Pr
 }
 
 async function nodeList({ call, nodeId }: Session, args: Args): Promise<ToolAnswer> {
-  const query = { state: args["online"] === true ? "online" : null, prefix: "", order: "id" } as const;
+  const query = {
+    state: args["online"] === true ? "online" : null,
+    prefix: "",
+    taking: null,
+    order: "id",
+  } as const;
   const page = await call.services.nodes.lists.page(query, { page: 1, perPage: countOf(args) });
   const nodes = page.nodes.map((node) => recordOf(encodeNode(node, call.variant)));
   const more = page.next === null ? [] : ["There are more nodes."];
@@ -515,7 +520,7 @@ async function mailSend(session: Session, args: Args): Promise<ToolAnswer> {
   return { text: said(answer, `Sent to ${args["to_node"]} as ${answer["message_id"]}.`), data: answer };
 }
 
-const MOST_MAIL = { count: limit.MCP_MAIL_MAX, maxBytes: limit.MCP_MAIL_MAX_BYTES };
+const MOST_MAIL = { count: limit.MCP_MAIL_MAX, maxBytes: limit.MCP_MAIL_MAX_BYTES, after: null };
 
 async function mailCheck({ call, self }: Session, args: Args): Promise<ToolAnswer> {
   const waitMs = waitOf(args) * SECOND_MS;

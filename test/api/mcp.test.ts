@@ -21,6 +21,7 @@ import {
   send,
   taskOf,
   until,
+  waits,
 } from "./scene.ts";
 
 const RESULT = { problem: "it was slow", improvement: "it is fast", lesson: "measure first" };
@@ -533,12 +534,6 @@ for (const era of ERAS)
       await agent.ok("task_cancel", { task_id: taskId });
     });
   });
-
-/** How many calls of callers with the secret wait, by the hub's own metrics. */
-async function waits(hub: TestHub, count: number): Promise<boolean> {
-  const answer = await fetch(`${hub.base()}/metrics`, { headers: WITH_SECRET });
-  return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
-}
 
 describe("a call that is repeated", () => {
   let hub: TestHub;

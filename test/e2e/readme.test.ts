@@ -24,6 +24,7 @@ import {
   messageSchema,
   nodeSchema,
   taskSchema,
+  taskStateSchema,
 } from "../../src/api/response-schemas.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
@@ -381,6 +382,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      "task of task/wait": taskStateSchema(VARIANT_A),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -506,12 +508,16 @@ describe("limits", () => {
     ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
     ["`limit` and `count` of messages", count("MESSAGES_MAX")],
     ["`timeout` of receive and poll, `wait` of task/…", `${count("WAIT_MAX_SECONDS")} s`],
+    ["`task_ids` of task/wait", count("WAITED_TASKS_MAX")],
+    ["`thread` of a message", count("THREAD_MAX_CHARS")],
+    ["Messages of a thread that one history looks at", count("THREAD_SCANNED_MAX")],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],
     ["Progress of an upload", bytes("UPLOAD_STALL_MIN_BYTES"), seconds("UPLOAD_STALL_MS")],
     ["`metadata` of a file", bytes("METADATA_MAX_BYTES")],
     ["Parts of an upload", count("UPLOAD_PARTS_MAX"), bytes("UPLOAD_PART_HEADERS_MAX_BYTES")],
     ["Name of a file", count("FILE_NAME_MAX_CHARS")],
     ["Files of one task", count("FILES_OF_TASK_MAX")],
+    ["A presigned URL", seconds("TICKET_LIFE_MS")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
@@ -628,7 +634,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
