@@ -52,13 +52,13 @@ describe("task/wait", () => {
     await addNode(hub, "n1");
     const ids = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n1")];
     const wait = (until: string) => ok(hub.get(`/task/wait?task_ids=${ids.join()}&until=${until}&wait=60`));
-    const any = wait("any");
+    const first = wait("any");
     const all = wait("all");
     let allIsOver = false;
     void all.then(() => (allIsOver = true));
     await until("both wait", () => waits(hub, 2));
     await ok(complete(hub, ids[0] ?? "", "n1"));
-    expect(pick(await any, "tasks", "status")).toEqual(["completed", "assigned"]);
+    expect(pick(await first, "tasks", "status")).toEqual(["completed", "assigned"]);
     expect(allIsOver).toBe(false);
     await ok(hub.post("/task/cancel", { task_id: ids[1] }));
     expect(await all).toMatchObject({ done: true, tasks: [{ status: "completed" }, { status: "failed" }] });
