@@ -317,7 +317,7 @@ const fail = writeEndpoint({
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task that has a timeout; may note its progress and leave a checkpoint",
+  summary: "Extends the lease of a task, and may note its progress or a checkpoint",
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),

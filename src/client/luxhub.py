@@ -1750,6 +1750,54 @@ class Failure(TypedDict):
 TaskResult = Dict[str, Any]
 
 
+class InputFile(TypedDict):
+    #: The id of the file.
+    file_id: str
+    #: The name that people see.
+    name: str
+    #: Bytes.
+    size: int
+    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+    #: attached, else `input`; null for a file of no task.
+    attached: Literal["input", "output"]
+
+
+class TaskInput(TypedDict):
+    #: The task that must be completed first.
+    task_id: str
+    #: Null if the task was deleted.
+    title: str | None
+    #: Null if the task was deleted.
+    status: Literal["open", "assigned", "completed", "failed", "pending"] | None
+    #: Null if the task has none, or `omitted` is true.
+    result: TaskResult | None
+    #: The files.
+    files: list[InputFile]
+    #: True if the result or some of the files were left out, because there was no room for them.
+    omitted: NotRequired[Literal[True]]
+
+
+class Checkpoint(TypedDict):
+    #: As the worker sent it.
+    data: Any
+    #: The epoch of the lease in which it was sent.
+    epoch: int
+    #: The node that sent it.
+    node_id: str
+    #: When it happened.
+    at: str
+
+
+class Context(TypedDict):
+    #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
+    #: task/<task_id>/inputs has all of them.
+    inputs: NotRequired[list[TaskInput]]
+    #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+    checkpoint: NotRequired[Checkpoint]
+    #: The last 5 attempts that failed, oldest first.
+    failures: NotRequired[list[Failure]]
+
+
 class Task(TypedDict):
     #: The id of the task.
     task_id: str
@@ -2329,6 +2377,27 @@ class TaskNextAnswer(TypedDict):
     lease: Lease | None
     #: Whether the node drains: it gets no new tasks.
     drain: bool
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
+    context: NotRequired[Context]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskClaimAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
+    context: NotRequired[Context]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2492,6 +2561,21 @@ class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
     task: TaskDetails
+    #: `1`: the response also has the `context` of the task.
+    context: NotRequired[Context]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetInputsAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks in `depends_on`, in that order.
+    inputs: list[TaskInput]
+    #: How many there are in all.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2965,14 +3049,14 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id}
         return cast("TaskAnswer", self._call("task/assign", fields, options))
 
-    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
+    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskClaimAnswer:
         """A node claims an open task.
 
         task_id: The id of the task.
         node_id: The id of the node.
         """
         fields = {"task_id": task_id, "node_id": node_id}
-        return cast("TaskAnswer", self._call("task/claim", fields, options))
+        return cast("TaskClaimAnswer", self._call("task/claim", fields, options))
 
     def complete(
         self,
@@ -3001,6 +3085,7 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         reason: str | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -3009,8 +3094,15 @@ class Tasks(_Resource):
         node_id: The id of the node.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         reason: The reason, which the event shows.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "reason": reason}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "epoch": epoch,
+            "reason": reason,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
     def fail(
@@ -3021,6 +3113,7 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         retry: bool | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -3030,8 +3123,16 @@ class Tasks(_Resource):
         error: What went wrong.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         retry: Whether the task may be tried again.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "error": error, "epoch": epoch, "retry": retry}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "error": error,
+            "epoch": epoch,
+            "retry": retry,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
     def extend(
@@ -3041,16 +3142,24 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         note: str | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Extends the lease of a task that has a timeout, and may note its progress.
+        """Extends the lease of a task, and may note its progress or a checkpoint.
 
         task_id: The id of the task.
         node_id: The id of the node.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         note: The progress of the work; the task shows it as `progress`.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "epoch": epoch,
+            "note": note,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
     def retry(
@@ -3058,6 +3167,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         with_dependents: bool | None = None,
+        keep_checkpoint: bool | None = None,
         options: CallOptions | None = None,
     ) -> TaskRetryAnswer:
         """Opens a failed task again, and what failed only because of it.
@@ -3065,8 +3175,9 @@ class Tasks(_Resource):
         task_id: The id of the task.
         with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
             1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
+        keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
         """
-        fields = {"task_id": task_id, "with_dependents": with_dependents}
+        fields = {"task_id": task_id, "with_dependents": with_dependents, "keep_checkpoint": keep_checkpoint}
         return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
@@ -3185,6 +3296,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         wait: float | None = None,
+        context: Literal["0", "1", "true", "false"] | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetAnswer:
         """One task; may wait until it is completed or has failed.
@@ -3193,9 +3305,27 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         wait: Seconds to wait until the task is completed or has failed.
+        context: `1`: the response also has the `context` of the task.
         """
-        fields = {"task_id": task_id, "wait": wait}
+        fields = {"task_id": task_id, "wait": wait, "context": context}
         return cast("TaskGetAnswer", self._call("task/{task_id}", fields, options))
+
+    def inputs(
+        self,
+        task_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetInputsAnswer:
+        """The tasks on which a task depends, with their results and files.
+
+        task_id: The id of the task.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
+        return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
 
 class Messages(_Resource):
@@ -3470,6 +3600,7 @@ METHODS = {
     "task/pull": "GET",
     "task/stats": "GET",
     "task/{task_id}": "GET",
+    "task/{task_id}/inputs": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",

@@ -84,7 +84,11 @@ describe("inputs", () => {
     const { task, context } = await next(hub);
     expect(record(task)["task_id"]).toBe(taskId);
     expect(context).toEqual({ inputs });
-    expect(await ok(hub.get(`/task/${taskId}/inputs`))).toMatchObject({ inputs, total: 3, next_cursor: null });
+    expect(await ok(hub.get(`/task/${taskId}/inputs`))).toMatchObject({
+      inputs,
+      total: 3,
+      next_cursor: null,
+    });
   });
 
   once.test("beyond their limit are left out, and the pages of task/<id>/inputs have them", async () => {
