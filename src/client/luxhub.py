@@ -1055,17 +1055,29 @@ def _read_items(answer: _Answer) -> Iterator[StreamItem]:
 class TaskContext:
     """The second argument of a handler."""
 
-    def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, stop: Stop, epoch: int, given: Context, extend: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
         self.stop = stop
         #: The number of this hand-out of the task.
         self.epoch = epoch
+        #: The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them).
+        self.inputs: list[TaskInput] = given.get("inputs", [])
+        #: What the last worker of the task has saved for this one; None: nothing.
+        self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
+        #: The last attempts that failed, oldest first.
+        self.failures: list[Failure] = given.get("failures", [])
         self._extend = extend
 
     def extend(self, note: str | None = None) -> None:
         """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
-        self._extend(note)
+        self._extend({} if note is None else {"note": note})
+
+    def save_checkpoint(self, data: Any) -> None:
+        """Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease."""
+        self._extend({"checkpoint": data})
 
 
 class Handler(Protocol):
@@ -1146,9 +1158,10 @@ def _is_loss(error: BaseException) -> bool:
 
 
 class _Job:
-    def __init__(self, task: Task, epoch: int) -> None:
+    def __init__(self, task: Task, epoch: int, context: Context) -> None:
         self.task = task
         self.epoch = epoch
+        self.context = context
         #: Set when the result is no longer wanted.
         self.abort = Stop()
         #: Set when the outcome has been reported.
@@ -1371,7 +1384,7 @@ class _Worker:
             if self._stop.is_set():
                 return
             if taken is not None and taken["task"] is not None and taken["lease"] is not None:
-                self._start(taken["task"], taken["lease"])
+                self._start(taken["task"], taken["lease"], taken.get("context", {}))
             elif time.monotonic() - asked_at < _PAUSE_S:
                 self._stop.wait(_PAUSE_S)  # the node drains, or the hub stops
 
@@ -1381,20 +1394,20 @@ class _Worker:
         The hub hands them out in a circle and counts each time as a restart of the task, so each is asked for once.
         """
         started = self._count_started()
-        found: dict[str, tuple[Task, Lease]] = {}
+        found: dict[str, tuple[Task, Lease, Context]] = {}
         for _ in range(min(started, self._concurrency)):
             taken = self._next({"resume": True})
             if taken is None or taken["task"] is None or taken["lease"] is None:
                 break
             task = taken["task"]
             is_known = task["task_id"] in found
-            found[task["task_id"]] = (task, taken["lease"])
+            found[task["task_id"]] = (task, taken["lease"], taken.get("context", {}))
             if is_known:  # another one ended meanwhile
                 break
         if self._stop.is_set():
             return
-        for task, lease in found.values():
-            self._start(task, lease)
+        for task, lease, context in found.values():
+            self._start(task, lease, context)
         if started > self._concurrency:
             self._give_back_rest()
 
@@ -1443,8 +1456,8 @@ class _Worker:
             self._survive(error)
             return None
 
-    def _start(self, task: Task, lease: Lease) -> None:
-        job = _Job(task, lease["epoch"])
+    def _start(self, task: Task, lease: Lease, context: Context) -> None:
+        job = _Job(task, lease["epoch"], context)
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
@@ -1486,12 +1499,12 @@ class _Worker:
         """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
         outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
 
-        def extend(note: str | None) -> None:
-            refusal = self._extend(job, note)
+        def extend(fields: Mapping[str, Any]) -> None:
+            refusal = self._extend(job, fields)
             if refusal is not None:
                 raise refusal
 
-        context = TaskContext(job.abort, job.epoch, extend)
+        context = TaskContext(job.abort, job.epoch, job.context, extend)
 
         def run() -> None:
             try:
@@ -1557,14 +1570,14 @@ class _Worker:
         """Finds out whether a task is still the worker's own."""
         if job.is_ending or job.lost is not None:
             return
-        refusal = self._extend(job, None)
+        refusal = self._extend(job, {})
         if refusal is not None and job.lost is None and not job.end.is_set():
             self._emit("fault", job.task, refusal)
 
-    def _extend(self, job: _Job, note: str | None) -> Exception | None:
+    def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:
         """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
-            self._call("task/extend", {**self._holder(job), "note": note}, CallOptions(stop=job.end))
+            self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
             return None
         except (Stopped, LuxHubError, HubUnreachable) as error:
             if isinstance(error, LuxHubError) and _is_loss(error):
