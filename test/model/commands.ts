@@ -18,6 +18,7 @@ import {
   batchAssignListed,
   cancel,
   complete,
+  context,
   create,
   extend,
   fail,
@@ -29,6 +30,7 @@ import {
   retry,
   retryAll,
   revoke,
+  sameContext,
   stats,
   take,
 } from "./task-commands.ts";
@@ -267,6 +269,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
       .toSorted((a, b) => Number(isFinished(a)) - Number(isFinished(b)))
       .map((task) => taskWords(model, task, "B")),
   }));
+  for (const { id } of model.tasks) await sameContext(model, id, real.hub);
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -293,7 +296,7 @@ const changing = [
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[pass, pass, pass, nextDay, restart],
 ];
-const looking = [nodeList, pull, list, stats, ledger, history, mailbox, fileList, events, stream];
+const looking = [nodeList, pull, list, context, stats, ledger, history, mailbox, fileList, events, stream];
 
 /** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
 export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
