@@ -20,6 +20,7 @@ import {
   complete,
   context,
   create,
+  createWithoutFiles,
   extend,
   fail,
   list,
@@ -184,7 +185,7 @@ const fileList = command("file list", fc.record({ variant }), ({ model }, { hub 
 
 /** What these do ends with their commit. */
 const within = fc.oneof(
-  ...[heartbeat, create, create, next, next, take("assign"), take("claim")],
+  ...[heartbeat, createWithoutFiles, createWithoutFiles, next, next, take("assign"), take("claim")],
   ...[extend, signIn, send, receive, acknowledge],
 );
 /** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */

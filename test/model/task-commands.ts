@@ -24,49 +24,54 @@ const schedule = fc.record({
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
 });
 
-export const create = command(
-  "create",
-  fc.record({
-    variant,
-    type: fc.constantFrom("", "x", "z"),
-    priority: fc.constantFrom(0, 1, 2, 5),
-    micro,
-    schedule,
-    files: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
-  }),
-  ({ model, taskIds, fileIds }, { hub }, { variant, type, priority, micro, schedule, files }) => {
-    const isFree = (id: string | undefined): boolean =>
-      model.files.some((file) => file.id === id && file.taskId === null);
-    const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
-    const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
-    const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
-    const asked = hub.post(
-      "/task/create",
-      {
-        title: "t",
-        description: "d",
-        task_type: type,
-        lux_reward: lux(micro),
-        priority: PRIORITY_ASKED[priority],
-        max_attempts: maxAttempts,
-        backoff_s: backoffMs / SECOND_MS,
-        timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
-        max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
-        delay_s: delayMs === null ? null : delayMs / SECOND_MS,
-        expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
-        depends_on: dependsOn,
-        files: own,
-      },
-      { variant },
-    );
-    return same(asked, (answer) => {
-      const id = String(answer["task_id"]);
-      taskIds.push(id);
-      const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
-      return taskAnswer(model, model.create(variant, draft, id, own), variant);
-    });
-  },
-);
+const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command> =>
+  command(
+    "create",
+    fc.record({
+      variant,
+      type: fc.constantFrom("", "x", "z"),
+      priority: fc.constantFrom(0, 1, 2, 5),
+      micro,
+      schedule,
+      files,
+    }),
+    ({ model, taskIds, fileIds }, { hub }, { variant, type, priority, micro, schedule, files }) => {
+      const isFree = (id: string | undefined): boolean =>
+        model.files.some((file) => file.id === id && file.taskId === null);
+      const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
+      const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
+      const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
+      const asked = hub.post(
+        "/task/create",
+        {
+          title: "t",
+          description: "d",
+          task_type: type,
+          lux_reward: lux(micro),
+          priority: PRIORITY_ASKED[priority],
+          max_attempts: maxAttempts,
+          backoff_s: backoffMs / SECOND_MS,
+          timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
+          max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
+          delay_s: delayMs === null ? null : delayMs / SECOND_MS,
+          expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
+          depends_on: dependsOn,
+          files: own,
+        },
+        { variant },
+      );
+      return same(asked, (answer) => {
+        const id = String(answer["task_id"]);
+        taskIds.push(id);
+        const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
+        return taskAnswer(model, model.create(variant, draft, id, own), variant);
+      });
+    },
+  );
+
+export const create = creation(fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]));
+/** For a batch: two of its requests must not name the same file, of which the model hears after the batch. */
+export const createWithoutFiles = creation(fc.constant([]));
 
 const taskAndNode = fc.record({ variant, task: recent, node });
 
