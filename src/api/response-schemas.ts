@@ -152,7 +152,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     depends_on: task.dependsOn,
     started_at: maybeTime(task.startedAt),
     progress: task.progress,
-    failure: encodeFailure(task.failure),
+    failure: task.failure && encodeFailure(task.failure),
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
@@ -190,15 +190,9 @@ export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
     status: variant.statusWord(task.status),
     assigned_node: task.assignedNode,
     progress: task.progress,
-    failure: encodeFailure(task.failure),
+    failure: task.failure && encodeFailure(task.failure),
     updated_at: isoTime(task.updatedAt),
   };
-}
-
-function encodeFailure(failure: Failure | null): JsonAnswer | null {
-  if (failure === null) return null;
-  const { kind, message, nodeId, at } = failure;
-  return { kind, message, node_id: nodeId, at: isoTime(at) };
 }
 
 export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.nullable(time()) });
@@ -208,7 +202,11 @@ export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
 }
 
-function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
+export function encodeFailure({ kind, message, nodeId, at }: Failure): JsonAnswer {
+  return { kind, message, node_id: nodeId, at: isoTime(at) };
+}
+
+export function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
   return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
 }
 

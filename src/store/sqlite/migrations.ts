@@ -513,6 +513,18 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
   `,
   `
+  -- what the next worker of a task learns: the attempts before the last failure, and the checkpoint (0: there is none)
+  ALTER TABLE tasks ADD COLUMN earlier_failures TEXT;
+  ALTER TABLE tasks ADD COLUMN checkpoint_bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE checkpoints (
+    task_id TEXT PRIMARY KEY,
+    data TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+  `,
+  `
   -- the message that it answers, and the name of its conversation (NULL: its own id)
   ALTER TABLE messages ADD COLUMN reply_to TEXT;
   ALTER TABLE messages ADD COLUMN thread TEXT;
