@@ -377,6 +377,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Files
   file_id: "The id of the file.",
   size: "Bytes.",
+  "FileRecord.verified": "Whether the file was uploaded with a key that is bound to its node.",
   sha256: "SHA-256 of the bytes, in hexadecimal digits.",
   content_type: "As uploaded; `application/octet-stream` if that was invalid.",
   metadata: "As uploaded, numbers included; empty if there was none.",

@@ -6,6 +6,7 @@ import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { toLux } from "../domain/lux.ts";
+import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
 import {
   ATTACHMENTS,
@@ -309,6 +310,7 @@ export const fileSchema = () =>
     content_type: z.string(),
     metadata: z.record(z.string(), z.unknown()),
     node_id: z.nullable(z.string()),
+    verified: z.boolean(),
     task_id: z.nullable(z.string()),
     attached: z.nullable(z.enum(ATTACHMENTS)),
     uploaded_at: time(),
@@ -327,6 +329,7 @@ export function encodeFile(file: FileRecord): JsonFields {
     sha256: file.sha256,
     content_type: file.contentType,
     node_id: file.nodeId,
+    verified: isVerified(file),
     task_id: file.taskId,
     attached: file.attached,
     uploaded_at: isoTime(file.uploadedAt),

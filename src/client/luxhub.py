@@ -1785,8 +1785,12 @@ class TaskInput(TypedDict):
     title: str | None
     #: Null if the task was deleted.
     status: Literal["open", "assigned", "completed", "failed", "pending"] | None
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
     #: Null if the task has none, or `omitted` is true.
     result: TaskResult | None
+    #: Whether the result came with a key that is bound to the node that completed the task.
+    result_verified: bool
     #: The files.
     files: list[InputFile]
     #: True if the result or some of the files were left out, because there was no room for them.
@@ -2105,6 +2109,8 @@ class FileRecord(TypedDict):
     metadata: dict[str, Any]
     #: The node that the file is attached to.
     node_id: str | None
+    #: Whether the file was uploaded with a key that is bound to its node.
+    verified: bool
     #: The task that the file is attached to.
     task_id: str | None
     #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was

@@ -98,8 +98,12 @@ export interface TaskInput<V extends Variant = "A"> {
   title: string | null;
   /** Null if the task was deleted. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed"> | null;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
   /** Null if the task has none, or `omitted` is true. */
   result: TaskResult | null;
+  /** Whether the result came with a key that is bound to the node that completed the task. */
+  result_verified: boolean;
   /** The files. */
   files: InputFile[];
   /** True if the result or some of the files were left out, because there was no room for them. */
@@ -437,6 +441,8 @@ export interface FileRecord {
   metadata: Record<string, unknown>;
   /** The node that the file is attached to. */
   node_id: string | null;
+  /** Whether the file was uploaded with a key that is bound to its node. */
+  verified: boolean;
   /** The task that the file is attached to. */
   task_id: string | null;
   /**

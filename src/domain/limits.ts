@@ -280,17 +280,31 @@ export const RECENT_EVENTS_MAX = 1_000;
 export const RECENT_EVENTS_MAX_WEIGHT = 1 * MIB;
 
 // MCP.
-/** An agent that waits longer runs into the time limit of its own client, often 60 s. */
-export const MCP_WAIT_MAX_SECONDS = 25;
-/** A file that is a part of a call or its answer; a larger one goes by its URL. A model reads the text. */
+/** A result that a model reads, in either form: some clients refuse 25,000 tokens. */
+export const MCP_RESULT_MAX_CHARS = 16_000;
+/** Of one message in a list of several, and of a text of one line: the title of a task, why it failed. */
+export const MCP_MESSAGE_MAX_CHARS = 4_000;
+export const MCP_LINE_MAX_CHARS = 160;
+/** A client gives up after 60 s, unless it hears of progress: then a call may wait as long as one of HTTP. */
+export const MCP_WAIT_MAX_SECONDS = 50;
+export const MCP_PROGRESS_EVERY_MS = 15 * SECOND_MS;
+/** A file that is a part of a call; a larger one is uploaded by a URL. */
 export const MCP_INLINE_MAX_BYTES = 64 * KIB;
-/** The contents of the messages of one mail_check together. */
+/** Binary content is shown in base64 up to this size. */
+export const MCP_BINARY_MAX_BYTES = 4 * KIB;
+/** The contents of the messages that one mail_check loads. */
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
-/** Dependencies of a task that an answer names. */
-export const MCP_DEPENDENCIES_MAX = 20;
+/** Types of open tasks that task_next names because its caller does not take them. */
+export const NOT_TAKEN_MAX = 20;
+/** Dependencies, files and receivers that a result names; of more it says how many there are. */
+export const MCP_NAMED_MAX = 20;
+export const MCP_LIST_DEFAULT = 20;
 export const MCP_LIST_MAX = 50;
+/** Tasks of one task_wait, and how many of them may have ended for it to show their results. */
+export const MCP_WAITED_MAX = 50;
+export const MCP_WAITED_RESULTS_MAX = 10;
 export const MCP_EVENTS_MAX = 100;
 
 // A2A.

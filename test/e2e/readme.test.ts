@@ -613,12 +613,20 @@ describe("limits", () => {
     ["docs/mcp.md", `A tool waits at most ${count("MCP_WAIT_MAX_SECONDS")} s`],
     [
       "docs/mcp.md",
-      `up to ${count("MCP_MAIL_MAX")} messages, with ${bytes("MCP_MAIL_MAX_BYTES")} of contents`,
+      `a notification every ${seconds("MCP_PROGRESS_EVERY_MS")}, and a tool waits up to ${count("WAIT_MAX_SECONDS")} s`,
     ],
+    ["docs/mcp.md", `more than ${count("MCP_RESULT_MAX_CHARS")} characters`],
+    [
+      "docs/mcp.md",
+      `as fit, up to \`limit\` (${count("MCP_LIST_DEFAULT")}, at most ${count("MCP_LIST_MAX")})`,
+    ],
+    ["docs/mcp.md", `\`mail_check\` shows up to ${count("MCP_MAIL_MAX")} messages`],
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
-    ["docs/mcp.md", `show up to ${count("MCP_LIST_MAX")} rows`],
-    ["docs/mcp.md", `Of more than ${count("MCP_DEPENDENCIES_MAX")} dependencies`],
-    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} is part of the call`],
+    ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
+    ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
+    ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
+    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
+    ["docs/mcp.md", `content of up to ${bytes("MCP_BINARY_MAX_BYTES")} in base64`],
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
@@ -641,7 +649,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
