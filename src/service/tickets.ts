@@ -21,7 +21,7 @@ export type Grant =
 
 export type Ticket = { readonly text: string; readonly expiresAt: number };
 
-/** A ticket that is valid. `id`: two tickets have different ones. */
+/** A ticket that is valid. `id`: two tickets have different ones, from which nobody can make the ticket. */
 export type Redeemed = { readonly grant: Grant; readonly key: KeyRecord; readonly id: string };
 
 /** A download names its file in the path of its URL. */
@@ -51,7 +51,7 @@ export class Tickets {
   }
 
   async issue(grant: Grant, { keyId }: Pick<KeyRecord, "keyId">): Promise<Ticket> {
-    const expires = Math.ceil((this.#clock.now() + TICKET_LIFE_MS) / SECOND_MS);
+    const expires = Math.floor((this.#clock.now() + TICKET_LIFE_MS) / SECOND_MS);
     const fileId = grant.kind === "download" ? grant.fileId : "";
     const claims: Claims =
       grant.kind === "download"
@@ -74,7 +74,7 @@ export class Tickets {
     if (expires * SECOND_MS <= this.#clock.now()) return "expired";
     const key = await this.#validKey(keyId);
     const grant: Grant = kind === "download" ? { kind, fileId } : { kind, nodeId, taskId };
-    return key && { grant, key, id: mac };
+    return key && { grant, key, id: Bun.SHA256.hash(mac, "hex") };
   }
 
   /** Another hub may know a new key earlier than this one. */

@@ -82,6 +82,7 @@ describe("upload", () => {
     const file_id = record["file_id"];
     expect(success).toBe(true);
     expect(record).toEqual({
+      verified: false,
       attached: "input",
       file_id,
       name: "r.md",
@@ -398,6 +399,42 @@ describe("download", () => {
 });
 
 describe("list", () => {
+  test("is read by a cursor, each file once, whatever is uploaded or deleted meanwhile", async () => {
+    await using hub = await startHub();
+    const task_id = await addTask(hub);
+    const ids: string[] = [];
+    for (let i = 0; i < 7; i++) {
+      const form = new FormData();
+      form.set("file", new File(["x"], `${i}.txt`));
+      if (i % 2 === 0) form.set("metadata", JSON.stringify({ task_id }));
+      ids.push(String((await ok(hub.post("/file/upload", form)))["file_id"]));
+    }
+    const walk = async (query: string, between: () => Promise<unknown>): Promise<unknown[]> => {
+      const seen: unknown[] = [];
+      for (let cursor = ""; ;) {
+        const page = await ok(hub.get(`/file/list?per_page=2${query}${cursor}`));
+        seen.push(...pick(page, "files", "file_id"));
+        if (page["next_cursor"] === null) return seen;
+        cursor = `&cursor=${String(page["next_cursor"])}`;
+        await between();
+      }
+    };
+    expect(await walk("", async () => {})).toEqual(ids.toReversed());
+    expect(await walk(`&task_id=${task_id}`, async () => {})).toEqual([ids[6], ids[4], ids[2], ids[0]]);
+    const changed = await walk("", async () => {
+      const form = new FormData();
+      form.set("file", new File(["x"], "new.txt"));
+      await ok(hub.post("/file/upload", form));
+      await hub.post("/file/delete", { file_id: ids[6] });
+    });
+    expect(changed).toEqual(ids.toReversed());
+    const first = await ok(hub.get("/file/list?per_page=2"));
+    const next = `/file/list?per_page=2&cursor=${String(first["next_cursor"])}`;
+    expect(await ok(hub.get(next))).toMatchObject({ page: null, per_page: 2, total: first["total"] });
+    await badFields(hub.get(`${next}&page=2`), ["page"]);
+    await badFields(hub.get("/file/list?cursor=x"), ["cursor"]);
+  });
+
   once.test("is newest first and paged like tasks", async () => {
     await using hub = await startHub();
     const ids: string[] = [];

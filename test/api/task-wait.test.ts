@@ -1,6 +1,7 @@
 /** Waiting for several tasks (task/wait), and tasks that are created for one node (for_node). */
 import { describe, expect, test } from "bun:test";
 import { startHub } from "../support/hub.ts";
+import { addKey, as } from "./key-commands.ts";
 import {
   NO_ID,
   VARIANTS,
@@ -80,6 +81,24 @@ describe("task/wait", () => {
 });
 
 describe("for_node", () => {
+  test("on a strict hub needs a bound key, of any node, or the administrator key", async () => {
+    await using hub = await startHub({ isStrict: true });
+    const [n1, n2] = [
+      as(await addKey(hub, "k1", "--node", "n1")),
+      as(await addKey(hub, "k2", "--node", "n2")),
+    ];
+    await ok(hub.post("/node/register", { node_id: "n1", name: "One" }, n1));
+    const fields = { title: "t", description: "d", for_node: "n1" };
+    await refused(hub.post("/task/create", fields), 403, "key_not_bound");
+    await refused(
+      hub.post("/task/create", { ...fields, creator_node: "n1" }, n2),
+      403,
+      "key_bound_to_other_node",
+    );
+    for (const made of [hub.admin("/task/create", fields), hub.post("/task/create", fields, n2)])
+      expect(await ok(made)).toMatchObject({ assigned_node: "n1" });
+  });
+
   test("assigns the task to the node in the commit that creates it, on both variants", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);

@@ -316,6 +316,20 @@ describe("what is verified", () => {
     }
   });
 
+  test("a file, by the key that uploaded it", async () => {
+    const { hub, n1 } = all;
+    for (const [options, node, wanted] of [
+      [as(n1), "n1", true],
+      [as(n1), undefined, true],
+      [{}, "n1", false],
+    ] as const) {
+      const file = await ok(hub.post("/file/upload", upload({ node }), options));
+      expect(file).toMatchObject({ node_id: "n1", verified: wanted });
+      const [newest] = list(await ok(hub.get("/file/list?per_page=1")), "files");
+      expect(newest).toMatchObject({ file_id: file["file_id"], verified: wanted });
+    }
+  });
+
   test("with an Idempotency-Key, and in a batch with one", async () => {
     const { hub, n1 } = all;
     const keyed = as(n1, { headers: { "Idempotency-Key": crypto.randomUUID() } });

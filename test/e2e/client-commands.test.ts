@@ -179,6 +179,32 @@ describe("a session", () => {
     expect(await jsonList("lux", "w1")).toMatchObject([{ amount: 2.5, task_id: taskId }]);
   });
 
+  test("several tasks: for one node, and waited for together", async () => {
+    await out("task", "claim", await add("keeps w1 online"), "--node", "w1");
+    const ids = [await add("first", "--for", "w1"), await add("second", "--for", "w1")];
+    expect(await json("task", "show", ids[0] ?? "")).toMatchObject({
+      status: "assigned",
+      assigned_node: "w1",
+    });
+    expect(await luxhub("task", "wait", ...ids, "--timeout", "100ms")).toMatchObject({
+      code: 124,
+      stderr: "luxhub: after 100ms not all of the tasks have ended\n",
+    });
+    writeFileSync(dir.join("result.json"), '{"problem":"p","improvement":"i","lesson":"l"}');
+    const both = luxhub("task", "wait", ...ids, "--timeout", "300");
+    await out("task", "complete", ids[0] ?? "", "--node", "w1", "--result", "result.json");
+    expect((await luxhub("task", "wait", ...ids, "--any")).code).toBe(0);
+    await out("task", "complete", ids[1] ?? "", "--node", "w1", "--result", "result.json");
+    expect((await both).stdout).toMatch(/^TASK .*\n\S+ +completed +w1 +first\n\S+ +completed +w1 +second\n$/);
+    const cancelled = await add("third");
+    await out("task", "cancel", cancelled);
+    expect(await luxhub("task", "wait", ...ids, cancelled, "--json")).toMatchObject({
+      code: 1,
+      stderr: "luxhub: 1 of 3 tasks failed\n",
+    });
+    expect((await luxhub("task", "add", "t", "-d", "x", "--for", "nobody")).code).toBe(3);
+  });
+
   test("a task: release, fail, retry, cancel, delete; exit codes of wait", async () => {
     const [taskId, later] = [
       await add("Fail"),
@@ -318,6 +344,21 @@ describe("a session", () => {
       { state: "delivered" },
       { state: "acked" },
     ]);
+    const answer = ["--from", "w1", "--reply-to", id];
+    await out("message", "send", ...answer, "--to", "w1", "an answer");
+    await out("message", "send", ...answer, "--taking", "none", "to nobody");
+    await out("message", "send", "--from", "op", "--all", "--thread", "noon", "to all");
+    expect(await out("message", "history", "w1", "--thread", id, "--limit", "1")).toContain("to nobody");
+    expect(await jsonList("message", "history", "w1", "--thread", id)).toMatchObject([
+      { to_node: null, reply_to: id },
+      { content: "an answer", reply_to: id, thread: id },
+      { id },
+    ]);
+    expect(await jsonList("message", "history", "w1", "--thread", "noon")).toHaveLength(1);
+    expect(await luxhub("message", "send", "--from", "op", "--all", "--to", "w1", "x")).toMatchObject({
+      code: 2,
+    });
+    await out("message", "receive", "w1");
     expect(await out("message", "parked", "w1", "--json")).toBe("[]");
     const none = await luxhub("message", "receive", "w1", "--wait", "50ms", "--json");
     expect(none).toMatchObject({ code: 124, stdout: "[]\n" });
@@ -356,6 +397,15 @@ describe("a session", () => {
       stdout: "",
       stderr: "",
     });
+    const url = await out("file", "url", fileId);
+    expect((await (await fetch(url)).bytes()).length).toBe(300_000);
+    const form = new FormData();
+    form.set("file", new File(["by URL"], "by-url.txt"));
+    const made = await json("file", "upload-url", "--node", "w1", "--task", taskId);
+    const sent = await fetch(String(made["url"]), { method: "POST", body: form });
+    const uploaded: { readonly file_id?: unknown } = Object(await sent.json());
+    expect(uploaded).toMatchObject({ name: "by-url.txt", node_id: "w1", task_id: taskId });
+    await out("file", "rm", String(uploaded.file_id));
     expect(await out("file", "rm", fileId, String(empty["file_id"]))).toMatch(
       /^\S+ {2}deleted\n\S+ {2}deleted$/,
     );
