@@ -76,6 +76,7 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { Leadership, Scheduler } from "./service/scheduler.ts";
+import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
@@ -361,6 +362,7 @@ function joinServices({
     quotas: new QuotaService(store, quotas),
     minutes,
     tasks,
+    contexts: new TaskContexts(store),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -23,18 +23,11 @@ import type {
   Services,
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
-import {
-  type Attempt,
-  Idempotency,
-  type TransactFor,
-  attemptBy,
-  hashJson,
-  idempotencyKeyOf,
-} from "./idempotency.ts";
+import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
-import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 export type PipelineParts = AccessPolicy & {
@@ -123,7 +116,7 @@ export class Pipeline {
     await request.checkNodes(call);
     const alone = (): Call => call;
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
-    if (attempt) return this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
+    if (attempt) return this.#runOnce(request, call, attempt);
     if (endpoint.method !== "GET" || endpoint.once === true)
       return this.#backpressure.ofWrite(call, (await request.run(alone)).first);
     const load = (): Promise<Encoded> => request.run(alone);
@@ -163,6 +156,19 @@ export class Pipeline {
     return call;
   }
 
+  /** Runs a request with an Idempotency-Key, or replays its stored answer. */
+  #runOnce(request: JsonRequest, call: Call, attempt: Attempt): Promise<Response | Body> {
+    const complete = (stored: string): Promise<string> => request.complete(call, stored);
+    return this.#idempotency.run({ ...attempt, complete }, async (transactFor) => {
+      const { first } = await request.run((encode) => ({
+        ...call,
+        repeatable: true,
+        transact: transactFor(encode),
+      }));
+      return first;
+    });
+  }
+
   /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
   async #invoke(call: Call, served: Served, asked: Invocation): Promise<InvocationResult> {
     const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
@@ -193,7 +199,7 @@ export class Pipeline {
       ...attemptBy(call, path, idempotency.key, hashJson(input)),
       implicit: idempotency.implicit,
     };
-    const answer = await this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
+    const answer = await this.#runOnce(request, call, attempt);
     const replayed = answer instanceof Response;
     const response = replayed ? answer : new Response(answer);
     return { status: response.status, body: parseObject(await response.text()), replayed };
@@ -217,16 +223,6 @@ export class Pipeline {
     if (endpoint.auth !== "admin") return prepare();
     return this.#authenticator.authenticate(call.exchange, endpoint, served.variant).then(prepare);
   }
-}
-
-/** Runs a request with an Idempotency-Key. */
-async function runOnce(request: JsonRequest, call: Call, transactFor: TransactFor): Promise<string> {
-  const { first } = await request.run((encode) => ({
-    ...call,
-    repeatable: true,
-    transact: transactFor(encode),
-  }));
-  return first;
 }
 
 async function wholeOf({ first, next }: Encoded): Promise<string> {

@@ -231,6 +231,21 @@ export const result = () =>
     }),
   );
 
+/** Any JSON value but null, parsed to its text. */
+export const checkpoint = () =>
+  z.pipe(
+    z
+      .custom<unknown>((value) => value !== undefined)
+      .check(
+        z.refine((value) => !isTooDeep(value), `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`),
+        z.refine(
+          (value) => isTooDeep(value) || encodedBytes(value) <= limit.CHECKPOINT_MAX_BYTES,
+          `must have at most ${limit.CHECKPOINT_MAX_BYTES} bytes of JSON`,
+        ),
+      ),
+    z.transform((value) => JSON.stringify(value)),
+  );
+
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -339,6 +354,20 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
+/** `next_cursor` of task/<task_id>/inputs, parsed to the number of its first input. */
+export const inputsCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** A flag in a query: 1 or 0, true or false. */
+export const queryFlag = () =>
+  z.pipe(
+    word(["1", "0", "true", "false"]),
+    z.transform((value) => value === "1" || value === "true"),
+  );
+
 /** A cursor of the list of nodes, and the order that it belongs to. */
 export type NodeCursor = { readonly order: NodeOrder; readonly position: NodePosition };
 

@@ -13,6 +13,7 @@ import {
   type Delivery,
   type DeliveryState,
   FAILURE_KINDS,
+  type Failure,
   type FileRecord,
   KEY_ROLES,
   type KeyRecord,
@@ -146,12 +147,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     depends_on: task.dependsOn,
     started_at: maybeTime(task.startedAt),
     progress: task.progress,
-    failure: task.failure && {
-      kind: task.failure.kind,
-      message: task.failure.message,
-      node_id: task.failure.nodeId,
-      at: isoTime(task.failure.at),
-    },
+    failure: task.failure && encodeFailure(task.failure),
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
@@ -177,7 +173,11 @@ export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
 }
 
-function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
+export function encodeFailure({ kind, message, nodeId, at }: Failure): JsonAnswer {
+  return { kind, message, node_id: nodeId, at: isoTime(at) };
+}
+
+export function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
   return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
 }
 

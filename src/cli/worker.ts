@@ -96,9 +96,9 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     await warnOfOther(hub, nodeId, signals.stop.signal, log);
     await hub.worker(
       nodeId,
-      async (task, { signal, epoch }) => {
+      async (task, context) => {
         try {
-          return await doTask(task, epoch, signal, { ...options, timeoutMs: timeoutOf(task, options) });
+          return await doTask(task, context, { ...options, timeoutMs: timeoutOf(task, options) });
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {

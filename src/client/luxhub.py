@@ -1055,17 +1055,29 @@ def _read_items(answer: _Answer) -> Iterator[StreamItem]:
 class TaskContext:
     """The second argument of a handler."""
 
-    def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, stop: Stop, epoch: int, given: Context, extend: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
         self.stop = stop
         #: The number of this hand-out of the task.
         self.epoch = epoch
+        #: The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them).
+        self.inputs: list[TaskInput] = given.get("inputs", [])
+        #: What the last worker of the task has saved for this one; None: nothing.
+        self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
+        #: The last attempts that failed, oldest first.
+        self.failures: list[Failure] = given.get("failures", [])
         self._extend = extend
 
     def extend(self, note: str | None = None) -> None:
         """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
-        self._extend(note)
+        self._extend({} if note is None else {"note": note})
+
+    def save_checkpoint(self, data: Any) -> None:
+        """Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease."""
+        self._extend({"checkpoint": data})
 
 
 class Handler(Protocol):
@@ -1146,9 +1158,10 @@ def _is_loss(error: BaseException) -> bool:
 
 
 class _Job:
-    def __init__(self, task: Task, epoch: int) -> None:
+    def __init__(self, task: Task, epoch: int, context: Context) -> None:
         self.task = task
         self.epoch = epoch
+        self.context = context
         #: Set when the result is no longer wanted.
         self.abort = Stop()
         #: Set when the outcome has been reported.
@@ -1371,7 +1384,7 @@ class _Worker:
             if self._stop.is_set():
                 return
             if taken is not None and taken["task"] is not None and taken["lease"] is not None:
-                self._start(taken["task"], taken["lease"])
+                self._start(taken["task"], taken["lease"], taken.get("context", {}))
             elif time.monotonic() - asked_at < _PAUSE_S:
                 self._stop.wait(_PAUSE_S)  # the node drains, or the hub stops
 
@@ -1381,20 +1394,20 @@ class _Worker:
         The hub hands them out in a circle and counts each time as a restart of the task, so each is asked for once.
         """
         started = self._count_started()
-        found: dict[str, tuple[Task, Lease]] = {}
+        found: dict[str, tuple[Task, Lease, Context]] = {}
         for _ in range(min(started, self._concurrency)):
             taken = self._next({"resume": True})
             if taken is None or taken["task"] is None or taken["lease"] is None:
                 break
             task = taken["task"]
             is_known = task["task_id"] in found
-            found[task["task_id"]] = (task, taken["lease"])
+            found[task["task_id"]] = (task, taken["lease"], taken.get("context", {}))
             if is_known:  # another one ended meanwhile
                 break
         if self._stop.is_set():
             return
-        for task, lease in found.values():
-            self._start(task, lease)
+        for task, lease, context in found.values():
+            self._start(task, lease, context)
         if started > self._concurrency:
             self._give_back_rest()
 
@@ -1443,8 +1456,8 @@ class _Worker:
             self._survive(error)
             return None
 
-    def _start(self, task: Task, lease: Lease) -> None:
-        job = _Job(task, lease["epoch"])
+    def _start(self, task: Task, lease: Lease, context: Context) -> None:
+        job = _Job(task, lease["epoch"], context)
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
@@ -1486,12 +1499,12 @@ class _Worker:
         """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
         outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
 
-        def extend(note: str | None) -> None:
-            refusal = self._extend(job, note)
+        def extend(fields: Mapping[str, Any]) -> None:
+            refusal = self._extend(job, fields)
             if refusal is not None:
                 raise refusal
 
-        context = TaskContext(job.abort, job.epoch, extend)
+        context = TaskContext(job.abort, job.epoch, job.context, extend)
 
         def run() -> None:
             try:
@@ -1557,14 +1570,14 @@ class _Worker:
         """Finds out whether a task is still the worker's own."""
         if job.is_ending or job.lost is not None:
             return
-        refusal = self._extend(job, None)
+        refusal = self._extend(job, {})
         if refusal is not None and job.lost is None and not job.end.is_set():
             self._emit("fault", job.task, refusal)
 
-    def _extend(self, job: _Job, note: str | None) -> Exception | None:
+    def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:
         """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
-            self._call("task/extend", {**self._holder(job), "note": note}, CallOptions(stop=job.end))
+            self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
             return None
         except (Stopped, LuxHubError, HubUnreachable) as error:
             if isinstance(error, LuxHubError) and _is_loss(error):
@@ -1748,6 +1761,54 @@ class Failure(TypedDict):
 
 
 TaskResult = Dict[str, Any]
+
+
+class InputFile(TypedDict):
+    #: The id of the file.
+    file_id: str
+    #: The name that people see.
+    name: str
+    #: Bytes.
+    size: int
+    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+    #: attached, else `input`; null for a file of no task.
+    attached: Literal["input", "output"]
+
+
+class TaskInput(TypedDict):
+    #: The task that must be completed first.
+    task_id: str
+    #: Null if the task was deleted.
+    title: str | None
+    #: Null if the task was deleted.
+    status: Literal["open", "assigned", "completed", "failed", "pending"] | None
+    #: Null if the task has none, or `omitted` is true.
+    result: TaskResult | None
+    #: The files.
+    files: list[InputFile]
+    #: True if the result or some of the files were left out, because there was no room for them.
+    omitted: NotRequired[Literal[True]]
+
+
+class Checkpoint(TypedDict):
+    #: As the worker sent it.
+    data: Any
+    #: The epoch of the lease in which it was sent.
+    epoch: int
+    #: The node that sent it.
+    node_id: str
+    #: When it happened.
+    at: str
+
+
+class Context(TypedDict):
+    #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
+    #: task/<task_id>/inputs has all of them.
+    inputs: NotRequired[list[TaskInput]]
+    #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+    checkpoint: NotRequired[Checkpoint]
+    #: The last 5 attempts that failed, oldest first.
+    failures: NotRequired[list[Failure]]
 
 
 class Task(TypedDict):
@@ -2329,6 +2390,27 @@ class TaskNextAnswer(TypedDict):
     lease: Lease | None
     #: Whether the node drains: it gets no new tasks.
     drain: bool
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
+    context: NotRequired[Context]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskClaimAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
+    context: NotRequired[Context]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2492,6 +2574,21 @@ class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
     task: TaskDetails
+    #: `1`: the response also has the `context` of the task.
+    context: NotRequired[Context]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetInputsAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks in `depends_on`, in that order.
+    inputs: list[TaskInput]
+    #: How many there are in all.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2965,14 +3062,14 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id}
         return cast("TaskAnswer", self._call("task/assign", fields, options))
 
-    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
+    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskClaimAnswer:
         """A node claims an open task.
 
         task_id: The id of the task.
         node_id: The id of the node.
         """
         fields = {"task_id": task_id, "node_id": node_id}
-        return cast("TaskAnswer", self._call("task/claim", fields, options))
+        return cast("TaskClaimAnswer", self._call("task/claim", fields, options))
 
     def complete(
         self,
@@ -3001,6 +3098,7 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         reason: str | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -3009,8 +3107,15 @@ class Tasks(_Resource):
         node_id: The id of the node.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         reason: The reason, which the event shows.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "reason": reason}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "epoch": epoch,
+            "reason": reason,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
     def fail(
@@ -3021,6 +3126,7 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         retry: bool | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -3030,8 +3136,16 @@ class Tasks(_Resource):
         error: What went wrong.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         retry: Whether the task may be tried again.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "error": error, "epoch": epoch, "retry": retry}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "error": error,
+            "epoch": epoch,
+            "retry": retry,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
     def extend(
@@ -3041,16 +3155,24 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         note: str | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Extends the lease of a task that has a timeout, and may note its progress.
+        """Extends the lease of a task, and may note its progress or a checkpoint.
 
         task_id: The id of the task.
         node_id: The id of the node.
         epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
         note: The progress of the work; the task shows it as `progress`.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "epoch": epoch,
+            "note": note,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
     def retry(
@@ -3058,6 +3180,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         with_dependents: bool | None = None,
+        keep_checkpoint: bool | None = None,
         options: CallOptions | None = None,
     ) -> TaskRetryAnswer:
         """Opens a failed task again, and what failed only because of it.
@@ -3065,8 +3188,9 @@ class Tasks(_Resource):
         task_id: The id of the task.
         with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
             1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
+        keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
         """
-        fields = {"task_id": task_id, "with_dependents": with_dependents}
+        fields = {"task_id": task_id, "with_dependents": with_dependents, "keep_checkpoint": keep_checkpoint}
         return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
@@ -3185,6 +3309,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         wait: float | None = None,
+        context: Literal["0", "1", "true", "false"] | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetAnswer:
         """One task; may wait until it is completed or has failed.
@@ -3193,9 +3318,27 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         wait: Seconds to wait until the task is completed or has failed.
+        context: `1`: the response also has the `context` of the task.
         """
-        fields = {"task_id": task_id, "wait": wait}
+        fields = {"task_id": task_id, "wait": wait, "context": context}
         return cast("TaskGetAnswer", self._call("task/{task_id}", fields, options))
+
+    def inputs(
+        self,
+        task_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetInputsAnswer:
+        """The tasks on which a task depends, with their results and files.
+
+        task_id: The id of the task.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
+        return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
 
 class Messages(_Resource):
@@ -3470,6 +3613,7 @@ METHODS = {
     "task/pull": "GET",
     "task/stats": "GET",
     "task/{task_id}": "GET",
+    "task/{task_id}/inputs": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",

@@ -83,6 +83,8 @@ export class LuxHub<V extends Variant = "A"> {
     stats: this.#method("task/stats"),
     /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
     get: this.#method("task/{task_id}"),
+    /** Lists the tasks on which a task depends, with their results. */
+    inputs: this.#method("task/{task_id}/inputs"),
   };
 
   readonly messages = {

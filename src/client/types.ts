@@ -77,6 +77,58 @@ export interface TaskResult {
   [key: string]: unknown;
 }
 
+export interface InputFile {
+  /** The id of the file. */
+  file_id: string;
+  /** The name that people see. */
+  name: string;
+  /** Bytes. */
+  size: number;
+  /**
+   * What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+   * attached, else `input`; null for a file of no task.
+   */
+  attached: "input" | "output";
+}
+
+export interface TaskInput<V extends Variant = "A"> {
+  /** The task that must be completed first. */
+  task_id: string;
+  /** Null if the task was deleted. */
+  title: string | null;
+  /** Null if the task was deleted. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed"> | null;
+  /** Null if the task has none, or `omitted` is true. */
+  result: TaskResult | null;
+  /** The files. */
+  files: InputFile[];
+  /** True if the result or some of the files were left out, because there was no room for them. */
+  omitted?: true | undefined;
+}
+
+export interface Checkpoint {
+  /** As the worker sent it. */
+  data: unknown;
+  /** The epoch of the lease in which it was sent. */
+  epoch: number;
+  /** The node that sent it. */
+  node_id: string;
+  /** When it happened. */
+  at: string;
+}
+
+export interface Context<V extends Variant = "A"> {
+  /**
+   * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
+   * task/<task_id>/inputs has all of them.
+   */
+  inputs?: TaskInput<V>[] | undefined;
+  /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+  checkpoint?: Checkpoint | undefined;
+  /** The last 5 attempts that failed, oldest first. */
+  failures?: Failure[] | undefined;
+}
+
 export interface Task<V extends Variant = "A"> {
   /** The id of the task. */
   task_id: string;
@@ -853,6 +905,8 @@ export interface Operations<V extends Variant = "A"> {
       lease: Lease | null;
       /** Whether the node drains: it gets no new tasks. */
       drain: boolean;
+      /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
+      context?: Context<V> | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -880,7 +934,26 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the node. */
       node_id: string;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
+      context?: Context<V> | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Completes a task with its result and pays its reward */
@@ -933,6 +1006,8 @@ export interface Operations<V extends Variant = "A"> {
       epoch?: number | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      checkpoint?: unknown | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -950,11 +1025,13 @@ export interface Operations<V extends Variant = "A"> {
       error: string;
       /** Whether the task may be tried again. */
       retry?: boolean | undefined;
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      checkpoint?: unknown | undefined;
     };
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task that has a timeout, and may note its progress */
+  /** Extends the lease of a task, and may note its progress or a checkpoint */
   "task/extend": {
     request: {
       /** The id of the task. */
@@ -965,6 +1042,8 @@ export interface Operations<V extends Variant = "A"> {
       epoch?: number | undefined;
       /** The progress of the work; the task shows it as `progress`. */
       note?: string | undefined;
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      checkpoint?: unknown | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -979,6 +1058,8 @@ export interface Operations<V extends Variant = "A"> {
        * oldest first. A task that is not failed any more stays as it is.
        */
       with_dependents?: boolean | undefined;
+      /** False: the checkpoint of earlier attempts is removed. True if left out. */
+      keep_checkpoint?: boolean | undefined;
     };
     answer: {
       success: true;
@@ -1228,11 +1309,41 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** Seconds to wait until the task is completed or has failed. */
       wait?: number | undefined;
+      /** `1`: the response also has the `context` of the task. */
+      context?: "0" | "1" | "true" | "false" | undefined;
     };
     answer: {
       success: true;
       /** The task as it is now. */
       task: TaskDetails<V>;
+      /** `1`: the response also has the `context` of the task. */
+      context?: Context<V> | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The tasks on which a task depends, with their results and files */
+  "task/{task_id}/inputs": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The tasks in `depends_on`, in that order. */
+      inputs: TaskInput<V>[];
+      /** How many there are in all. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -1902,6 +2013,7 @@ export const METHODS = {
   "task/pull": "GET",
   "task/stats": "GET",
   "task/{task_id}": "GET",
+  "task/{task_id}/inputs": "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",

@@ -5,6 +5,7 @@
 import type { NewEvent } from "./event.ts";
 import type {
   BroadcastTally,
+  Checkpoint,
   DeliveryState,
   FileRecord,
   KeyRecord,
@@ -67,6 +68,9 @@ export type Change =
   /** The mutable fields of a task: state, holder, lease, attempts, result. */
   | { readonly kind: "task.moved"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** Replaces the checkpoint of a task. */
+  | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
+  | { readonly kind: "checkpoint.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

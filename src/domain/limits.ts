@@ -90,6 +90,18 @@ export const RETRIED_DEPENDENCIES_MAX = 10_000;
 export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
+/** Failed attempts that a task remembers for its next worker. */
+export const FAILED_ATTEMPTS_KEPT = 5;
+/** A checkpoint, as JSON. */
+export const CHECKPOINT_MAX_BYTES = 64 * KIB;
+/** The results of its dependencies that a dispatched task carries; GET task/<id>/inputs has the others. */
+export const CONTEXT_RESULTS_MAX_BYTES = 256 * KIB;
+/** The files of its dependencies that a dispatched task names. */
+export const CONTEXT_FILES_MAX = 1_000;
+/** A page of GET task/<id>/inputs ends with the input that reaches it. */
+export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
+export const INPUTS_PER_PAGE_MAX = 100;
+export const INPUTS_PER_PAGE_DEFAULT = 20;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */

@@ -145,6 +145,10 @@ export type Task = {
   readonly progress: string | null;
   /** The last failure. */
   readonly failure: Failure | null;
+  /** The attempts that failed before it, oldest first: with it at most FAILED_ATTEMPTS_KEPT (failedAttempts()). */
+  readonly earlierFailures: readonly Failure[];
+  /** The bytes of its checkpoint; 0: it has none. */
+  readonly checkpointBytes: number;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -153,6 +157,16 @@ export type Task = {
   readonly keptBytes: number;
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
+};
+
+/** What a worker left for the attempts after its own. */
+export type Checkpoint = {
+  /** JSON text, as it was sent. */
+  readonly data: string;
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  readonly at: number;
 };
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */

@@ -154,7 +154,13 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("task_pull", { ...worker, limit: 5 });
   const { lease } = await post("task_claim", { task_id, ...worker });
   const { epoch } = record(lease);
-  await post("task_extend", { task_id, ...worker, epoch, note: "two points of three" });
+  await post("task_extend", {
+    task_id,
+    ...worker,
+    epoch,
+    note: "two points of three",
+    checkpoint: { points: 2 },
+  });
   const metadata = { task_id, node: "worker-1", pages: 12 };
   const { file_id } = await post("file_upload", { file: "Three points.\n", metadata });
   await post("task_complete", {
@@ -168,7 +174,10 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
-  await call("task_get", { task_id, wait: 10 });
+  await call("task_get", { task_id, wait: 10, context: 1 });
+  const outline = await create("Outline the talk", { depends_on: [task_id] });
+  await call("task_inputs", { task_id: outline, limit: 20 });
+  await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
   await call("task_list", { status: "completed", per_page: 1 });
   await call("task_stats");
   await call("events", { since: 1, limit: 2 });

@@ -127,6 +127,8 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     startedAt: null,
     progress: null,
     failure: null,
+    earlierFailures: [],
+    checkpointBytes: 0,
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],

@@ -489,6 +489,13 @@ describe("limits", () => {
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
     ["Each string of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Additional properties of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
+    ["`checkpoint` of a task", bytes("CHECKPOINT_MAX_BYTES")],
+    [
+      "Results and files in the `context` of a task",
+      bytes("CONTEXT_RESULTS_MAX_BYTES"),
+      count("CONTEXT_FILES_MAX"),
+    ],
+    ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],

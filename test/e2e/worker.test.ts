@@ -338,6 +338,39 @@ describe("the input of the command", () => {
     expect(await text(stringsOf(outputs)[1])).toBe("new\n");
   });
 
+  test("gets the context of the task, on standard input and as files in context/", async () => {
+    const steps: string[] = [];
+    for (const title of ["one", "two"]) {
+      const taskId = await create("step", { title });
+      await using program = worker("step", `echo "result of $LUXHUB_TASK_TITLE"`, ["--once"]);
+      await ended(taskId);
+      expect(await program.ended).toBe(0);
+      steps.push(taskId);
+    }
+    const taskId = await create("combined", { depends_on: steps, backoff_s: 0 });
+    await hub.register("first-try");
+    await hub.post("/task/claim", { task_id: taskId, node_id: "first-try" });
+    const holder = { task_id: taskId, node_id: "first-try" };
+    await hub.post("/task/fail", { ...holder, error: "too slow", checkpoint: { page: 7 } });
+    const script = `
+      cat >"$DIR/combined.json"; cat context/inputs/1.json context/inputs/2.json >"$DIR/inputs.json"
+      cat context/checkpoint.json; ls context/inputs`;
+    await using program = worker("combined", script, ["--workdir", "work", "--once"]);
+    const { result } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    expect(objectOf(JSON.stringify(result))["output"]).toBe('{"page":7}\n1.json\n2.json');
+    const inputs = readFileSync(dir.join("inputs.json"), "utf8").trim().split("\n").map(objectOf);
+    expect(inputs).toMatchObject([
+      { task_id: steps[0], title: "one", result: { improvement: "result of one" } },
+      { task_id: steps[1], title: "two", result: { improvement: "result of two" } },
+    ]);
+    expect(objectOf(readFileSync(dir.join("combined.json"), "utf8"))["context"]).toMatchObject({
+      inputs,
+      checkpoint: { page: 7 },
+      failures: [{ kind: "failed", message: "too slow", node_id: "first-try" }],
+    });
+  });
+
   test("an output that is too large for a result becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in

@@ -48,6 +48,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
+    inputs: "task/{task_id}/inputs",
   },
   Messages: {
     send: "message/send",

@@ -2,6 +2,7 @@
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
 import type {
+  Checkpoint,
   Delivery,
   DeliveryStub,
   FileRecord,
@@ -113,9 +114,9 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
 
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
-  const problem = maybeText(row["problem"]);
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
+  const earlierFailures = maybeText(row["earlier_failures"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -127,15 +128,7 @@ export function toTask(row: Row): Task {
     status: row["status"] as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
-    result:
-      problem === null
-        ? null
-        : {
-            problem,
-            improvement: text(row["improvement"]),
-            lesson: text(row["lesson"]),
-            extra: maybeText(row["result_extra"]),
-          },
+    result: toResult(row),
     resultVerified: row["result_verified"] === 1,
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
@@ -158,6 +151,8 @@ export function toTask(row: Row): Task {
     startedAt: maybeWhole(row["started_at"]),
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
+    checkpointBytes: whole(row["checkpoint_bytes"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
@@ -165,13 +160,34 @@ export function toTask(row: Row): Task {
   };
 }
 
+export function toResult(row: Row): Task["result"] {
+  const problem = maybeText(row["problem"]);
+  if (problem === null) return null;
+  return {
+    problem,
+    improvement: text(row["improvement"]),
+    lesson: text(row["lesson"]),
+    extra: maybeText(row["result_extra"]),
+  };
+}
+
+export function toCheckpoint(row: Row): Checkpoint {
+  return {
+    data: text(row["data"]),
+    epoch: whole(row["epoch"]),
+    nodeId: text(row["node_id"]),
+    at: whole(row["at"]),
+  };
+}
+
 /** The long texts of a task together: roughly what it takes in memory. */
-export function charsOf({ description, progress, failure, dependsOn }: Task): number {
+export function charsOf({ description, progress, failure, earlierFailures, dependsOn }: Task): number {
   const idChars = dependsOn[0]?.length ?? 0;
   return (
     description.length +
     (progress?.length ?? 0) +
     (failure?.message?.length ?? 0) +
+    earlierFailures.reduce((sum, { message }) => sum + (message?.length ?? 0), 0) +
     dependsOn.length * idChars
   );
 }

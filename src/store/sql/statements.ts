@@ -103,6 +103,10 @@ const TASK_STATE: Columns<OfTask> = {
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
+  earlier_failures: text(({ task: { earlierFailures: earlier } }) =>
+    earlier.length === 0 ? null : JSON.stringify(earlier),
+  ),
+  checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -267,6 +271,23 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     frees: true,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "checkpoint.saved": {
+    row: ({ taskId }) => keyOf.checkpoint(taskId),
+    statement: upsert(
+      "checkpoints",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        data: text(({ checkpoint }) => checkpoint.data),
+        epoch: whole(({ checkpoint }) => checkpoint.epoch),
+        node_id: text(({ checkpoint }) => checkpoint.nodeId),
+        at: whole(({ checkpoint }) => checkpoint.at),
+      },
+    ),
+  },
+  "checkpoint.removed": {
+    row: ({ taskId }) => keyOf.checkpoint(taskId),
+    statement: remove("checkpoints", { task_id: text(({ taskId }) => taskId) }),
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),

@@ -512,4 +512,16 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   UPDATE tasks SET failed_node = failure ->> 'nodeId' WHERE status = 'failed';
   CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
   `,
+  `
+  -- what the next worker of a task learns: the attempts before the last failure, and the checkpoint (0: there is none)
+  ALTER TABLE tasks ADD COLUMN earlier_failures TEXT;
+  ALTER TABLE tasks ADD COLUMN checkpoint_bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE checkpoints (
+    task_id TEXT PRIMARY KEY,
+    data TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+  `,
 ];
