@@ -429,7 +429,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_failed: "How many tasks failed permanently.",
   "MinutesTotal.lux_paid": "LUX paid, including sign-ins.",
   messages_sent: "How many messages were sent; a broadcast is one.",
-  time_to_start: "The time from when a task could be handed out to its first hand-out.",
+  time_to_start: "The time from when a task became ready to its first hand-out.",
   time_to_finish: "The time from when a task could be handed out to its completion.",
   "Durations.count": "How many durations.",
   sum_s: "Their sum, in seconds.",

@@ -211,7 +211,8 @@ export class Pipeline {
    */
   #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
-    if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
+    if (endpoint?.kind !== "json")
+      throw notInBatch("must be the path of a POST of JSON, without a query, such as task/claim");
     const prepare = (): JsonRequest => {
       if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
       if (typeof endpoint.notInBatch === "string") throw notInBatch(endpoint.notInBatch);

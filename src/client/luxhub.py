@@ -2171,7 +2171,7 @@ class Minute(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
+    #: The time from when a task became ready to its first hand-out.
     time_to_start: Durations
     #: The time from when a task could be handed out to its completion.
     time_to_finish: Durations
@@ -2192,7 +2192,7 @@ class MinutesTotal(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
+    #: The time from when a task became ready to its first hand-out.
     time_to_start: Durations
     #: The time from when a task could be handed out to its completion.
     time_to_finish: Durations

@@ -504,7 +504,7 @@ export interface Minute {
   lux_paid: number;
   /** How many messages were sent; a broadcast is one. */
   messages_sent: number;
-  /** The time from when a task could be handed out to its first hand-out. */
+  /** The time from when a task became ready to its first hand-out. */
   time_to_start: Durations;
   /** The time from when a task could be handed out to its completion. */
   time_to_finish: Durations;
@@ -525,7 +525,7 @@ export interface MinutesTotal {
   lux_paid: number;
   /** How many messages were sent; a broadcast is one. */
   messages_sent: number;
-  /** The time from when a task could be handed out to its first hand-out. */
+  /** The time from when a task became ready to its first hand-out. */
   time_to_start: Durations;
   /** The time from when a task could be handed out to its completion. */
   time_to_finish: Durations;

@@ -227,10 +227,10 @@ test("the first worker and the first agent of the README", async () => {
   expect(out).toContain('"success":true');
 });
 
-const NEEDS = ["bash", "curl"].filter((name) => Bun.which(name) === null);
+const NEEDS = ["bash", "curl", "jq"].filter((name) => Bun.which(name) === null);
 
 /** The pages whose shell blocks run in their order; `<!-- not run: REASON -->` stands before one that cannot. */
-const RUN_PAGES = ["tutorial", "recipes", "troubleshooting", "comparison"];
+const RUN_PAGES = ["tutorial", "recipes", "troubleshooting", "comparison", "worker"];
 
 for (const name of RUN_PAGES)
   test.skipIf(NEEDS.length > 0)(
@@ -727,7 +727,7 @@ describe("what the pages name exists", () => {
       "--yes", // npx
       ...["--transport", "--header"], // claude
       "--retry", // curl
-      "--arg", // jq
+      ...["--arg", "--argjson"], // jq
       "--retry-delay",
       "--retry-all-errors",
       "--target", // bun build

@@ -288,9 +288,15 @@ async function traps(stage: Stage): Promise<void> {
     ["tasks?status=waiting", "status=waiting"],
     ["nodes?status=busy", "status=busy"],
     ["events?kind=task.eaten", "kind=task.eaten"],
+    ["tasks?stauts=failed", "stauts=failed"],
+    ["nodes?state=online", "state=online"],
+    ["events?task=x", "task=x"],
+    ["files?node=breaker", "node=breaker"],
   ] as const) {
     await page.go(address);
-    await page.shows(`The address has ${wrong}, which is none of`);
+    await page.shows(
+      new RegExp(`The address has ${RegExp.escape(wrong)}, (?:which is none of|but this list knows only) `),
+    );
     await page.until(`document.querySelectorAll("a.row").length === 0`);
   }
 }
@@ -311,6 +317,10 @@ async function old(stage: Stage): Promise<void> {
   await page.shows(/Time line\s+created/);
   await ok(hub.post("/task/claim", { task_id: taskId, node_id: "old-hand" }));
   await page.shows(/created[^]*assigned/);
+  const note = { path: "task/extend", body: { task_id: taskId, node_id: "old-hand", note: "Rubbing" } };
+  for (let i = 0; i < 2; i++)
+    await ok(hub.post("/batch", { requests: Array.from({ length: 500 }, () => note) }));
+  await page.shows("Only its first 1,000 events.");
   await page.go("tasks?q=antique");
   await page.shows("None so far.");
   await page.shows("This page is the result of looking at 10,000 tasks.");

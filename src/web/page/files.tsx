@@ -17,7 +17,7 @@ import {
   useEvents,
   useLoad,
 } from "./parts.tsx";
-import { route, to } from "./route.ts";
+import { route, to, wrongQuery } from "./route.ts";
 import { describe, hub, mayAct, session } from "./session.ts";
 
 const PAGE = 50;
@@ -25,11 +25,15 @@ const PAGE = 50;
 export function Files(): JSX.Element {
   const { task, page: asked } = route.value.query;
   const page = Number(asked ?? 1);
-  const loaded = useLoad(`${task} ${page}`, (from, signal) =>
-    from.files.list({ task_id: task, page, per_page: PAGE }, { signal }),
+  const wrong = wrongQuery({ task: null, page: null });
+  const loaded = useLoad(`${task} ${page} ${wrong}`, (from, signal) =>
+    wrong === null
+      ? from.files.list({ task_id: task, page, per_page: PAGE }, { signal })
+      : Promise.reject(new Error(wrong)),
   );
   useEvents(({ kind }) => kind.startsWith("file."), loaded);
-  const { value, error } = loaded;
+  const { error } = loaded;
+  const value = wrong === null ? loaded.value : null;
   const at = (page: number): string => to("files", "", { task, page: String(page) });
   return (
     <>

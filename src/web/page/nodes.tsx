@@ -18,7 +18,7 @@ import {
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { go, route, setQuery, to, wrongWord } from "./route.ts";
+import { go, route, setQuery, to, wrongQuery } from "./route.ts";
 import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
@@ -42,15 +42,12 @@ export function Nodes(): JSX.Element {
   const { q, cursor } = query;
   const status = (["online", "draining", "offline"] as const).find((one) => one === query["status"]);
   const order = (["id", "lux"] as const).find((one) => one === query["order"]) ?? "busy";
-  const wrong =
-    wrongWord(
-      "status",
-      STATES.map(([word]) => word),
-    ) ??
-    wrongWord(
-      "order",
-      ORDERS.map(([word]) => word),
-    );
+  const wrong = wrongQuery({
+    q: null,
+    status: STATES.map(([word]) => word),
+    order: ORDERS.map(([word]) => word),
+    cursor: null,
+  });
   const key = JSON.stringify([q, status, order, cursor, wrong]);
   const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);

@@ -105,6 +105,15 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           <section>
             <h2>Time line</h2>
             <Story events={events} />
+            {events.length === STORY && (
+              <p class="quiet">
+                Only its first {countOf(STORY)} events.{" "}
+                <Copy
+                  text={commandOf("events", "--task", id, "--since", "0")}
+                  label="Copy the command for all"
+                />
+              </p>
+            )}
           </section>
         </div>
       </div>

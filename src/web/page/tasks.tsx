@@ -22,7 +22,7 @@ import {
   useTyped,
 } from "./parts.tsx";
 import { LIST_COUNTED_MAX, LIST_SCANNED_MAX } from "../../domain/limits.ts";
-import { type Query, route, setQuery, to, wrongWord } from "./route.ts";
+import { type Query, route, setQuery, to, wrongQuery } from "./route.ts";
 import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
 const PAGE = 50;
@@ -47,10 +47,8 @@ export function Tasks(): JSX.Element {
   const { query } = route.value;
   const filter = filterOf(query);
   const [changes, setChanges] = useState(0);
-  const wrong = wrongWord(
-    "status",
-    STATES.map(([word]) => word),
-  );
+  const status = STATES.map(([word]) => word);
+  const wrong = wrongQuery({ q: null, status, type: null, node: null, creator: null, cursor: null });
   const key = JSON.stringify([filter, query["cursor"], changes, wrong]);
   const loaded = useLoad(key, (from, signal) =>
     wrong === null
