@@ -4,7 +4,7 @@
 #   HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) bash worker.sh worker-1 ./work
 #
 # The program gets the task as JSON on standard input. Exit status 0 completes the task, and its output becomes
-# `output` of its result. Any other status is a failed attempt with the last lines as its error; 65 fails the task for good.
+# `output` of its result. Any other status is a failed attempt with the last lines as its error; 65 fails the task permanently.
 # SIGTERM or Ctrl-C: the worker finishes its task, leaves the hub and ends; while it waits for a task, within 25 s.
 # Two workers of the same name would take tasks from each other: give each its own name.
 set -uo pipefail

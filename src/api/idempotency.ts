@@ -221,7 +221,7 @@ export class Idempotency {
     const load = async (): Promise<Encoded> => {
       const first = body ?? (await this.#store.read(this.#stored(attempt)))?.body;
       body = null;
-      if (first === undefined) throw overloaded("The stored answer has just expired.");
+      if (first === undefined) throw overloaded("The stored response has just expired.");
       return { first, next: null };
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
