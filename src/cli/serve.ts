@@ -258,7 +258,8 @@ function newSecretLines({ dir, secrets, showsSecrets }: Announcement): string[] 
   ];
 }
 
-const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
+const B_IS_OPEN =
+  "the open reads of variant A include tasks, results and files created through the B listener";
 
 function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
   return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;
