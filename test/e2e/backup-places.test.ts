@@ -122,9 +122,9 @@ describe("serve --backup-to", () => {
     await second.register("worker-2");
     expect(second.program.stdout).not.toContain("backup");
     expect(namesIn(place)).toEqual(names);
-    let made = Number.NaN;
-    while (Number.isNaN(made)) ({ made } = await backupMetrics(second));
-    expect(datedName(made * 1_000)).toBe(names.at(-1) ?? "none");
+    let newest = Number.NaN;
+    while (Number.isNaN(newest)) ({ made: newest } = await backupMetrics(second));
+    expect(datedName(newest * 1_000)).toBe(names.at(-1) ?? "none");
   });
 
   test("a place that cannot be used is logged, and the hub serves on", async () => {
