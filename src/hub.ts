@@ -80,6 +80,7 @@ import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
+import { Tickets } from "./service/tickets.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -364,6 +365,7 @@ function joinServices({
     feed,
     keys,
     quotas: new QuotaService(store, quotas),
+    tickets: new Tickets(keys, clock),
     minutes,
     tasks,
     contexts: new TaskContexts(store),

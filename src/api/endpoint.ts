@@ -25,6 +25,7 @@ import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
+import type { Redeemed, Tickets } from "../service/tickets.ts";
 import type { Answer, Transact } from "../store/store.ts";
 import { type JsonAnswer, encodeInPieces, encodeSuccess } from "./answer.ts";
 import type { Access, Strict } from "./auth.ts";
@@ -49,6 +50,7 @@ export type Services = {
   readonly feed: Feed;
   readonly keys: KeyRing;
   readonly quotas: QuotaService;
+  readonly tickets: Tickets;
   readonly minutes: Minutes;
   readonly system: SystemService;
   /** Large batches begin one in a tick of the event loop. */
@@ -65,6 +67,8 @@ export type ReadCall = {
   readonly clock: () => Moment;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
+  /** What the caller showed instead of a secret. */
+  readonly ticket: Redeemed | null;
   /** Makes a Transact count what it stores against the quota of the caller's key; that of `transact` is already. */
   readonly charged: <A>(transact: Transact<A>) => Transact<A>;
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */

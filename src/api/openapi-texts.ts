@@ -159,6 +159,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "node_list.q": "Only nodes whose node_id or name begins with this, in upper or lower case.",
   order:
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
+  "node_list.capability":
+    "Only nodes that take tasks of this type: it is among their capabilities, or they have none.",
   "node_list.cursor":
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
@@ -207,6 +209,14 @@ export const FIELDS: Readonly<Record<string, string>> = {
   result:
     "The result of the work: three strings of at most 64 KiB each, and any additional properties, together at most 64 KiB of JSON.",
   "Task.result": "As the node sent it; null until the task is completed.",
+  creator_verified: "Whether the task was created with a key that is bound to its `creator_node`.",
+  "task_create.for_node":
+    "Assigns the task to this node, which must be online. The task must be ready. If the node gives it back or goes offline, other nodes may take it.",
+  "task_wait.task_ids": "The ids of 1 to 100 tasks, comma-separated.",
+  "task_wait.until": "`all` (the default) or `any`: which of the tasks must have ended.",
+  "task_wait.wait": "Seconds to wait; 0, the default, returns at once.",
+  "task_wait.done": "Whether all, or any, of the tasks have ended, as `until` asks.",
+  "task_wait.tasks": "The state of each task, in the order of `task_ids`.",
   result_verified: "Whether the result came with a key that is bound to the node that completed the task.",
   problem: "What the problem was.",
   improvement: "What was done about it.",
@@ -326,6 +336,15 @@ export const FIELDS: Readonly<Record<string, string>> = {
   type: "The kind of message.",
   require_ack:
     "Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.",
+  reply_to: "The id of the message that this one answers; the sender must have sent or received it.",
+  "Message.reply_to": "The id of the message that this one answers; null if it answers none.",
+  thread:
+    "The conversation: the id of its first message, or a name that the sender gives. A reply continues the conversation of the message that it answers.",
+  "message_history.thread": "Only messages of this conversation, among its newest 2,000.",
+  "message_broadcast.capability":
+    "Only to nodes that take tasks of this type: it is among their capabilities, or they have none.",
+  "agent_broadcast.capability":
+    "Only to nodes that take tasks of this type: it is among their capabilities, or they have none.",
   verified: "Whether the message came with a key that is bound to its sender.",
   "Event.verified":
     "Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent` the sender.",
@@ -358,12 +377,22 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Files
   file_id: "The id of the file.",
   size: "Bytes.",
+  "FileRecord.verified": "Whether the file was uploaded with a key that is bound to its node.",
   sha256: "SHA-256 of the bytes, in hexadecimal digits.",
   content_type: "As uploaded; `application/octet-stream` if that was invalid.",
   metadata: "As uploaded, numbers included; empty if there was none.",
   "file_upload.metadata": "Any JSON object. Its `task_id` and `node` attach the file to a task and a node.",
   uploaded_at: "When the file was uploaded.",
   url: "The path for its download.",
+  "file_download_url.url": "A path that downloads the file without a secret until `expires_at`.",
+  "file_upload_url.url":
+    "A path that takes one file without a secret until `expires_at`, as multipart form data.",
+  "file_upload_url.node_id": "The node of the file; with a key that is bound to a node, that node.",
+  "file_upload_url.task_id": "The task that the file is attached to.",
+  method: "The method of the request that the URL is for.",
+  "file_download_url.expires_at": "When the URL ends.",
+  "file_upload_url.expires_at": "When the URL ends.",
+  "file_list.cursor": "The `next_cursor` of the previous page, with the same filter and without `page`.",
   "file_download.Range": "A range of bytes.",
   "file_download.If-Range":
     "The ETag of the file for which the range is meant; the whole file if it differs.",

@@ -130,6 +130,12 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
       securitySchemes: {
         secret: { type: "apiKey", in: "header", name: "X-Matrix-Secret", description: "The hub's secret." },
         bearer: { type: "http", scheme: "bearer", description: "The hub's secret, as a bearer token." },
+        ticket: {
+          type: "apiKey",
+          in: "query",
+          name: "ticket",
+          description: "The ticket of a presigned URL (file/download-url, file/upload-url).",
+        },
         admin_key: {
           type: "apiKey",
           in: "header",
@@ -231,13 +237,13 @@ function resourceOf(id: string): string {
   return word === "signin" ? "lux" : "hub";
 }
 
-function securityOf({ auth }: Declared, variant: Variant): Operation["security"] {
+function securityOf({ auth, ticket }: Declared, variant: Variant): Operation["security"] {
   if (auth === "admin")
     return [
       { secret: [], admin_key: [] },
       { bearer: [], admin_key: [] },
     ];
-  const either = [{ secret: [] }, { bearer: [] }];
+  const either = [{ secret: [] }, { bearer: [] }, ...(ticket ? [{ ticket: [] }] : [])];
   return auth === "public" && variant.publicEndpoints ? [{}, ...either] : either;
 }
 

@@ -72,7 +72,7 @@ export class Pipeline {
     this.#clock = clock;
     this.#log = log;
     this.#keys = keys;
-    this.#authenticator = new Authenticator(keys, clock, policy);
+    this.#authenticator = new Authenticator(keys, services.tickets, clock, policy);
     this.#longPolls = new LongPolls(keys);
     this.#backpressure = backpressure;
     this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash, maxAnswersBytes);
@@ -128,7 +128,7 @@ export class Pipeline {
   readonly #at = (): Moment => ({ now: this.#clock.now(), steady: this.#clock.steady() });
 
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
-    const { variant, key, shownKey } = caller;
+    const { variant, key, shownKey, ticket } = caller;
     const charged = <A>(transact: Transact<A>): Transact<A> =>
       this.#services.quotas.charged(key?.nodeId ?? null, transact);
     const call: Call = {
@@ -140,6 +140,7 @@ export class Pipeline {
       at: this.#at(),
       clock: this.#at,
       key,
+      ticket: ticket ?? null,
       transact: transactOf(caller, charged(this.#store.transact)),
       charged,
       repeatable: false,

@@ -8,10 +8,10 @@ import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import { wordsOf } from "../lib/word-search.ts";
-import type { PageRequest } from "../service/list-pages.ts";
+import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
-import type { Position } from "../service/task-lists.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
+import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -108,6 +108,10 @@ export const date = () =>
     z.transform((value: string) => Date.parse(value)),
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
+/** The name of a conversation: the id of its first message, or a name that its members agreed on. */
+export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
+/** A type of tasks; it selects the nodes that take it. */
+export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
 function word<W extends string>(words: readonly W[]) {
@@ -297,6 +301,20 @@ export function queryCount(max: number) {
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
+/** Ids of tasks, comma-separated, parsed to those that differ. */
+export const taskIds = () =>
+  z.pipe(
+    z.pipe(
+      z.string(),
+      z.transform((value: string): readonly string[] => [
+        ...new Set(value.split(",").map((taskId) => taskId.trim())),
+      ]),
+    ),
+    z
+      .array(id())
+      .check(z.maxLength(limit.WAITED_TASKS_MAX, `must hold at most ${limit.WAITED_TASKS_MAX} ids`)),
+  );
+
 /** Seconds to wait, in a query, parsed to milliseconds. */
 export const queryWaitSeconds = () =>
   z.pipe(
@@ -342,6 +360,7 @@ export const cursor = () =>
     z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
   );
 
+export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
 /** The beginning of a node_id or a name. */
@@ -406,6 +425,12 @@ type PagingFields = { readonly page?: number | undefined; readonly per_page?: nu
 
 export function asksForPage({ page, per_page }: PagingFields): boolean {
   return page !== undefined || per_page !== undefined;
+}
+
+/** @throws {Problem} 400 */
+export function refusePageWithCursor({ page }: PagingFields): void {
+  if (page !== undefined)
+    throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
 }
 
 /** `unpaged` is the size of a page when the caller sends neither field. */

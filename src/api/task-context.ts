@@ -28,7 +28,9 @@ export const inputSchema = (variant: Variant) =>
     task_id: z.string(),
     title: z.nullable(z.string()),
     status: z.nullable(statusWord(variant)),
+    assigned_node: z.nullable(z.string()),
     result: z.nullable(resultSchema()),
+    result_verified: z.boolean(),
     files: z.array(inputFileSchema()),
     omitted: z.optional(z.literal(true)),
   });
@@ -52,7 +54,9 @@ export function encodeInput(
     task_id: taskId,
     title: task?.title ?? null,
     status: task && variant.statusWord(task.status),
+    assigned_node: task?.assignedNode ?? null,
     result: result && encodeResult(result),
+    result_verified: task?.resultVerified ?? false,
     files: files.map((file) => ({
       file_id: file.fileId,
       name: file.name,

@@ -27,11 +27,15 @@ import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
+  cursorPageSchema,
+  encodeCursorPage,
   encodeLease,
   encodeTask,
+  encodeTaskState,
   leaseSchema,
   statusWord,
   taskSchema,
+  taskStateSchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
 
@@ -62,15 +66,38 @@ const create = writeEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
-  rejections: ["key_bound_to_other_node"],
-  input: newTask,
+  rejections: [
+    "key_bound_to_other_node",
+    "node_not_found",
+    "node_offline",
+    "node_draining",
+    "task_not_ready",
+  ],
+  input: () => z.extend(newTask(), { for_node: z.optional(field.nodeId()) }),
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
-  handle: (call, input) =>
-    withDraft(call, input, (draft, asked) => call.services.tasks.create(call.transact, draft, asked)),
+  handle: async (call, { for_node: nodeId, ...input }) => {
+    if (nodeId === undefined)
+      return withDraft(call, input, (draft, asked) =>
+        call.services.tasks.create(call.transact, draft, asked),
+      );
+    await checkMaySendTo(call, nodeId);
+    return withDraft(call, input, (draft, asked) =>
+      call.services.tasks.createSent(call.transact, draft, asked, { origin: null, nodeId, files: [] }),
+    );
+  },
   encode: encodeTaskAnswer,
 });
+
+/**
+ * Who gives a task to a node does not act for it: with a bound key it may do so for any node. On a strict hub another key
+ * must be allowed to assign tasks.
+ * @throws {Problem} 403
+ */
+export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, nodeId: string | null) {
+  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+}
 
 /** The fields that the creator of a task sends. */
 function newTask() {
@@ -112,12 +139,14 @@ export async function withDraft<T>(
     const unusable = isAny ? await services.tasks.unusable(named) : named;
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
+  const creatorNode = input.creator_node ?? key?.nodeId ?? null;
   const draft = {
     title: input.title,
     description: input.description,
     taskType: input.task_type ?? "",
     priority: input.priority ?? DEFAULT_PRIORITY,
-    creatorNode: input.creator_node ?? key?.nodeId ?? null,
+    creatorNode,
+    creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     luxRewardMicro: input.lux_reward ?? 0,
     balanced: variant.autoAssign,
     maxAttempts: input.max_attempts ?? null,
@@ -565,15 +594,7 @@ const list = readEndpoint({
       ...field.paging(),
       cursor: z.optional(field.cursor()),
     }),
-  answer: (variant) =>
-    z.strictObject({
-      tasks: z.array(taskSchema(variant)),
-      page: z.nullable(z.int()),
-      per_page: z.int(),
-      total: z.nullable(z.int()),
-      pages: z.nullable(z.int()),
-      next_cursor: z.nullable(z.string()),
-    }),
+  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)), ...cursorPageSchema() }),
   handle: ({ services, variant }, { status, node_id, creator_node, task_type, q, cursor, ...paging }) => {
     const query = {
       statuses: status ?? TASK_STATUSES,
@@ -585,21 +606,13 @@ const list = readEndpoint({
     const page = field.pageRequest(paging, variant.unpaged);
     const { lists } = services.tasks;
     if (cursor !== undefined) {
-      if (paging.page !== undefined)
-        throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+      field.refusePageWithCursor(paging);
       return lists.after(query, cursor, page.perPage);
     }
     if (isSearch(query)) checkReach(page);
     return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(paging));
   },
-  encode: ({ rows, page, perPage, total, next }, variant, at) => ({
-    tasks: rows.map((task) => encodeTask(task, variant, at)),
-    page,
-    per_page: perPage,
-    total,
-    pages: total === null ? null : Math.ceil(total / perPage),
-    next_cursor: next && field.encodeCursor(next),
-  }),
+  encode: (page, variant, at) => encodeCursorPage("tasks", page, (task) => encodeTask(task, variant, at)),
 });
 
 /** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
@@ -668,6 +681,29 @@ const inputs = readEndpoint({
   }),
 });
 
+const wait = readEndpoint({
+  path: "/api/v1/task/wait",
+  auth: "public",
+  summary: "Waits until all, or any, of several tasks are completed or have failed",
+  once: true,
+  rejections: ["task_not_found"],
+  input: () =>
+    z.object({
+      task_ids: field.taskIds(),
+      until: z.optional(field.untilWord()),
+      wait: z.optional(field.queryWaitSeconds()),
+    }),
+  answer: (variant) => z.strictObject({ done: z.boolean(), tasks: z.array(taskStateSchema(variant)) }),
+  handle: ({ services, hold, exchange }, { task_ids, until = "all", wait = 0 }) => {
+    const ends = (signal: AbortSignal) => services.feed.taskEnds(task_ids, until, wait, signal);
+    return wait === 0 ? ends(exchange.request.signal) : hold(ends);
+  },
+  encode: ({ tasks, done }, variant) => ({
+    done,
+    tasks: tasks.map((task) => encodeTaskState(task, variant)),
+  }),
+});
+
 const pull = readEndpoint({
   path: "/api/v1/task/pull",
   readsMany: true,
@@ -729,6 +765,7 @@ export const TASK_ENDPOINTS: readonly Endpoint[] = [
   batchAssign,
   remove,
   list,
+  wait,
   pull,
   stats,
   get,

@@ -885,14 +885,15 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: It is frequent, and harmless to repeat, so the hub need not store its answers.
-_NEEDS_NO_KEY = "node/heartbeat"
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
+#: with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
 def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
-    if operation in (_NOT_REPEATABLE, _NEEDS_NO_KEY):
+    if operation == _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
         return {}
     return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
 
@@ -912,7 +913,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}"):
+    if operation in ("task/next", "task/{task_id}", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -930,6 +931,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"]["status"] not in ("completed", "failed")
     if operation == "task/next":
         return answer["task"] is None
+    if operation == "task/wait":
+        return answer["done"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
@@ -1782,8 +1785,12 @@ class TaskInput(TypedDict):
     title: str | None
     #: Null if the task was deleted.
     status: Literal["open", "assigned", "completed", "failed", "pending"] | None
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
     #: Null if the task has none, or `omitted` is true.
     result: TaskResult | None
+    #: Whether the result came with a key that is bound to the node that completed the task.
+    result_verified: bool
     #: The files.
     files: list[InputFile]
     #: True if the result or some of the files were left out, because there was no room for them.
@@ -1824,6 +1831,8 @@ class Task(TypedDict):
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
     #: The node that created the task; it need not be registered.
     creator_node: str | None
+    #: Whether the task was created with a key that is bound to its `creator_node`.
+    creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
@@ -1894,6 +1903,8 @@ class TaskDetails(TypedDict):
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
     #: The node that created the task; it need not be registered.
     creator_node: str | None
+    #: Whether the task was created with a key that is bound to its `creator_node`.
+    creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
@@ -1988,6 +1999,11 @@ class Message(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
+    #: The id of the message that this one answers; null if it answers none.
+    reply_to: str | None
+    #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
+    #: conversation of the message that it answers.
+    thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
@@ -2007,6 +2023,11 @@ class ReceivedMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
+    #: The id of the message that this one answers; the sender must have sent or received it.
+    reply_to: str | None
+    #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
+    #: conversation of the message that it answers.
+    thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
@@ -2041,6 +2062,11 @@ class HistoryMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
+    #: The id of the message that this one answers; the sender must have sent or received it.
+    reply_to: str | None
+    #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
+    #: conversation of the message that it answers.
+    thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
@@ -2083,6 +2109,8 @@ class FileRecord(TypedDict):
     metadata: dict[str, Any]
     #: The node that the file is attached to.
     node_id: str | None
+    #: Whether the file was uploaded with a key that is bound to its node.
+    verified: bool
     #: The task that the file is attached to.
     task_id: str | None
     #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
@@ -2594,6 +2622,34 @@ class TaskGetInputsAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskWaitAnswerTask(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: When the task last changed.
+    updated_at: str
+
+
+class TaskWaitAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether all, or any, of the tasks have ended, as `until` asks.
+    done: bool
+    #: The state of each task, in the order of `task_ids`.
+    tasks: list[TaskWaitAnswerTask]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class MessageSendAnswer(TypedDict):
     success: Literal[True]
     #: The id of the message.
@@ -2723,13 +2779,15 @@ class FileListAnswer(TypedDict):
     #: The files.
     files: list[FileRecord]
     #: The number of the page, from 1.
-    page: int
+    page: int | None
     #: Rows on a page; above 50 is read as 50.
     per_page: int
     #: How many there are in all.
     total: int
     #: How many pages there are.
     pages: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2739,6 +2797,32 @@ class FileDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the file.
     file_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileDownloadUrlAnswer(TypedDict):
+    success: Literal[True]
+    #: A path that downloads the file without a secret until `expires_at`.
+    url: str
+    #: The method of the request that the URL is for.
+    method: Literal["GET", "POST"]
+    #: When the URL ends.
+    expires_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileUploadUrlAnswer(TypedDict):
+    success: Literal[True]
+    #: A path that takes one file without a secret until `expires_at`, as multipart form data.
+    url: str
+    #: The method of the request that the URL is for.
+    method: Literal["GET", "POST"]
+    #: When the URL ends.
+    expires_at: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2930,16 +3014,19 @@ class Nodes(_Resource):
         *,
         status: Literal["online", "draining", "offline"] | None = None,
         q: str | None = None,
+        capability: str | None = None,
         order: Literal["id", "busy", "lux"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> NodeListAnswer:
-        """All nodes, or a page of them: by state, name and order.
+        """All nodes, or a page of them: by state, name, capability and order.
 
         status: Only nodes in this state; `online` includes draining nodes.
         q: Only nodes whose node_id or name begins with this, in upper or lower case.
+        capability: Only nodes that take tasks of this type: it is among their capabilities, or they have
+            none.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
         page: The number of the page, from 1.
@@ -2949,6 +3036,7 @@ class Nodes(_Resource):
         fields = {
             "status": status,
             "q": q,
+            "capability": capability,
             "order": order,
             "page": page,
             "per_page": per_page,
@@ -2988,6 +3076,7 @@ class Tasks(_Resource):
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
+        for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Creates a task; on B the hub assigns it at once when a node is available.
@@ -3010,6 +3099,8 @@ class Tasks(_Resource):
         depends_on: The ids of the tasks that must be completed first.
         files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
             commit.
+        for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
+            gives it back or goes offline, other nodes may take it.
         """
         fields = {
             "title": title,
@@ -3027,6 +3118,7 @@ class Tasks(_Resource):
             "expires_at": expires_at,
             "depends_on": depends_on,
             "files": files,
+            "for_node": for_node,
         }
         return cast("TaskAnswer", self._call("task/create", fields, options))
 
@@ -3340,6 +3432,25 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
+    def wait(
+        self,
+        task_ids: str,
+        *,
+        until: Literal["all", "any"] | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskWaitAnswer:
+        """Waits until all, or any, of several tasks are completed or have failed.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_ids: The ids of 1 to 100 tasks, comma-separated.
+        until: `all` (the default) or `any`: which of the tasks must have ended.
+        wait: Seconds to wait; 0, the default, returns at once.
+        """
+        fields = {"task_ids": task_ids, "until": until, "wait": wait}
+        return cast("TaskWaitAnswer", self._call("task/wait", fields, options))
+
 
 class Messages(_Resource):
     def send(
@@ -3350,6 +3461,8 @@ class Messages(_Resource):
         *,
         type: Literal["text", "task", "status"] | None = None,
         require_ack: bool | None = None,
+        reply_to: str | None = None,
+        thread: str | None = None,
         options: CallOptions | None = None,
     ) -> MessageSendAnswer:
         """Sends a message to one node.
@@ -3360,6 +3473,9 @@ class Messages(_Resource):
         type: The kind of message.
         require_ack: Whether the recipient must confirm the message; until then the hub delivers it again, up
             to 5 times.
+        reply_to: The id of the message that this one answers; the sender must have sent or received it.
+        thread: The conversation: the id of its first message, or a name that the sender gives. A reply
+            continues the conversation of the message that it answers.
         """
         fields = {
             "from_node": from_node,
@@ -3367,6 +3483,8 @@ class Messages(_Resource):
             "content": content,
             "type": type,
             "require_ack": require_ack,
+            "reply_to": reply_to,
+            "thread": thread,
         }
         return cast("MessageSendAnswer", self._call("message/send", fields, options))
 
@@ -3376,15 +3494,30 @@ class Messages(_Resource):
         content: str,
         *,
         type: Literal["broadcast", "alert", "update"] | None = None,
+        capability: str | None = None,
+        reply_to: str | None = None,
+        thread: str | None = None,
         options: CallOptions | None = None,
     ) -> MessageBroadcastAnswer:
-        """Sends a message to every node that is online.
+        """Sends a message to the nodes that are online, all or some of them.
 
         from_node: The sender; it need not be registered.
         content: The message itself; at most 256 KiB of UTF-8.
         type: The kind of message.
+        capability: Only to nodes that take tasks of this type: it is among their capabilities, or they have
+            none.
+        reply_to: The id of the message that this one answers; the sender must have sent or received it.
+        thread: The conversation: the id of its first message, or a name that the sender gives. A reply
+            continues the conversation of the message that it answers.
         """
-        fields = {"from_node": from_node, "content": content, "type": type}
+        fields = {
+            "from_node": from_node,
+            "content": content,
+            "type": type,
+            "capability": capability,
+            "reply_to": reply_to,
+            "thread": thread,
+        }
         return cast("MessageBroadcastAnswer", self._call("message/broadcast", fields, options))
 
     def receive(
@@ -3422,6 +3555,7 @@ class Messages(_Resource):
         node_id: str,
         *,
         before: str | None = None,
+        thread: str | None = None,
         count: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageHistoryAnswer:
@@ -3429,9 +3563,10 @@ class Messages(_Resource):
 
         node_id: The id of the node.
         before: The id of a message: only those before it.
+        thread: Only messages of this conversation, among its newest 2,000.
         count: How many to return at most.
         """
-        fields = {"node_id": node_id, "before": before, "count": count}
+        fields = {"node_id": node_id, "before": before, "thread": thread, "count": count}
         return cast("MessageHistoryAnswer", self._call("message/history", fields, options))
 
     def parked(
@@ -3520,6 +3655,7 @@ class Files(_FileTransfer):
         task_id: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
+        cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
         """Files, newest first; of all tasks or of one.
@@ -3527,8 +3663,9 @@ class Files(_FileTransfer):
         task_id: Only files of this task.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
         """
-        fields = {"task_id": task_id, "page": page, "per_page": per_page}
+        fields = {"task_id": task_id, "page": page, "per_page": per_page, "cursor": cursor}
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
@@ -3538,6 +3675,29 @@ class Files(_FileTransfer):
         """
         fields = {"file_id": file_id}
         return cast("FileDeleteAnswer", self._call("file/delete", fields, options))
+
+    def download_url(self, file_id: str, *, options: CallOptions | None = None) -> FileDownloadUrlAnswer:
+        """Makes a URL that downloads a file without a secret, for 10 minutes.
+
+        file_id: The id of the file.
+        """
+        fields = {"file_id": file_id}
+        return cast("FileDownloadUrlAnswer", self._call("file/download-url", fields, options))
+
+    def upload_url(
+        self,
+        *,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> FileUploadUrlAnswer:
+        """Makes a URL that uploads one file without a secret, for 10 minutes.
+
+        node_id: The node of the file; with a key that is bound to a node, that node.
+        task_id: The task that the file is attached to.
+        """
+        fields = {"node_id": node_id, "task_id": task_id}
+        return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
 
 
 class Keys(_Resource):
@@ -3610,6 +3770,7 @@ METHODS = {
     "task/batch-assign": "POST",
     "task/delete": "POST",
     "task/list": "GET",
+    "task/wait": "GET",
     "task/pull": "GET",
     "task/stats": "GET",
     "task/{task_id}": "GET",
@@ -3639,6 +3800,8 @@ METHODS = {
     "batch": "POST",
     "openapi.json": "GET",
     "file/list": "GET",
+    "file/download-url": "POST",
+    "file/upload-url": "POST",
     "file/delete": "POST",
     "file/{file_id}": "DELETE",
 }

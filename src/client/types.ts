@@ -98,8 +98,12 @@ export interface TaskInput<V extends Variant = "A"> {
   title: string | null;
   /** Null if the task was deleted. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed"> | null;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
   /** Null if the task has none, or `omitted` is true. */
   result: TaskResult | null;
+  /** Whether the result came with a key that is bound to the node that completed the task. */
+  result_verified: boolean;
   /** The files. */
   files: InputFile[];
   /** True if the result or some of the files were left out, because there was no room for them. */
@@ -142,6 +146,8 @@ export interface Task<V extends Variant = "A"> {
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
   /** The node that created the task; it need not be registered. */
   creator_node: string | null;
+  /** Whether the task was created with a key that is bound to its `creator_node`. */
+  creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
@@ -207,6 +213,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
   /** The node that created the task; it need not be registered. */
   creator_node: string | null;
+  /** Whether the task was created with a key that is bound to its `creator_node`. */
+  creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
@@ -313,6 +321,13 @@ export interface Message {
    * times.
    */
   require_ack: boolean;
+  /** The id of the message that this one answers; null if it answers none. */
+  reply_to: string | null;
+  /**
+   * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+   * the conversation of the message that it answers.
+   */
+  thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
@@ -335,6 +350,13 @@ export interface ReceivedMessage {
    * times.
    */
   require_ack: boolean;
+  /** The id of the message that this one answers; the sender must have sent or received it. */
+  reply_to: string | null;
+  /**
+   * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+   * the conversation of the message that it answers.
+   */
+  thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
@@ -361,6 +383,13 @@ export interface HistoryMessage {
    * times.
    */
   require_ack: boolean;
+  /** The id of the message that this one answers; the sender must have sent or received it. */
+  reply_to: string | null;
+  /**
+   * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+   * the conversation of the message that it answers.
+   */
+  thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
@@ -412,6 +441,8 @@ export interface FileRecord {
   metadata: Record<string, unknown>;
   /** The node that the file is attached to. */
   node_id: string | null;
+  /** Whether the file was uploaded with a key that is bound to its node. */
+  verified: boolean;
   /** The task that the file is attached to. */
   task_id: string | null;
   /**
@@ -774,13 +805,15 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** All nodes, or a page of them: by state, name and order */
+  /** All nodes, or a page of them: by state, name, capability and order */
   "node/list": {
     request: {
       /** Only nodes in this state; `online` includes draining nodes. */
       status?: "online" | "draining" | "offline" | undefined;
       /** Only nodes whose node_id or name begins with this, in upper or lower case. */
       q?: string | undefined;
+      /** Only nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      capability?: string | undefined;
       /**
        * `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance
        * first.
@@ -875,6 +908,11 @@ export interface Operations<V extends Variant = "A"> {
        * commit.
        */
       files?: readonly string[] | undefined;
+      /**
+       * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
+       * back or goes offline, other nodes may take it.
+       */
+      for_node?: string | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1236,6 +1274,45 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Waits until all, or any, of several tasks are completed or have failed */
+  "task/wait": {
+    request: {
+      /** The ids of 1 to 100 tasks, comma-separated. */
+      task_ids: string;
+      /** `all` (the default) or `any`: which of the tasks must have ended. */
+      until?: "all" | "any" | undefined;
+      /** Seconds to wait; 0, the default, returns at once. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** Whether all, or any, of the tasks have ended, as `until` asks. */
+      done: boolean;
+      /** The state of each task, in the order of `task_ids`. */
+      tasks: {
+        /** The id of the task. */
+        task_id: string;
+        /** What to do, in one line. */
+        title: string;
+        /** The status of the task. task/retry opens a `failed` task again. */
+        status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+        /** The node that holds the task, or completed it. */
+        assigned_node: string | null;
+        /** The last note of the node that holds it. */
+        progress: string | null;
+        /** Why the last attempt, or the task, failed. */
+        failure: Failure | null;
+        /** When the task last changed. */
+        updated_at: string;
+      }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The open tasks that a node could claim, best first */
   "task/pull": {
     request: {
@@ -1368,6 +1445,13 @@ export interface Operations<V extends Variant = "A"> {
        * times.
        */
       require_ack?: boolean | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1411,7 +1495,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a message to every node that is online */
+  /** Sends a message to the nodes that are online, all or some of them */
   "message/broadcast": {
     request: {
       /** The sender; it need not be registered. */
@@ -1420,6 +1504,15 @@ export interface Operations<V extends Variant = "A"> {
       content: string;
       /** The kind of message. */
       type?: "broadcast" | "alert" | "update" | undefined;
+      /** Only to nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      capability?: string | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1462,6 +1555,8 @@ export interface Operations<V extends Variant = "A"> {
       node_id: string;
       /** The id of a message: only those before it. */
       before?: string | undefined;
+      /** Only messages of this conversation, among its newest 2,000. */
+      thread?: string | undefined;
       /** How many to return at most. */
       count?: number | undefined;
     };
@@ -1545,6 +1640,13 @@ export interface Operations<V extends Variant = "A"> {
        * times.
        */
       require_ack?: boolean | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1586,7 +1688,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a message to every node that is online */
+  /** Sends a message to the nodes that are online, all or some of them */
   "agent/broadcast": {
     request: {
       /** The sender; it need not be registered. */
@@ -1595,6 +1697,15 @@ export interface Operations<V extends Variant = "A"> {
       content: string;
       /** The kind of message. */
       type?: "broadcast" | "alert" | "update" | undefined;
+      /** Only to nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      capability?: string | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1929,19 +2040,69 @@ export interface Operations<V extends Variant = "A"> {
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
+      /** The `next_cursor` of the previous page, with the same filter and without `page`. */
+      cursor?: string | undefined;
     };
     answer: {
       success: true;
       /** The files. */
       files: FileRecord[];
       /** The number of the page, from 1. */
-      page: number;
+      page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
       /** How many there are in all. */
       total: number;
       /** How many pages there are. */
       pages: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Makes a URL that downloads a file without a secret, for 10 minutes */
+  "file/download-url": {
+    request: {
+      /** The id of the file. */
+      file_id: string;
+    };
+    answer: {
+      success: true;
+      /** A path that downloads the file without a secret until `expires_at`. */
+      url: string;
+      /** The method of the request that the URL is for. */
+      method: "GET" | "POST";
+      /** When the URL ends. */
+      expires_at: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Makes a URL that uploads one file without a secret, for 10 minutes */
+  "file/upload-url": {
+    request: {
+      /** The node of the file; with a key that is bound to a node, that node. */
+      node_id?: string | undefined;
+      /** The task that the file is attached to. */
+      task_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** A path that takes one file without a secret until `expires_at`, as multipart form data. */
+      url: string;
+      /** The method of the request that the URL is for. */
+      method: "GET" | "POST";
+      /** When the URL ends. */
+      expires_at: string;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -2010,6 +2171,7 @@ export const METHODS = {
   "task/batch-assign": "POST",
   "task/delete": "POST",
   "task/list": "GET",
+  "task/wait": "GET",
   "task/pull": "GET",
   "task/stats": "GET",
   "task/{task_id}": "GET",
@@ -2039,6 +2201,8 @@ export const METHODS = {
   batch: "POST",
   "openapi.json": "GET",
   "file/list": "GET",
+  "file/download-url": "POST",
+  "file/upload-url": "POST",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
 } as const;

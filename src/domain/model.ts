@@ -94,6 +94,8 @@ export type Task = {
   readonly taskType: string;
   readonly priority: Priority;
   readonly creatorNode: string | null;
+  /** It was created with a key that is bound to `creatorNode`. */
+  readonly creatorVerified: boolean;
   readonly status: TaskStatus;
   /** Millionths of a LUX. */
   readonly luxRewardMicro: number;
@@ -169,6 +171,12 @@ export type Checkpoint = {
   readonly at: number;
 };
 
+/** What a caller reads of a task while it waits for its end. */
+export type TaskState = Pick<
+  Task,
+  "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
+>;
+
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
 export type TaskOrigin = {
   /** The caller that created it, and the card that it used; only this caller finds it there. */
@@ -212,6 +220,10 @@ export type Message = {
   readonly type: MessageType;
   readonly content: string;
   readonly requireAck: boolean;
+  /** The message that this one answers. */
+  readonly replyTo: string | null;
+  /** The name of its conversation; null: its own id. */
+  readonly thread: string | null;
   /** It came with a key that is bound to its sender. */
   readonly verified: boolean;
   readonly sentAt: number;

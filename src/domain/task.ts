@@ -68,6 +68,7 @@ export type TaskDraft = Pick<
   | "taskType"
   | "priority"
   | "creatorNode"
+  | "creatorVerified"
   | "luxRewardMicro"
   | "balanced"
   | "maxAttempts"
@@ -181,10 +182,11 @@ export function createWith(
   return accept(created.answer, [...created.changes, ...attached.changes]);
 }
 
-/** The data of a task sent through A2A, besides its draft. */
+/** The data of a task that is created for one node or through A2A, besides its draft. */
 export type Sent = {
-  readonly origin: TaskOrigin;
-  /** The node whose card it was sent to; null: the hub's. */
+  /** Of a task sent through A2A. */
+  readonly origin: TaskOrigin | null;
+  /** The node that gets it; null: any. */
   readonly nodeId: string | null;
   /** Those in the message: their bytes are on disk. */
   readonly files: readonly FileRecord[];
@@ -202,7 +204,8 @@ export function createSent(
   const candidates = nodeId === null ? rows.candidates : [];
   const created = createWith(draft, taskId, { ...rows, candidates }, boundTo, at);
   if (created.kind === "rejected") return created;
-  const changes: Change[] = [...created.changes, { kind: "task.sent", taskId, origin }];
+  const changes: Change[] = [...created.changes];
+  if (origin) changes.push({ kind: "task.sent", taskId, origin });
   let task = created.answer;
   for (const file of files) {
     const owner = file.nodeId === null ? null : { nodeId: file.nodeId };
@@ -1039,7 +1042,9 @@ function failedEvent(task: Task, holder: string | null, { kind, message, at }: F
 
 // ---- Refusals
 
-const isFinished = ({ status }: Task): boolean => status === "completed" || status === "failed";
+/** Whether a task is completed or has failed. */
+export const isFinished = ({ status }: Pick<Task, "status">): boolean =>
+  status === "completed" || status === "failed";
 
 function finishedAlready(task: Task): Rejected {
   if (task.status === "failed") {
@@ -1065,7 +1070,7 @@ function notReady(task: Task): Rejected {
 
 function notReadyForNode(): Rejected {
   const detail =
-    "A task for a node must be ready: leave delay_s and not_before out and name only completed tasks in depends_on, or send it to the hub.";
+    "A task for one node must be ready: leave delay_s and not_before out and name only completed tasks in depends_on, or leave it to any node.";
   return reject("task_not_ready", detail);
 }
 

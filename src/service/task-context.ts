@@ -7,11 +7,12 @@
  * Must not: decide anything, or read more than its limits allow.
  */
 import { CONTEXT_FILES_MAX, CONTEXT_RESULTS_MAX_BYTES, INPUTS_PAGE_MAX_BYTES } from "../domain/limits.ts";
-import type { Checkpoint, Failure, Task, TaskResult, TaskStatus } from "../domain/model.ts";
+import type { Checkpoint, Failure, Task, TaskResult } from "../domain/model.ts";
 import { failedAttempts } from "../domain/task.ts";
 import { taskNotFound, Rejection } from "../domain/decision.ts";
 import {
   type InputFile,
+  type InputTask,
   checkpointOf,
   filesOfTasks,
   inputTasks,
@@ -24,7 +25,7 @@ import type { Read, Store } from "../store/store.ts";
 export type TaskInput = {
   readonly taskId: string;
   /** null: it was deleted. */
-  readonly task: { readonly title: string; readonly status: TaskStatus } | null;
+  readonly task: Pick<InputTask, "title" | "status" | "assignedNode" | "resultVerified"> | null;
   readonly result: TaskResult | null;
   readonly files: readonly InputFile[];
   /** Its result or some of its files are left out, because there was no room for them: inputs() has them. */
@@ -112,7 +113,7 @@ async function readInputs(
     const isLeftOut = i >= whole.length && (task?.bytes ?? 0) > 0;
     return {
       taskId,
-      task: task && { title: task.title, status: task.status },
+      task,
       result: results.get(taskId) ?? null,
       files: filesOf.get(taskId) ?? [],
       omitted: isLeftOut || isCut,

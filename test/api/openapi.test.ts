@@ -175,6 +175,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     },
   });
   await call("task_get", { task_id, wait: 10, context: 1 });
+  await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
@@ -220,7 +221,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     content: "The deadline is Friday.",
     require_ack: true,
   };
-  await post("message_send", hello);
+  const sent = await post("message_send", hello);
   await call("agent_messages", { ...worker, limit: 1 });
   const received = await post("message_receive", { ...worker, count: 10, blocking: true, timeout: 20 });
   const message_id = list(received, "messages")[0]?.["id"];
@@ -230,11 +231,11 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     content: "The hub restarts at noon.",
     type: "alert",
   });
-  await call("message_history", { ...worker, count: 2 });
-  const sent = await post("agent_message", { ...hello, to_node: "worker-2" });
+  await call("message_history", { ...worker, count: 2, thread: sent["message_id"] });
+  const asked = await post("agent_message", { ...hello, to_node: "worker-2" });
   await post("agent_broadcast", { from_node: "planner", content: "Back again.", type: "update" });
   await post("message_receive", { node_id: "worker-2", count: 10 });
-  await post("agent_ack", { node_id: "worker-2", message_id: sent["message_id"] });
+  await post("agent_ack", { node_id: "worker-2", message_id: asked["message_id"] });
 
   const parked = await post("message_send", { ...hello, to_node: "worker-2" });
   for (let delivery = 0; delivery <= 6; delivery++) {
@@ -250,6 +251,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("lux_ledger", { ...worker, per_page: 2 });
   await call("file_list", { per_page: 1 });
   await call("file_download", { file_id });
+  await post("file_download_url", { file_id });
+  await post("file_upload_url", worker);
   await post("file_delete", { file_id });
   const other = await post("file_upload", { file: "A draft.\n", metadata: {} });
   await call("file_remove", { file_id: other["file_id"] });
@@ -299,6 +302,10 @@ function stable(examples: Readonly<Record<string, Example>>): Fields {
 
 /** What depends on the machine, or changes with each version. */
 const VOLATILE: Readonly<Record<string, Fields>> = {
+  file_download_url: {
+    url: "/api/v1/file/download/0194b000-0000-7000-8000-000000000007?ticket=WyJkb3dubG9hZCIsMTg5NjA5MTkwMCwicHJpbWFyeSJd.mGv5n0dQ2fXb8uZ1rT4kLw",
+  },
+  file_upload_url: { url: "/api/v1/file/upload?ticket=WyJ1cGxvYWQiLDE4OTYwOTE5MDBd.q7Yp3sVx9aKc0eHn5tJwRg" },
   key_add: { secret: "K3m8Qx0vT2yRw7ZpLd4NcB9sHfJ6aUe1" },
   status: { software: "luxhub 1.0.0" },
   pg_diagnostic: {

@@ -294,6 +294,8 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       content: "hi",
       type: "task",
       require_ack: true,
+      reply_to: null,
+      thread: first,
       verified: false,
     });
     expect(sent_at).toMatch(ISO);

@@ -24,6 +24,7 @@ import {
   messageSchema,
   nodeSchema,
   taskSchema,
+  taskStateSchema,
 } from "../../src/api/response-schemas.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
@@ -430,6 +431,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      "task of task/wait": taskStateSchema(VARIANT_A),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -562,12 +564,16 @@ describe("limits", () => {
     ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
     ["`limit` and `count` of messages", count("MESSAGES_MAX")],
     ["`timeout` of receive and poll, `wait` of task/…", `${count("WAIT_MAX_SECONDS")} s`],
+    ["`task_ids` of task/wait", count("WAITED_TASKS_MAX")],
+    ["`thread` of a message", count("THREAD_MAX_CHARS")],
+    ["Messages of a thread that one history looks at", count("THREAD_SCANNED_MAX")],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],
     ["Progress of an upload", bytes("UPLOAD_STALL_MIN_BYTES"), seconds("UPLOAD_STALL_MS")],
     ["`metadata` of a file", bytes("METADATA_MAX_BYTES")],
     ["Parts of an upload", count("UPLOAD_PARTS_MAX"), bytes("UPLOAD_PART_HEADERS_MAX_BYTES")],
     ["Name of a file", count("FILE_NAME_MAX_CHARS")],
     ["Files of one task", count("FILES_OF_TASK_MAX")],
+    ["A presigned URL", seconds("TICKET_LIFE_MS")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
@@ -657,12 +663,20 @@ describe("limits", () => {
     ["docs/mcp.md", `A tool waits at most ${count("MCP_WAIT_MAX_SECONDS")} s`],
     [
       "docs/mcp.md",
-      `up to ${count("MCP_MAIL_MAX")} messages, with ${bytes("MCP_MAIL_MAX_BYTES")} of contents`,
+      `a notification every ${seconds("MCP_PROGRESS_EVERY_MS")}, and a tool waits up to ${count("WAIT_MAX_SECONDS")} s`,
     ],
+    ["docs/mcp.md", `more than ${count("MCP_RESULT_MAX_CHARS")} characters`],
+    [
+      "docs/mcp.md",
+      `as fit, up to \`limit\` (${count("MCP_LIST_DEFAULT")}, at most ${count("MCP_LIST_MAX")})`,
+    ],
+    ["docs/mcp.md", `\`mail_check\` shows up to ${count("MCP_MAIL_MAX")} messages`],
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
-    ["docs/mcp.md", `show up to ${count("MCP_LIST_MAX")} rows`],
-    ["docs/mcp.md", `Of more than ${count("MCP_DEPENDENCIES_MAX")} dependencies`],
-    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} is part of the call`],
+    ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
+    ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
+    ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
+    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
+    ["docs/mcp.md", `content of up to ${bytes("MCP_BINARY_MAX_BYTES")} in base64`],
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
@@ -685,7 +699,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -41,9 +41,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["tasks", "balancer", "lux", "stream"],
+  tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
-  requests: ["batch", "variants", "idempotency", "files", "attachments", "nodes"],
+  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "offline",
     "worker-loop",
@@ -51,6 +51,7 @@ export const PARTS = {
     "context",
     "next",
     "fates",
+    "threads",
     "system",
     "monitoring",
     "quotas",

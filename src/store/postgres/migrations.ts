@@ -457,6 +457,13 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     at BIGINT NOT NULL
   );
   `,
+  `
+  ALTER TABLE messages
+    ADD COLUMN reply_to TEXT COLLATE "C",
+    ADD COLUMN thread TEXT COLLATE "C";
+  CREATE INDEX messages_thread ON messages (thread, seq) WHERE thread IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -14,6 +14,7 @@ import type {
   Pulse,
   Task,
   TaskOrigin,
+  TaskState,
   StoredAnswer,
   Usage,
 } from "../../domain/model.ts";
@@ -42,6 +43,11 @@ function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 
+/** The capabilities of a node, from their column. */
+export function capabilitiesOf(row: Row): readonly string[] {
+  return decodeCapabilities(text(row["capabilities"]));
+}
+
 /** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
@@ -68,7 +74,7 @@ export function toNode(row: Row): Node {
     name: text(row["name"]),
     host: maybeText(row["host"]),
     port: maybeWhole(row["port"]),
-    capabilities: decodeCapabilities(text(row["capabilities"])),
+    capabilities: capabilitiesOf(row),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
     autoAssign: row["auto_assign"] === 1,
@@ -125,6 +131,7 @@ export function toTask(row: Row): Task {
     taskType: text(row["task_type"]),
     priority: row["priority"] as Task["priority"],
     creatorNode: maybeText(row["creator_node"]),
+    creatorVerified: row["creator_verified"] === 1,
     status: row["status"] as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
@@ -157,6 +164,19 @@ export function toTask(row: Row): Task {
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
     keptBytes: whole(row["kept_bytes"]),
+  };
+}
+
+export function toTaskState(row: Row): TaskState {
+  const failure = maybeText(row["failure"]);
+  return {
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    status: row["status"] as Task["status"],
+    assignedNode: maybeText(row["assigned_node"]),
+    progress: maybeText(row["progress"]),
+    failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    updatedAt: whole(row["updated_at"]),
   };
 }
 
@@ -245,6 +265,8 @@ export function toMessage(row: Row): Message {
     type: row["type"] as Message["type"],
     content: text(row["content"]),
     requireAck: row["require_ack"] === 1,
+    replyTo: maybeText(row["reply_to"]),
+    thread: maybeText(row["thread"]),
     verified: row["verified"] === 1,
     sentAt: whole(row["sent_at"]),
   };

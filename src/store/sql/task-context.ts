@@ -16,6 +16,8 @@ export type InputTask = {
   readonly taskId: string;
   readonly title: string;
   readonly status: TaskStatus;
+  readonly assignedNode: string | null;
+  readonly resultVerified: boolean;
   readonly bytes: number;
 };
 
@@ -25,12 +27,14 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     (column) => `coalesce(octet_length(${column}), 0)`,
   );
   const sql = `
-    SELECT task_id, title, status, ${lengths.join(" + ")} AS bytes
+    SELECT task_id, title, status, assigned_node, result_verified, ${lengths.join(" + ")} AS bytes
     FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   const toInput = (row: Row): InputTask => ({
     taskId: String(row["task_id"]),
     title: String(row["title"]),
     status: row["status"] as TaskStatus,
+    assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
+    resultVerified: row["result_verified"] === 1,
     bytes: Number(row["bytes"]),
   });
   return many(sql, ids, toInput, ["tasks"]);

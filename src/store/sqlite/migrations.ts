@@ -558,4 +558,13 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
   END;
   `,
+  `
+  -- the message that it answers, and the name of its conversation (NULL: its own id)
+  ALTER TABLE messages ADD COLUMN reply_to TEXT;
+  ALTER TABLE messages ADD COLUMN thread TEXT;
+  -- message/history of one thread
+  CREATE INDEX messages_thread ON messages (thread) WHERE thread IS NOT NULL;
+  -- whether the key that created it was bound to its creator_node
+  ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
