@@ -170,7 +170,7 @@ export function untilShutdown(): Promise<End> {
     for (const event of FAULTS) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
-    onNpxExit(() => resolve({ signal: "SIGTERM to npx" }));
+    onNpxExit(() => resolve({ signal: "end of npx" }));
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of endingSignals()) {
       process.on(signal, () => {
