@@ -26,7 +26,7 @@ import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import { endingSignals, onNpxExit } from "./signals.ts";
+import { endingSignals, onStarterExit } from "./signals.ts";
 import { helpOf } from "./help.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
@@ -170,7 +170,7 @@ export function untilShutdown(): Promise<End> {
     for (const event of FAULTS) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
-    onNpxExit(() => resolve({ signal: "end of npx" }));
+    onStarterExit(() => resolve({ signal: "end of its starter" }));
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of endingSignals()) {
       process.on(signal, () => {

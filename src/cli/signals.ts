@@ -1,4 +1,4 @@
-/** The signals that ask the program to end, and their substitute under npx. */
+/** The signals that ask the program to end, and their substitute under npx and the launcher of the npm package. */
 import { existsSync, readFileSync } from "node:fs";
 
 type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
@@ -20,12 +20,17 @@ function isHangupIgnored(): boolean {
 
 const STARTER_CHECK_MS = 1_000;
 
+/** Where the launcher of the npm package (node-launcher.ts) puts its process id. */
+const LAUNCHER = "LUXHUB_LAUNCHER";
+
 /**
- * Calls `end` once, when npx ends. npx starts a program as the child of a shell that dies of SIGTERM without passing it
- * on, and is killed itself without a word (SIGKILL), so we watch both. Linux only, by /proc.
+ * Calls `end` once, when what started this program ends: npx, or the launcher of the npm package. npx starts a program
+ * as the child of a shell that dies of SIGTERM without passing it on, so we watch that too; and who is killed (SIGKILL)
+ * passes nothing on. Linux only, by /proc.
  */
-export function onNpxExit(end: () => void): void {
-  const watched = npxAndItsShell();
+export function onStarterExit(end: () => void): void {
+  const launcher = process.env[LAUNCHER];
+  const watched = [...npxAndItsShell(), ...(launcher === undefined ? [] : [launcher])];
   if (watched.length === 0) return;
   const timer = setInterval(() => {
     if (watched.every((pid) => existsSync(`/proc/${pid}`))) return;
