@@ -9,10 +9,11 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
+import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { ResponseBackpressure } from "./api/response-backpressure.ts";
-import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
+import { ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { EventStreams } from "./api/stream.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import type { Config, ListenSpec } from "./config.ts";
@@ -266,7 +267,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
     ...streams.endpoints,
-    DOCS,
+    ...MANUAL_ENDPOINTS,
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),

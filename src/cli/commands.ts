@@ -382,7 +382,7 @@ into place. Then start the hub on the directory.`,
     words: "",
     summary: "print the API as an OpenAPI document",
     flags: { variant: { value: "A|B", help: "the variant that it describes (A)", choices: ["A", "B"] } },
-    about: `No hub needs to run. A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`,
+    about: `No hub needs to run. A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
   },
   {
     name: "doctor",

@@ -74,6 +74,7 @@ describe("every endpoint on both variants", () => {
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
+    seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
     await get("/task/list");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));

@@ -52,6 +52,9 @@ describe.skipIf(missing !== null)(
       await using hub = await Hub.start({ command, cwd, env });
       expect(hub.listeners.map(({ variant }) => variant)).toEqual(["A"]);
       await hub.register("worker-1");
+      const manual = hub.api.replace("/api/v1", "/docs");
+      expect(await (await fetch(`${manual}/tutorial`)).text()).toContain("luxhub serve");
+      expect((await fetch(`${manual}/dashboard-task.png`)).headers.get("content-type")).toBe("image/png");
       expect((await hub.stop()).code).toBe(0);
       expect(existsSync(join(cwd, "luxhub-data"))).toBe(true);
     });

@@ -561,6 +561,7 @@ describe("limits", () => {
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
+    ["`q` of `/docs/search`", count("MANUAL_QUERY_MAX_CHARS"), count("MANUAL_HITS_MAX")],
     ["Connections"],
   ];
 

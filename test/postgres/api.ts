@@ -44,7 +44,17 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "attachments", "nodes"],
-  periodic: ["offline", "worker-loop", "dependents", "next", "fates", "system", "monitoring", "quotas"],
+  periodic: [
+    "offline",
+    "worker-loop",
+    "dependents",
+    "context",
+    "next",
+    "fates",
+    "system",
+    "monitoring",
+    "quotas",
+  ],
 } as const;
 
 /**

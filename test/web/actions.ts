@@ -609,9 +609,8 @@ export async function inspect(
   isDark: boolean,
 ): Promise<void> {
   const { variant } = stage;
-  const axe = await Bun.file(join(PROJECT, "node_modules/axe-core/axe.min.js")).text();
   using page = await admin({ ...stage, size: sizes[0] ?? WIDE });
-  await page.eval(`(() => { ${axe} })()`);
+  await loadAxe(page);
   await page.watch();
   if (isDark) await page.press("theme");
   for (const size of sizes) {
@@ -622,10 +621,7 @@ export async function inspect(
       await page.go(view);
       await page.until(`document.querySelector("main[data-view='${view}'] h1")`);
       await page.settled();
-      const found = await page.eval(
-        `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((n) => n.html).slice(0, 3)]))`,
-      );
-      expect([where, found]).toEqual([where, []]);
+      expect([where, await page.eval(VIOLATIONS)]).toEqual([where, []]);
       expect([where, await page.eval(SPILLED)]).toEqual([where, []]);
       const fault = await page.eval(`document.querySelector("p.fault[role=alert]")?.textContent ?? ""`);
       expect([where, fault]).toEqual([where, ""]);
@@ -639,8 +635,17 @@ export async function inspect(
   expect(page.complaints).toEqual([]);
 }
 
+/** Loads axe-core into a page, for VIOLATIONS. */
+export async function loadAxe(page: Page): Promise<void> {
+  const axe = await Bun.file(join(PROJECT, "node_modules/axe-core/axe.min.js")).text();
+  await page.eval(`(() => { ${axe} })()`);
+}
+
+/** What axe-core finds. */
+export const VIOLATIONS = `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((n) => n.html).slice(0, 3)]))`;
+
 /** What reaches beyond the window, outside of what scrolls by itself, and what is cut without a title that has all of it. */
-const SPILLED = `[
+export const SPILLED = `[
   ...[...document.querySelectorAll("body, body *")].filter((element) => {
     const { right, left, width } = element.getBoundingClientRect();
     const isOut = width > 0 && (right > innerWidth + 1 || left < -1);
