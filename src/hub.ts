@@ -76,7 +76,7 @@ import {
 import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
-import { Leadership, Scheduler } from "./service/scheduler.ts";
+import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -95,6 +95,8 @@ export type HubParts = {
   readonly log: Log;
   /** Called when opening fails, while the hub still holds the lock of the data directory. */
   readonly onFailure?: () => void;
+  /** The periodic jobs that the caller does by itself, for the metrics. */
+  readonly otherChores?: () => readonly ChoreRuns[];
   /** For tests: replaces the hub's MCP server. */
   readonly loadMcp?: LoadServer;
 };
@@ -254,7 +256,8 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       waiting: () => pipeline.waiting,
       streams: () => streams.size,
       isLeading: () => leadership.isLeading,
-      chores: () => schedulers.flatMap((one) => one.runs()),
+      chores: () => [...schedulers.flatMap((one) => one.runs()), ...(parts.otherChores?.() ?? [])],
+      diskFree: () => freeBytes(parts.dir),
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => metrics.writeTo(text),
     });

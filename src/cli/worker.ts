@@ -80,7 +80,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       command,
       // Without the worker's own settings: a task might make the command run a program that reads a secret among them.
       env: {
-        ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"))),
+        // In upper case, because Windows ignores the case of their names.
+        ...Object.fromEntries(
+          Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith("LUXHUB_")),
+        ),
         LUXHUB_URL: url,
         LUXHUB_NODE_ID: nodeId,
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,

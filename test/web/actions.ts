@@ -176,7 +176,7 @@ async function taskFiles(stage: Stage): Promise<void> {
   await ok(hub.post("/task/cancel", { task_id: taskId }));
   await page.shows("Why it failed");
   await page.press("retry-all");
-  await page.shows("Open again, with 1 that depend on it.");
+  await page.shows("The task is open again, with 1 of the tasks that depend on it.");
   await page.go(`tasks/${dependent}`);
   await page.shows(/Waits for\s+/);
   for (const id of [dependent, taskId]) await ok(hub.admin("/task/delete", { task_id: id }));
@@ -322,8 +322,8 @@ async function old(stage: Stage): Promise<void> {
     await ok(hub.post("/batch", { requests: Array.from({ length: 500 }, () => note) }));
   await page.shows("Only its first 1,000 events.");
   await page.go("tasks?q=antique");
-  await page.shows("None so far.");
-  await page.shows("This page is the result of looking at 10,000 tasks.");
+  await page.shows("No match so far.");
+  await page.shows("The search has examined 10,000 tasks.");
   await page.click('a[rel="next"]');
   await page.shows("Antique between the line breaks");
 }
@@ -398,7 +398,7 @@ async function messages(stage: Stage): Promise<void> {
     await hub.sweep();
   }
   await page.eval(`document.querySelector('[name="parked"]').click()`);
-  await page.shows("51 are parked");
+  await page.shows("51 dead letters");
   await page.click('a[rel="next"]');
   await page.shows("Only for you");
   await page.press("redrive");

@@ -42,7 +42,7 @@ export function Files(): JSX.Element {
       </header>
       {task && (
         <p>
-          Of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
+          Files of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
         </p>
       )}
       <Fault text={error} />
@@ -54,7 +54,10 @@ export function Files(): JSX.Element {
         />
       )}
       {value && value.total > 0 && (
-        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "For it", "Uploaded", "Actions"]}>
+        <Table
+          label="Files"
+          head={["Name", "Size", "Type", "Node", "Task", "Attached as", "Uploaded", "Actions"]}
+        >
           {value.files.map((file) => (
             <tr key={file.file_id}>
               <td class="wide">
@@ -116,7 +119,7 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
 export function FileActions({ file }: { file: FileRecord }): JSX.Element {
   const [isShown, setShown] = useState(false);
   const remove = async (): Promise<void> => {
-    if (!(await askToConfirm(`Delete ${file.name} for good?`, "Delete"))) return;
+    if (!(await askToConfirm(`Delete ${file.name} permanently?`, "Delete"))) return;
     await runAction("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
   };
   return (
@@ -178,7 +181,7 @@ function detailOf(text: string): string {
     const { detail }: { detail?: unknown } = Object(JSON.parse(text));
     return String(detail);
   } catch {
-    return "The upload was refused.";
+    return "The hub rejected the upload.";
   }
 }
 

@@ -215,8 +215,8 @@ function SignIn(): JSX.Element {
         </p>
       </Form>
       <p class="quiet">
-        They stay in this tab and end with it. They are in the files secret and admin-key of the hub's data
-        directory.
+        The secret and the key stay in this tab until you close it. The hub keeps them in the files secret and
+        admin-key of its data directory.
       </p>
     </main>
   );

@@ -103,7 +103,7 @@ export function Tasks(): JSX.Element {
       ) : (
         value &&
         (isFiltered ? (
-          <Empty text={value.next_cursor === null ? "No task matches." : "None so far."} />
+          <Empty text={value.next_cursor === null ? "No task matches." : "No match so far."} />
         ) : (
           <Empty
             text="No tasks yet. Create one here, or from a shell:"
@@ -113,8 +113,8 @@ export function Tasks(): JSX.Element {
       )}
       {isSearch && value?.next_cursor && rows.shown.length < PAGE && (
         <p role="status">
-          This page is the result of looking at {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> looks at those
-          before them.
+          The search has examined {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> continues with those before
+          them.
         </p>
       )}
       <nav class="pager" aria-label="Pages">
@@ -300,7 +300,7 @@ function BulkActions(props: {
       <Modal title={`${action.verb} all that match`} onClose={close}>
         <p role="status">
           {countOf(done)} {action.done}
-          {refused > 0 && `, ${countOf(refused)} refused`}
+          {refused > 0 && `, ${countOf(refused)} rejected`}
           {end && `. ${end}`}
         </p>
         {end === "" && total !== null && (
