@@ -42,6 +42,7 @@ import typescript from "../../docs/typescript.md" with { type: "file" };
 import versioning from "../../docs/versioning.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
+import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
 import examplePlannerPy from "../../docs/examples/planner.py" with { type: "file" };
 import exampleProducerSh from "../../docs/examples/producer.sh" with { type: "file" };
 import exampleWorkerPy from "../../docs/examples/worker.py" with { type: "file" };
@@ -89,6 +90,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/versioning.md", versioning],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
+  ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself
   ["docs/examples/planner.py", examplePlannerPy],
   ["docs/examples/producer.sh", exampleProducerSh],
   ["docs/examples/worker.py", exampleWorkerPy],
