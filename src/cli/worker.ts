@@ -14,7 +14,7 @@ import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
 import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
-import { endingSignals, onNpxExit } from "./signals.ts";
+import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
@@ -178,7 +178,7 @@ class Signals {
 
   constructor() {
     for (const signal of endingSignals()) process.on(signal, this.#onSignal);
-    onNpxExit(this.#onSignal);
+    onStarterExit(this.#onSignal);
   }
 
   /** Removes the handlers, so that a signal ends the process again. */

@@ -54,6 +54,8 @@ type Published = {
   readonly command: readonly string[];
   readonly text: string;
   readonly args: readonly string[];
+  /** Also when the process that was started is killed. */
+  readonly stopsInOrder?: boolean;
 };
 
 const SHELL_NEEDS = ["bash", "curl", "jq"];
@@ -92,6 +94,14 @@ const WORKERS: readonly Published[] = [
     command: [...PROGRAM, "worker"],
     text: "",
     args: ["--node", "victim", "--", "./work"],
+  },
+  {
+    name: "luxhub worker under npx",
+    needs: ["npm"],
+    command: ["npm", "exec", "-c", `${PROGRAM.join(" ")} worker --node victim -- ./work`],
+    text: "",
+    args: [],
+    stopsInOrder: true, // it sees that npx is gone
   },
 ];
 
@@ -290,9 +300,10 @@ for (const worker of WORKERS) {
           const { body } = await hub.get(`/task/${taskId}`);
           const { events } = (await hub.get(`/events?since=0&task_id=${taskId}`)).body;
           if (begun === "" && signal === "SIGKILL") expect(events).toHaveLength(1); // nobody has had it
-          // One that stops in order at SIGTERM does what its last call was given.
+          // One that stops in order does what its last call was given.
           const isDone =
-            signal === "SIGTERM" && objectOf(JSON.stringify(body["task"]))["status"] === "completed";
+            (signal === "SIGTERM" || worker.stopsInOrder === true) &&
+            objectOf(JSON.stringify(body["task"]))["status"] === "completed";
           if (!isDone)
             expect(body["task"]).toMatchObject({ status: "open", assigned_node: null, ready: true });
           expect((await hub.get("/node/victim")).body["node"]).toMatchObject({ status: "offline" });

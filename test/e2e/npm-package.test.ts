@@ -59,6 +59,13 @@ describe.skipIf(missing !== null)(
       expect(existsSync(join(cwd, "luxhub-data"))).toBe(true);
     });
 
+    const noProc = existsSync("/proc/self/status") ? "" : " (skipped: there is no /proc here)";
+    test.skipIf(noProc !== "")(`ends in order when its launcher is killed${noProc}`, async () => {
+      await using hub = await Hub.start({ command, cwd: place.path, env });
+      hub.program.child.kill("SIGKILL");
+      await hub.program.printed(/ ended\n/);
+    });
+
     test("passes the exit code on, and says when there is no Bun for the platform", async () => {
       expect(await run(["version"], { command, env })).toMatchObject({
         code: 0,
