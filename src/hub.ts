@@ -9,10 +9,11 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
+import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { ResponseBackpressure } from "./api/response-backpressure.ts";
-import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
+import { ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { EventStreams } from "./api/stream.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import type { Config, ListenSpec } from "./config.ts";
@@ -76,8 +77,10 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
+import { Tickets } from "./service/tickets.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -268,7 +271,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
     ...streams.endpoints,
-    DOCS,
+    ...MANUAL_ENDPOINTS,
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
@@ -362,8 +365,10 @@ function joinServices({
     feed,
     keys,
     quotas: new QuotaService(store, quotas),
+    tickets: new Tickets(keys, clock),
     minutes,
     tasks,
+    contexts: new TaskContexts(store),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

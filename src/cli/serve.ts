@@ -27,7 +27,7 @@ import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import type { BackupContext } from "./scheduled-backups.ts";
-import { endingSignals, onNpxExit } from "./signals.ts";
+import { endingSignals, onStarterExit } from "./signals.ts";
 import { helpOf } from "./help.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
@@ -173,7 +173,7 @@ export function untilShutdown(): Promise<End> {
     for (const event of FAULTS) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
-    onNpxExit(() => resolve({ signal: "SIGTERM to npx" }));
+    onStarterExit(() => resolve({ signal: "end of its starter" }));
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of endingSignals()) {
       process.on(signal, () => {
@@ -261,7 +261,8 @@ function newSecretLines({ dir, secrets, showsSecrets }: Announcement): string[] 
   ];
 }
 
-const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
+const B_IS_OPEN =
+  "the open reads of variant A include tasks, results and files created through the B listener";
 
 function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
   return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;

@@ -167,7 +167,7 @@ export class Metrics {
       (this.#clock.steady() - this.#startedSteady) / SECOND_MS,
     );
     text.gauge("luxhub_leader", "1 if this hub does the periodic work.", flag(gauges.isLeading()));
-    text.gauge("luxhub_writable", "0 after a refused write, until one succeeds.", [
+    text.gauge("luxhub_writable", "0 after a failed write, until one succeeds.", [
       [{ store: "database" }, flag(this.#store.writable)],
       [{ store: "files" }, flag(this.#blobs.writable)],
     ]);

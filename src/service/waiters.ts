@@ -28,7 +28,7 @@ export class WaitAborted extends Error {
   override readonly name = "WaitAborted";
 
   constructor() {
-    super("The caller of a waiting call is gone.");
+    super("The caller of a long poll has hung up.");
   }
 }
 

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, statSync, utimesSync, writeFileSync } from "no
 import { join } from "node:path";
 import { datedName } from "../../src/upkeep/backup-target.ts";
 import { PROGRAM } from "../support/executable.ts";
+import { SmallDisk, whyNoSmallDisk } from "../support/small-disk.ts";
 import { Hub, Program, TempDir, run, withoutProgress } from "./program.ts";
 
 const DATED = /^luxhub-\d{8}T\d{6}Z\.tar$/;
@@ -212,6 +213,20 @@ describe.skipIf(noStorage !== null)(
         code: 1,
         stderr: expect.stringContaining("luxhub: cannot read s3://backups/none.tar: "),
       });
+      const noDisk = await whyNoSmallDisk(dir.join("probe"));
+      if (noDisk === null) {
+        await using disk = await SmallDisk.mount(dir.join("disk"));
+        const full = join(disk.path, "again");
+        const refused = await run(["restore", "s3://backups/one.tar", "--data", full], {
+          command: disk.command(PROGRAM),
+          env,
+        });
+        expect([refused.code, withoutProgress(refused.stderr)]).toEqual([
+          1,
+          expect.stringMatching(/^luxhub: cannot write \S+\.partial: no space left on device\n$/),
+        ]);
+        expect(readdirSync(disk.inside(disk.path))).toEqual([]);
+      } else console.log(`not tried: a restore onto a full disk: ${noDisk}`);
       expect((await restore("one.tar")).code).toBe(0);
       expect((await restore("one.tar")).stderr).toContain("again is not empty");
       expect(namesIn(dir.path).filter((name) => name.includes("partial"))).toEqual([]);

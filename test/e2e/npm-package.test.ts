@@ -82,8 +82,18 @@ describe.skipIf(missing !== null)(
       await using hub = await Hub.start({ command, cwd, env });
       expect(hub.listeners.map(({ variant }) => variant)).toEqual(["A"]);
       await hub.register("worker-1");
+      const manual = hub.api.replace("/api/v1", "/docs");
+      expect(await (await fetch(`${manual}/tutorial`)).text()).toContain("luxhub serve");
+      expect((await fetch(`${manual}/dashboard-task.png`)).headers.get("content-type")).toBe("image/png");
       expect((await hub.stop()).code).toBe(0);
       expect(existsSync(join(cwd, "luxhub-data"))).toBe(true);
+    });
+
+    const noProc = existsSync("/proc/self/status") ? "" : " (skipped: there is no /proc here)";
+    test.skipIf(noProc !== "")(`ends in order when its launcher is killed${noProc}`, async () => {
+      await using hub = await Hub.start({ command, cwd: place.path, env });
+      hub.program.child.kill("SIGKILL");
+      await hub.program.printed(/ ended\n/);
     });
 
     test("passes the exit code on, and says when there is no Bun for the platform", async () => {

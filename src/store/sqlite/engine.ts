@@ -184,7 +184,7 @@ export class SqliteStore implements Store {
     return new Promise<Committed<A>>((resolve, reject) => {
       // A is the type of the answer that `decide` returns.
       this.#queue.add({
-        parts: [...before, { load, decide }],
+        parts: [...before, { load: () => load, decide }],
         resolve: resolve as Transaction["resolve"],
         reject,
       });
@@ -449,7 +449,7 @@ export class SqliteStore implements Store {
 
   #decide(transaction: Transaction, { load, decide }: Part): Decision<unknown> | Undecided {
     try {
-      return decide(this.#load(load));
+      return decide(this.#load(load()));
     } catch (error) {
       throw faultOf(transaction, error);
     }
