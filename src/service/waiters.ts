@@ -284,7 +284,7 @@ export class Waiter {
     });
   }
 
-  /** Ends the wake-up that the waiter carries for a row in the queue `key`: the waiter took one. */
+  /** Ends the wake-up that the waiter carries, if it is for a row in the queue `key`: the waiter took one. */
   markServed(key: string): void {
     if (this.#wakeUp?.key === key) this.#wakeUp = null;
   }
@@ -301,7 +301,7 @@ export class Waiter {
 
   /** Whether each further wait is "drained" or, after leave(), "aborted". */
   get isEnded(): boolean {
-    return this.#end !== null;
+    return this.#end !== null || this.#all.isDrained;
   }
 
   // What follows is for the queues.

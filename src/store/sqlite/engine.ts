@@ -307,6 +307,10 @@ export class SqliteStore implements Store {
   /** Commits and answers a group and returns null; when a transaction throws, refuses and returns it, and writes nothing. */
   #commitGroup(group: Group): Transaction | null {
     this.#polled = null;
+    if (this.#damage) {
+      for (const transaction of group) transaction.reject(this.#damage);
+      return null;
+    }
     let done: Done;
     const startedMs = this.#clock.timers();
     try {
