@@ -77,12 +77,30 @@ const TARGETS: readonly Target[] = [
   },
 ];
 
+/** The fields of package.json that the published packages share. The owner adds those that are missing. */
+const SHARED_FIELDS = [
+  "version",
+  "keywords",
+  "license",
+  "author",
+  "repository",
+  "homepage",
+  "bugs",
+  "publishConfig",
+] as const;
+
 type PackageJson = {
+  readonly name: string;
   readonly description: string;
-  readonly license: string;
   readonly scripts: { readonly build: string };
   readonly dependencies: Readonly<Record<string, string>>;
-};
+} & Readonly<Partial<Record<(typeof SHARED_FIELDS)[number], unknown>>>;
+
+/** What a published package has of package.json. */
+export function sharedFields(manifest: PackageJson): Readonly<Record<string, unknown>> {
+  const given = SHARED_FIELDS.filter((field) => manifest[field] !== undefined);
+  return Object.fromEntries(given.map((field) => [field, manifest[field]]));
+}
 
 async function main(): Promise<void> {
   if (Bun.version !== BUN_VERSION)
@@ -160,8 +178,9 @@ async function fetchRuntime({ name, runtime, sha512 }: Target): Promise<string> 
  * Returns the path of the archive in `folder`.
  */
 export async function makeHubPackage(folder: string): Promise<string> {
-  const { description, license, dependencies } = await packageJson();
-  return pack(folder, "luxhub", async (place) => {
+  const manifest = await packageJson();
+  const { name, description, dependencies } = manifest;
+  return pack(folder, name, async (place) => {
     const bundle = ["build", "--splitting", "--minify", "--format=esm"];
     run([process.execPath, ...bundle, "--target=bun", `--outdir=${place}/lib`, "src/main.ts"]);
     run([
@@ -176,10 +195,9 @@ export async function makeHubPackage(folder: string): Promise<string> {
     await Bun.write(join(place, "LICENSES-OF-OTHERS"), await licencesOf(Object.keys(dependencies)));
     cpSync(join(PROJECT, "README.md"), join(place, "README.md"));
     return {
-      name: "luxhub",
-      version: VERSION,
+      name,
       description,
-      license,
+      ...sharedFields(manifest),
       type: "module",
       bin: { luxhub: "luxhub.js" },
       engines: { node: ">=20" },
@@ -201,8 +219,9 @@ const TYPESCRIPT = "typescript@5.9.3";
 export async function makeClientPackage(folder: string): Promise<void> {
   if (!existsSync(join(CLIENT, "luxhub.ts")))
     return console.log("no package of the client: its source is not here");
-  const { license } = await packageJson();
-  const archive = await pack(folder, "luxhub-client", async (place) => {
+  const manifest = await packageJson();
+  const name = `${manifest.name}-client`;
+  const archive = await pack(folder, name, async (place) => {
     const main = join(CLIENT, "luxhub.ts");
     run([
       process.execPath,
@@ -231,11 +250,11 @@ export async function makeClientPackage(folder: string): Promise<void> {
         (await Bun.file(path).text()).replaceAll(/(["']\.\/[\w-]+)\.ts(["'])/g, "$1.js$2"),
       );
     }
+    cpSync(join(PROJECT, "docs/typescript.md"), join(place, "README.md"));
     return {
-      name: "luxhub-client",
-      version: VERSION,
+      name,
       description: "The typed client of luxhub, for Node, Bun and browsers",
-      license,
+      ...sharedFields(manifest),
       type: "module",
       sideEffects: false,
       types: "./types/luxhub.d.ts",
@@ -252,8 +271,7 @@ async function pack(
   name: string,
   fill: (place: string) => Promise<Readonly<Record<string, unknown>>>,
 ): Promise<string> {
-  const place = join(tmpdir(), `${name}-package-${process.pid}`);
-  mkdirSync(place, { recursive: true });
+  const place = mkdtempSync(join(tmpdir(), "luxhub-package-"));
   try {
     const manifest = await fill(place);
     await Bun.write(join(place, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -262,7 +280,7 @@ async function pack(
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
-  return join(folder, `${name}-${VERSION}.tgz`);
+  return join(folder, `${name.replace(/^@/, "").replace("/", "-")}-${VERSION}.tgz`); // as npm names it
 }
 
 /** The licence texts of the packages and of all their dependencies. */

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeHubPackage } from "../../tools/release.ts";
+import { makeHubPackage, sharedFields } from "../../tools/release.ts";
 import { version } from "../../package.json";
 import { Hub, TempDir, run } from "./program.ts";
 
@@ -38,10 +38,40 @@ describe.skipIf(missing !== null)(
     test("is small, names Bun alone, and has its licences", () => {
       expect(Bun.file(place.join(`luxhub-${version}.tgz`)).size).toBeLessThan(2 ** 20);
       const manifest = JSON.parse(readFileSync(join(dirname(luxhub), "package.json"), "utf8"));
-      expect(manifest).toMatchObject({ name: "luxhub", version, bin: { luxhub: "luxhub.js" } });
+      expect(manifest).toMatchObject({
+        name: "luxhub",
+        version,
+        license: "MIT",
+        keywords: expect.arrayContaining(["task-queue"]),
+        bin: { luxhub: "luxhub.js" },
+        engines: { node: ">=20" },
+        os: ["linux", "darwin"],
+      });
+      expect(manifest.private).toBeUndefined();
+      expect(manifest.description).not.toBe("");
+      expect(readFileSync(join(dirname(luxhub), "README.md"), "utf8")).toStartWith("# luxhub");
       expect(Object.keys(manifest.optionalDependencies)).toHaveLength(6);
       expect([manifest.dependencies, manifest.scripts]).toEqual([undefined, undefined]);
       expect(readFileSync(join(dirname(luxhub), "LICENSES-OF-OTHERS"), "utf8")).toMatch(/^zod$/m);
+    });
+
+    test("has what the owner adds to package.json before publishing", () => {
+      const owner = {
+        author: "A <a@example.org>",
+        repository: { type: "git", url: "git+https://example.org/luxhub.git" },
+        homepage: "https://example.org/luxhub",
+        bugs: "https://example.org/luxhub/issues",
+        publishConfig: { access: "public" },
+      };
+      const given = {
+        name: "@a/luxhub",
+        description: "d",
+        scripts: { build: "b" },
+        dependencies: {},
+        version,
+      };
+      expect(sharedFields({ ...given, ...owner })).toEqual({ version, ...owner });
+      expect(sharedFields(given)).toEqual({ version });
     });
 
     test("serves, reads nothing from its current directory, and ends with the signal", async () => {

@@ -779,7 +779,7 @@ describe("what the pages name exists", () => {
   });
 
   test("flags and environment variables", () => {
-    const places = ["src/**/*.ts", "tools/**/*.ts", "test/support/*.ts", "package.json"];
+    const places = ["src/**/*.ts", "tools/**/*.{ts,sh}", "test/support/*.ts", "package.json"];
     const files = places.flatMap((place) => [...new Bun.Glob(place).scanSync({ cwd: PROJECT })]);
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
@@ -795,6 +795,7 @@ describe("what the pages name exists", () => {
       "--retry-all-errors",
       "--target", // bun build
       "--update-timings", // bun test
+      "--dry-run", // npm publish
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [
