@@ -51,7 +51,7 @@ import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import { TickQueue } from "./lib/semaphore.ts";
 import type { Mail } from "./mail/mail.ts";
-import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
+import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Feed } from "./service/feed.ts";
@@ -275,7 +275,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
-    ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: parts.loadMcp })] : []),
+    ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
       ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
       : []),

@@ -28,19 +28,28 @@ export type McpParts = Pick<Shared, "publicUrl"> & {
 const PARSE_ERROR = -32_700;
 const METHOD_NOT_FOUND = -32_601;
 
-export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: McpParts): Endpoint {
+/** Some clients end the URL that they are given with a slash. */
+const PATHS = ["/mcp", "/mcp/"] as const;
+
+export function mcpEndpoints({
+  publicUrl,
+  crossOrigin,
+  loadServer = ownServer,
+}: McpParts): readonly Endpoint[] {
   const shared: Shared = { publicUrl };
-  return rawEndpoint({
-    method: "POST",
-    path: "/mcp",
-    auth: "secret",
-    summary: "The Model Context Protocol, for AI agents",
-    rejections: [],
-    handle: async (call) => {
-      crossOrigin.checkOrigin(call.exchange.request);
-      return answer(call, shared, loadServer);
-    },
-  });
+  const endpointAt = (path: string): Endpoint =>
+    rawEndpoint({
+      method: "POST",
+      path,
+      auth: "secret",
+      summary: "The Model Context Protocol, for AI agents",
+      rejections: [],
+      handle: async (call) => {
+        crossOrigin.checkOrigin(call.exchange.request);
+        return answer(call, shared, loadServer);
+      },
+    });
+  return PATHS.map(endpointAt);
 }
 
 const ownServer: LoadServer = () => import("./server.ts");

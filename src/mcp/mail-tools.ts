@@ -14,10 +14,13 @@ import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
 import { countThatFits } from "./pages.ts";
-import type { ToolResult } from "./result.ts";
+import { type ToolResult, brief } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
 import { messageDetail, messageRow, plural, recordOf } from "./shapes.ts";
 import { REPEATED, once } from "./task-tools.ts";
+
+/** Of an id that may be none. */
+const ID_CHARS = 60;
 
 /** In to_node: every node that is online. No node has this id. */
 const EVERYONE = "*";
@@ -145,7 +148,7 @@ export async function mailAck(session: Session, args: Args): Promise<ToolResult>
       acked.push(messageId);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      refused.push({ message_id: messageId, error: error.body["error"] });
+      refused.push({ message_id: brief(messageId, ID_CHARS), error: error.body["error"] });
     }
   }
   const not = refused.length === 0 ? "" : ` ${plural(refused.length, "message")} not: see refused.`;

@@ -1,12 +1,14 @@
 /** The refusals of calls: what is wrong, and what to do next, which is a tool and never an endpoint of HTTP. */
 import { problemOf } from "../api/error-table.ts";
+import { MCP_LINE_MAX_CHARS, MCP_NAMED_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { causeOf } from "../lib/log.ts";
-import type { Forms } from "./result.ts";
+import { type Forms, brief } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
 import { recordsOf } from "./shapes.ts";
 
+const SAID_MAX_CHARS = 6_000;
 const TAKE_ANOTHER = "Call task_next for another task.";
 const DROP_IT = "Drop it and call task_next.";
 
@@ -51,8 +53,18 @@ export function refusalOf({ call }: Session, tool: string, error: unknown): Form
   }
   const { error: code, detail, errors } = inArguments(body);
   const advice = ADVICE[`${String(code)} ${tool}`] ?? ADVICE[String(code)] ?? "";
-  const said = [...withoutPaths(String(detail)), advice].filter((sentence) => sentence !== "").join(" ");
-  const fields = errors === undefined ? {} : { errors };
+  const sentences = [...withoutPaths(String(detail)), advice].filter((sentence) => sentence !== "");
+  const said = brief(sentences.join(" "), SAID_MAX_CHARS);
+  const named = recordsOf(errors).slice(0, MCP_NAMED_MAX);
+  const fields =
+    errors === undefined
+      ? {}
+      : {
+          errors: named.map(({ path, message }) => ({
+            path: brief(String(path), MCP_LINE_MAX_CHARS),
+            message: brief(String(message), 2 * MCP_LINE_MAX_CHARS),
+          })),
+        };
   return { text: `${String(code)}: ${said}`, structured: { say: said, error: code, ...fields } };
 }
 

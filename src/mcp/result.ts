@@ -67,31 +67,64 @@ class Shown {
 
 const CUT = "Some of it is cut: each entry of cut names the call that reads on.";
 
+/** What the quotes or the fence around a content take. */
+const FENCE_CHARS = 40;
+
 /** Both forms of a result, cut to fit. */
 export function formsOf(result: ToolResult): Forms {
   const whole = formsAt(result, MCP_RESULT_MAX_CHARS);
   if (fits(whole)) return whole;
-  // The longest value may have so many characters that all values fit.
-  let [low, high] = [0, MCP_RESULT_MAX_CHARS];
-  let best = formsAt(result, 0);
-  while (low < high) {
-    const level = Math.ceil((low + high) / 2);
-    const forms = formsAt(result, level);
-    if (fits(forms)) [low, best] = [level, forms];
-    else high = level - 1;
+  const none = formsAt(result, 0);
+  assert(fits(none), "a tool answers no more than fits without the contents of others");
+  const lengths = foreignsIn(result).map(lengthInJson);
+  let room = MCP_RESULT_MAX_CHARS - sizeOf(none) - FENCE_CHARS * lengths.length;
+  for (; room > 0; room = Math.floor(room * 0.8)) {
+    const forms = formsAt(result, levelFor(lengths, room));
+    if (fits(forms)) return forms;
   }
-  assert(fits(best), "a tool answers no more than fits without the contents of others");
-  return best;
+  return none;
 }
 
-function fits({ text, structured }: Forms): boolean {
-  return Math.max(text.length, JSON.stringify(structured).length) <= MCP_RESULT_MAX_CHARS;
+/** The longest that a content may be, so that all of these lengths have room together. */
+function levelFor(lengths: readonly number[], room: number): number {
+  let left = room;
+  const sorted = lengths.toSorted((a, b) => a - b);
+  for (const [i, length] of sorted.entries()) {
+    const share = Math.floor(left / (sorted.length - i));
+    if (length > share) return share;
+    left -= length;
+  }
+  return room;
+}
+
+function foreignsIn(value: unknown): readonly Foreign[] {
+  if (value instanceof Foreign) return [value];
+  if (Array.isArray(value)) return value.flatMap(foreignsIn);
+  return isFields(value) ? Object.values(value).flatMap(foreignsIn) : [];
+}
+
+/** At most MCP_RESULT_MAX_CHARS. */
+function lengthInJson({ text, options }: Foreign): number {
+  const most = Math.min(options.mostChars ?? MCP_RESULT_MAX_CHARS, MCP_RESULT_MAX_CHARS);
+  let length = 0;
+  for (const char of text) {
+    length += escapedLength(char);
+    if (length >= most) return most;
+  }
+  return length;
+}
+
+function fits(forms: Forms): boolean {
+  return sizeOf(forms) <= MCP_RESULT_MAX_CHARS;
+}
+
+function sizeOf({ text, structured }: Forms): number {
+  return Math.max(text.length, JSON.stringify(structured).length);
 }
 
 /** How long a part of a result is, in the form in which it is longer. */
 export function lengthOf(part: JsonObject): number {
-  const { text, structured } = formsAt({ say: "", ...part }, MCP_RESULT_MAX_CHARS);
-  return Math.max(text.length, JSON.stringify(structured).length);
+  return sizeOf(formsAt({ say: "", ...part }, MCP_RESULT_MAX_CHARS));
 }
 
 function formsAt({ say, ...fields }: ToolResult, level: number): Forms {
@@ -116,6 +149,12 @@ function showForeign({ value, text, options }: Foreign, level: number, cut: Json
     cut.push({ ...readOn, offset, left: part.total - offset, unit: part.unit });
   if (end === text.length) return new Shown(value, text, by);
   return new Shown(readOn === null ? `${shown}…` : shown, readOn === null ? `${shown}…` : shown, by);
+}
+
+/** The beginning of a text that others wrote, where many have to fit: of so many characters in JSON. */
+export function brief(text: string, most: number): string {
+  const end = beginningWithin(text, most);
+  return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
 /** How much of a text takes at most so many characters in JSON; never half of a surrogate pair. */
@@ -156,6 +195,7 @@ function isFields(value: unknown): value is JsonObject {
     value !== null &&
     !Array.isArray(value) &&
     !(value instanceof Shown) &&
+    !(value instanceof Foreign) &&
     !isRawNumber(value)
   );
 }

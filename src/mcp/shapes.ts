@@ -2,9 +2,14 @@
  * The shapes in which the tools show what the endpoints of HTTP answer: the same fields under the same names, without those
  * that are null, and with each text that another node wrote as a Foreign (result.ts).
  */
-import { MCP_LINE_MAX_CHARS, MCP_MESSAGE_MAX_CHARS, MCP_NAMED_MAX } from "../domain/limits.ts";
+import {
+  MCP_INPUTS_MAX,
+  MCP_LINE_MAX_CHARS,
+  MCP_MESSAGE_MAX_CHARS,
+  MCP_NAMED_MAX,
+} from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { type Author, Foreign, type ReadOn } from "./result.ts";
+import { type Author, Foreign, type ReadOn, brief } from "./result.ts";
 
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -40,10 +45,18 @@ function firstOf(name: string, ids: unknown): JsonObject {
   return { [name]: all.slice(0, MCP_NAMED_MAX), [`${name}_count`]: all.length };
 }
 
-/** A text that others wrote, in a list of many. */
-function brief(text: unknown, most: number = MCP_LINE_MAX_CHARS): unknown {
-  if (typeof text !== "string" || text.length <= most) return text;
-  return `${text.slice(0, most).toWellFormed()}…`;
+/** The first of many texts of one line. */
+export function firstLines(name: string, texts: readonly string[]): JsonObject {
+  return firstOf(name, linesOf(texts));
+}
+
+/** A text of one line that others wrote, where many have to fit. */
+function line(text: unknown, most: number = MCP_LINE_MAX_CHARS): unknown {
+  return typeof text === "string" ? brief(text, most) : text;
+}
+
+function linesOf(texts: unknown): readonly unknown[] {
+  return listOf(texts).map((text) => line(text));
 }
 
 // ---- Tasks
@@ -56,12 +69,12 @@ export function taskRow(task: JsonObject): JsonObject {
     task_id,
     status,
     ...(status === "open" && task["ready"] === false ? { ready: false } : {}),
-    title: brief(title),
+    title: line(title),
     priority,
     task_type,
     assigned_node,
     creator_node,
-    progress: brief(progress),
+    progress: line(progress),
     ...failureFields(failure),
     updated_at: task["updated_at"],
   });
@@ -72,7 +85,7 @@ function failureFields(failure: unknown): JsonObject {
   if (!isRecord(failure)) return {};
   return without({
     failure: failure["kind"],
-    failure_message: brief(failure["message"]),
+    failure_message: line(failure["message"]),
     failed_at_node: failure["node_id"],
   });
 }
@@ -93,16 +106,28 @@ function partOf(taskId: unknown, part: string): ReadOn {
 
 /** All that a worker or a creator wants to know. `context`: what other tasks and earlier attempts have left. */
 export function taskDetail(task: JsonObject, context: unknown = undefined): JsonObject {
-  const { task_id: taskId, description, depends_on, unmet, inputs, outputs, files: _files, ...rest } = task;
+  const {
+    task_id: taskId,
+    title,
+    description,
+    depends_on,
+    unmet,
+    inputs,
+    outputs,
+    files: _files,
+    ...rest
+  } = task;
   const { result, result_verified, progress, failure, restarts, attempts, lux_reward, ready, ...plain } =
     rest;
   const isWaiting = Number(recordOf(unmet)["count"]) > 0;
   const holder = authorOf(plain["assigned_node"], result_verified);
+  const by = creatorOf(task);
   return without({
     task_id: taskId,
+    title: new Foreign(title, { by, readOn: partOf(taskId, "title") }),
     ...plain,
     ...(plain["status"] === "open" ? { ready } : {}),
-    description: new Foreign(description, { by: creatorOf(task), readOn: partOf(taskId, "description") }),
+    description: new Foreign(description, { by, readOn: partOf(taskId, "description") }),
     ...(Number(lux_reward) > 0 ? { lux_reward } : {}),
     ...(Number(attempts) > 0 ? { attempts } : {}),
     ...(Number(restarts) > 0 ? { restarts } : {}),
@@ -145,6 +170,7 @@ export function partText(task: JsonObject, checkpoint: unknown, part: string): F
   const { problem: _p, improvement: _i, lesson: _l, output: _o, ...others } = result;
   const parts: JsonObject = {
     ...result,
+    title: task["title"],
     description: task["description"],
     failure: recordOf(task["failure"])["message"],
     checkpoint: recordOf(checkpoint)["data"],
@@ -153,7 +179,7 @@ export function partText(task: JsonObject, checkpoint: unknown, part: string): F
   const value = parts[part];
   if (!TASK_PARTS.includes(part) || value === undefined || value === null) return null;
   const by =
-    part === "description"
+    part === "description" || part === "title"
       ? creatorOf(task)
       : part === "checkpoint"
         ? authorOf(recordOf(checkpoint)["node_id"], null)
@@ -164,6 +190,7 @@ export function partText(task: JsonObject, checkpoint: unknown, part: string): F
 }
 
 export const TASK_PARTS: readonly string[] = [
+  "title",
   "description",
   "problem",
   "improvement",
@@ -180,24 +207,32 @@ function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const { checkpoint } = context;
   const failures = recordsOf(context["failures"]);
   return {
-    ...(inputs.length === 0 ? {} : firstOf("inputs", inputs.map(inputDetail))),
+    ...(inputs.length === 0 ? {} : firstInputs(inputs)),
     ...(isRecord(checkpoint) ? { checkpoint: checkpointDetail(checkpoint, taskId) } : {}),
     ...(failures.length === 0 ? {} : { failures: failures.map(failureRow) }),
   };
+}
+
+/** The first of them: of the others task_get shows the results. */
+function firstInputs(inputs: readonly JsonObject[]): JsonObject {
+  const shown = inputs.slice(0, MCP_INPUTS_MAX).map(inputDetail);
+  return shown.length < inputs.length ? { inputs: shown, inputs_count: inputs.length } : { inputs: shown };
 }
 
 /** A task that another depends on: its result, of which the rest is read by task_get. */
 function inputDetail(input: JsonObject): JsonObject {
   const { task_id: taskId, title, status, assigned_node, result, result_verified, files, omitted } = input;
   const by = authorOf(assigned_node, result_verified);
-  const names = recordsOf(files).map(({ file_id, name }) => ({ file_id, name }));
+  const all = recordsOf(files);
+  const shown = all.slice(0, MCP_INPUTS_MAX).map(({ file_id, name }) => ({ file_id, name: line(name, 60) }));
   return without({
     task_id: taskId,
-    title: brief(title),
+    title: line(title, 80),
     status,
     assigned_node,
     ...(omitted === true ? { omitted } : {}),
-    files: names.length === 0 ? null : names.slice(0, MCP_NAMED_MAX),
+    files: shown.length === 0 ? null : shown,
+    ...(shown.length < all.length ? { files_count: all.length } : {}),
     ...(isRecord(result) ? { result: resultDetail(result, taskId, by), result_verified } : {}),
   });
 }
@@ -208,7 +243,21 @@ function checkpointDetail({ data, epoch, node_id, at }: JsonObject, taskId: unkn
 }
 
 function failureRow({ kind, message, node_id, at }: JsonObject): JsonObject {
-  return without({ kind, message: brief(message, MCP_MESSAGE_MAX_CHARS / 4), node_id, at });
+  const text =
+    typeof message === "string" ? new Foreign(message, { by: authorOf(node_id, null), readOn: null }) : null;
+  return without({ kind, node_id, at, message: text });
+}
+
+/** A task in a wait for many. */
+export function waitedRow({ task_id, status, title, failure }: JsonObject): JsonObject {
+  const { kind, message } = recordOf(failure);
+  return without({
+    task_id,
+    status,
+    title: line(title, 60),
+    failure: kind,
+    failure_message: line(message, 80),
+  });
 }
 
 // ---- Nodes
@@ -218,10 +267,10 @@ export function nodeRow(node: JsonObject, self: string | null): JsonObject {
   return without({
     node_id,
     ...(node_id === self ? { you: true } : {}),
-    name,
+    name: line(name),
     status,
     ...(draining === true ? { draining } : {}),
-    capabilities,
+    capabilities: linesOf(capabilities),
     tasks_assigned,
     max_tasks,
     tasks_completed,

@@ -2,6 +2,7 @@
 import { encodeTask } from "../api/response-schemas.ts";
 import { hashJson } from "../api/idempotency.ts";
 import {
+  MCP_LINE_MAX_CHARS,
   MCP_LIST_DEFAULT,
   MCP_LIST_MAX,
   MCP_WAITED_MAX,
@@ -12,10 +13,11 @@ import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
 import { pageThatFits } from "./pages.ts";
-import { Foreign, type ToolResult } from "./result.ts";
+import { Foreign, type ToolResult, brief } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
 import {
   TASK_PARTS,
+  firstLines,
   isRecord,
   partText,
   plural,
@@ -23,6 +25,7 @@ import {
   recordsOf,
   taskDetail,
   taskRow,
+  waitedRow,
 } from "./shapes.ts";
 
 /** An identical call within MCP_REPEAT_WINDOW_MS is a repeat, unless its `key` differs. */
@@ -57,7 +60,13 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
   const node = await call.services.nodes.get(self);
   const { capabilities: takes, draining: drain, maxTasks, tasksAssigned } = node;
   const others = await call.services.next.notTaken(node, asked.length === 0 ? null : asked);
-  const fields = { task: null, drain, takes, asked, others };
+  const fields = {
+    task: null,
+    drain,
+    ...firstLines("takes", takes),
+    ...firstLines("asked", asked),
+    others: others.map((type) => brief(type, MCP_LINE_MAX_CHARS)),
+  };
   const untaken = takes.length === 0 ? [] : asked.filter((type) => !takes.includes(type));
   if (drain) return { say: "No task: you drain, so you get nothing new. Finish what you hold.", ...fields };
   if (maxTasks !== null && tasksAssigned >= maxTasks) {
@@ -254,7 +263,7 @@ export async function taskWait(session: Session, args: Args): Promise<ToolResult
     wait: String(session.waitFor(args["wait_s"])),
   };
   const { done, tasks } = await session.ask("GET", "task/wait", query);
-  const rows = recordsOf(tasks).map(({ updated_at: _, ...task }) => taskRow(task));
+  const rows = recordsOf(tasks).map(waitedRow);
   const completed = rows.filter(({ status }) => status === "completed");
   const failed = rows.filter(({ status }) => status === "failed").length;
   const withResults = completed.length <= MCP_WAITED_RESULTS_MAX;
@@ -274,8 +283,8 @@ export async function taskWait(session: Session, args: Args): Promise<ToolResult
 
 async function withResult(session: Session, row: JsonObject): Promise<JsonObject> {
   const { task } = await session.ask("GET", "task/:task_id", { task_id: row["task_id"] });
-  const { result, result_verified } = taskDetail(recordOf(task));
-  return result === undefined ? row : { ...row, result, result_verified };
+  const { assigned_node, result, result_verified } = taskDetail(recordOf(task));
+  return result === undefined ? row : { ...row, assigned_node, result, result_verified };
 }
 
 export async function taskRetry(session: Session, args: Args): Promise<ToolResult> {

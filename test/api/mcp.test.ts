@@ -44,14 +44,15 @@ function post(
 
 /** The same by a client of 2026. */
 function modern(hub: TestHub, method: string, params: Record<string, unknown> = {}): Promise<Response> {
-  const meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": {},
-  };
   const headers = { ...WITH_SECRET, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method };
-  return post(hub, { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } }, headers);
+  return post(hub, { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: MODERN_META } }, headers);
 }
+
+const MODERN_META = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
 
 const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 const WITH_SECRET = { "X-Matrix-Secret": SECRET };
@@ -78,10 +79,24 @@ describe("who may call", () => {
         body: JSON.stringify(PING),
       });
       expect(answer.status).toBe(401);
+      expect(answer.headers.get("www-authenticate")).toStartWith('Bearer realm="luxhub"');
       expect(answer.headers.get("www-authenticate")).not.toMatch(/resource_metadata|oauth/i);
       expect(await answer.json()).toMatchObject({ error: "unauthorized" });
       for (const name of ["oauth-protected-resource", "oauth-authorization-server"])
         expect((await fetch(`${hub.base(variant)}/.well-known/${name}`)).status).toBe(404);
+    }
+  });
+
+  test("every client is understood: any Accept, a slash after the path, and older revisions", async () => {
+    for (const Accept of ["*/*", "application/json, */*;q=0.1", FORM.Accept])
+      expect((await post(hub, PING, { ...WITH_SECRET, Accept })).status).toBe(200);
+    expect((await post(hub, PING, { ...WITH_SECRET, Accept: "text/html" })).status).toBe(406);
+    const options = { method: "POST", headers: { ...FORM, ...WITH_SECRET }, body: JSON.stringify(PING) };
+    expect((await fetch(`${hub.base()}/mcp/`, options)).status).toBe(200);
+    for (const protocolVersion of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
+      const params = { protocolVersion, capabilities: {}, clientInfo: { name: "t", version: "1" } };
+      const answer = await post(hub, { jsonrpc: "2.0", id: 1, method: "initialize", params }, WITH_SECRET);
+      expect(await answer.text()).toContain(`"protocolVersion":"${protocolVersion}"`);
     }
   });
 
@@ -302,7 +317,7 @@ for (const era of ERAS)
       const taskId = await addTask(hub, { creator_node: "boss", title: "build", priority: 0, lux_reward: 2 });
       const { text, data } = await agent.call("task_next");
       expect(text).toStartWith("This task is yours. End it with task_complete,");
-      expect(text).toContain("\n  title: build\n");
+      expect(text).toContain('\n  title, by boss (not verified): "build"\n');
       expect(text).toContain('\n  description, by boss (not verified): "d"\n');
       expect(data["task"]).toMatchObject({ task_id: taskId, priority: "high", assigned_node: "a1" });
       await agent.ok("task_progress", { task_id: taskId, note: "half" });
@@ -559,6 +574,87 @@ for (const era of ERAS)
       await agent.ok("task_cancel", { task_id: taskId });
     });
   });
+
+describe("a call that waits long", () => {
+  /** The notifications and the result of a call, as events of a stream. */
+  async function* framesOf(response: Response): AsyncGenerator<Record<string, unknown>, void, undefined> {
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk, { stream: true });
+      for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
+        const [, data] = /^data: (.+)$/m.exec(text.slice(0, end)) ?? [];
+        text = text.slice(end + 2);
+        if (data !== undefined) yield record(JSON.parse(data));
+      }
+    }
+  }
+
+  /** Calls a tool as a client of either revision that wants to hear of its progress. */
+  function callWithProgress(
+    hub: TestHub,
+    era: (typeof ERAS)[number],
+    name: string,
+    args: Record<string, unknown>,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const isModern = era === "2026-07-28";
+    const params = {
+      name,
+      arguments: args,
+      _meta: { progressToken: "p1", ...(isModern ? MODERN_META : {}) },
+    };
+    const headers = {
+      ...FORM,
+      ...WITH_SECRET,
+      "X-Node-Id": "a1",
+      "MCP-Protocol-Version": era,
+      ...(isModern ? { "Mcp-Method": "tools/call", "Mcp-Name": name } : {}),
+    };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params });
+    return fetch(`${hub.base()}/mcp`, { method: "POST", headers, body, ...(signal ? { signal } : {}) });
+  }
+
+  test.each(ERAS)("tells a client of %s of its progress, and then the result", async (era) => {
+    await using hub = await startHub();
+    const response = await callWithProgress(hub, era, "task_next", { wait_s: 1_000 });
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    const frames = framesOf(response);
+    expect((await frames.next()).value).toMatchObject({
+      method: "notifications/progress",
+      params: { progressToken: "p1", progress: 0, total: 300 },
+    });
+    await until("it waits", () => waits(hub, 1));
+    const taskId = await addTask(hub);
+    const result = record(record((await frames.next()).value)["result"]);
+    expect(taskIdOf(record(result["structuredContent"]))).toBe(taskId);
+    expect((await frames.next()).done).toBe(true);
+    // A call that need not wait has its result alone.
+    const quick = await callWithProgress(hub, era, "task_next", { wait_s: 200 });
+    expect(await quick.text()).not.toContain("notifications/progress");
+  });
+
+  test.each(ERAS)("loses no task when a client of %s hangs up", async (era) => {
+    await using hub = await startHub();
+    const hangUp = new AbortController();
+    const response = await callWithProgress(hub, era, "task_next", { wait_s: 200 }, hangUp.signal);
+    await framesOf(response).next();
+    await until("it waits", () => waits(hub, 1));
+    hangUp.abort();
+    await until("the hub has noticed", () => waits(hub, 0));
+    const taskId = await addTask(hub);
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+  });
+
+  test("is cut, and not refused, when it asks for more than it may", async () => {
+    await using hub = await startHub();
+    await using agent = await Agent.connect(hub.base(), "a1");
+    const next = agent.ok("task_next", { wait_s: 1_000 });
+    await until("it waits", () => waits(hub, 1));
+    const taskId = await addTask(hub);
+    expect(taskIdOf(await next)).toBe(taskId);
+  });
+});
 
 describe("a call that is repeated", () => {
   let hub: TestHub;
