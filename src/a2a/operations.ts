@@ -178,7 +178,7 @@ async function refuseFollowUp(session: Session, taskId: string, contextId: strin
     throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
   }
   const what = isOver(task) ? "has ended" : "is under way";
-  const detail = `Task ${taskId} ${what} and takes no further message. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
+  const detail = `Task ${taskId} ${what} and accepts no more messages. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
   throw new Fault("UnsupportedOperationError", detail);
 }
 

@@ -223,7 +223,7 @@ export class Idempotency {
     const load = async (): Promise<Encoded> => {
       const first = body ?? (await this.#store.read(this.#stored(attempt)))?.body;
       body = null;
-      if (first === undefined) throw overloaded("The stored answer has just expired.");
+      if (first === undefined) throw overloaded("The stored response has just expired.");
       const { complete } = attempt;
       return { first: complete && status === 200 ? await complete(first) : first, next: null };
     };

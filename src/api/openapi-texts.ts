@@ -175,7 +175,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Tasks
   task_id: "The id of the task.",
   "Event.task_id": "The task that the event is about.",
-  "LedgerEntry.task_id": "The task that paid; null for a sign-in.",
+  "LedgerEntry.task_id": "The task that paid; null for a daily bonus.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
   "events.task_id": "Only events about this task.",
@@ -283,9 +283,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   created_at: "When the task was created.",
   updated_at: "When the task last changed.",
   lease: "The node's hold on the task.",
-  epoch: "The epoch of the lease: the hub refuses any but the current one with `stale_lease`.",
+  epoch: "The epoch of the lease: any but the current one returns 409 `stale_lease`.",
   "Lease.epoch":
-    "Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete, fail, release and extend.",
+    "The fencing token: counts the dispatches of the task and its returns to open. Send it with complete, fail, release and extend.",
   reason: "The reason, which the event shows.",
   "task_fail.error": "What went wrong.",
   retry: "Whether the task may be tried again.",
@@ -294,7 +294,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   assignments: "The tasks and the nodes that get them.",
   results: "The result of each assignment, in the same order.",
   "task_batch_assign.success": "Whether this request, or this assignment, succeeded.",
-  "task_batch_assign.error": "The code of the refusal; null if it succeeded.",
+  "task_batch_assign.error": "The code of the error; null if it succeeded.",
   assigned: "How many tasks were assigned.",
   pending: "How many open tasks are left.",
   total: "How many there are in all.",
@@ -310,7 +310,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   "task_next.wait": "Seconds to wait for a task; 0, the default, returns at once.",
   task_types:
-    "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
+    "Only open tasks of these types; tasks that are already assigned to the node are handed out whatever their type.",
   resume:
     "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
   "task_next.task": "The handed-out task; null if there was none within `wait`.",
@@ -367,7 +367,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   since: "The id of a message: only those after it.",
 
   // LUX
-  lux_earned: "LUX that this sign-in paid.",
+  lux_earned: "LUX that this call paid.",
   already_signed_in: "Whether the node had already signed in on this day (UTC).",
   next_signin_at: "The next midnight in UTC.",
   entries: "The entries.",
@@ -458,7 +458,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_failed: "How many tasks failed permanently.",
   "MinutesTotal.lux_paid": "LUX paid, including sign-ins.",
   messages_sent: "How many messages were sent; a broadcast is one.",
-  time_to_start: "The time from when a task could be handed out to its first hand-out.",
+  time_to_start: "The time to start: from when a task became ready until it was first handed out.",
   time_to_finish: "The time from when a task could be handed out to its completion.",
   "Durations.count": "How many durations.",
   sum_s: "Their sum, in seconds.",
@@ -467,13 +467,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // Batches
   requests:
-    "The requests, which run in this order, each as if sent alone; a refused one does not stop the others.",
+    "The requests, which run in this order, each as if sent alone; one that fails does not stop the others.",
   "batch.path": "The path of a POST of JSON without `/api/v1/`, such as `task/claim`.",
   "batch.body": "The body of the request.",
   answers: "The responses, in the order of the requests.",
   "batch.status": "The status of the response, as if the request had been sent alone.",
   engine: "The engine of the store: `sqlite` or `postgresql`.",
-  connected: "Whether the store answers.",
+  connected: "Whether the store responds.",
   latency_ms: "The duration of a read, in milliseconds.",
   engine_version: "The version of the store's engine.",
   size_bytes: "How large the database is.",

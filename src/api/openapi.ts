@@ -119,7 +119,7 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
       description: ABOUT,
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: "/", description: "The hub that answers this document" }],
+    servers: [{ url: "/", description: "The hub that returns this document" }],
     tags: Object.entries(RESOURCES).map(([name, description]) => ({ name, description })),
     paths,
     components: {
@@ -492,7 +492,7 @@ const IDEMPOTENCY_KEY: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "A key of your choice for this request. A repeat with the same key and body is not done again: it gets the stored answer, for 24 hours.",
+    "A key of your choice for this request. A repeat with the same key and body is not done again: it gets the stored response, for 24 hours.",
   schema: {
     type: "string",
     pattern: "^[\\x21-\\x7e]+$",
@@ -628,7 +628,7 @@ const PROBLEM: Schema = {
   properties: {
     type: { type: "string", description: "`urn:luxhub:problem:` and the code." },
     title: { type: "string", description: "The error in a few words; the same for each error of this code." },
-    status: { type: "integer", description: "The status of the answer." },
+    status: { type: "integer", description: "The status of the response." },
     detail: { type: "string", description: "A sentence that says what to do." },
     success: { const: false, description: "Always false." },
     error: { type: "string", enum: Object.keys(ERRORS), description: "The code. Rely on it." },

@@ -212,9 +212,10 @@ export class Pipeline {
    */
   #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
-    if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
+    if (endpoint?.kind !== "json")
+      throw notInBatch("must be the path of a POST of JSON, without a query, such as task/claim");
     const prepare = (): JsonRequest => {
-      if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
+      if (endpoint.answersSecret) throw notInBatch("must be sent alone: its response has a secret");
       if (typeof endpoint.notInBatch === "string") throw notInBatch(endpoint.notInBatch);
       const request = endpoint.parse(endpoint.exactNumbers ? body : withRoundedNumbers(body), call.variant);
       if (request.notInBatch !== null) throw notInBatch(request.notInBatch);
@@ -257,7 +258,7 @@ function attemptOf(
 }
 
 function storesSecret(): Problem {
-  const message = "must not be sent here, because the hub would store the answer, which has a secret";
+  const message = "must not be sent here, because the hub would store the response, which has a secret";
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 

@@ -198,7 +198,7 @@ export const luxReward = () =>
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
-const RESULT_FORM = "an object with the texts problem, improvement and lesson";
+const RESULT_FORM = "an object with the strings problem, improvement and lesson";
 
 /** Three texts and any further keys, parsed to a TaskResult. */
 export const result = () =>
@@ -339,7 +339,7 @@ export const search = () =>
     .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
-const NOT_A_CURSOR = "must be a next_cursor from an answer of this list";
+const NOT_A_CURSOR = "must be a next_cursor from a response of this list";
 const CURSOR = /^[0-9a-z]{1,11}$/;
 
 /** The text of a cursor, which clients send back as it is. */

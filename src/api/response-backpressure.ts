@@ -309,7 +309,7 @@ class AnswerBody {
 
   #startStallTimer(): void {
     this.#deadline = this.#context.deadlines.add(this.#context.stallMs, () =>
-      this.#cutOff("the answer was not read"),
+      this.#cutOff("the response was not read"),
     );
   }
 

@@ -49,7 +49,7 @@ const LIMIT: Flag = { value: "N", help: "how many rows at most (50; with --json 
 const NODE: Flag = { value: "NODE", help: "the node to act for" };
 const EPOCH: Flag = {
   value: "N",
-  help: "the epoch of the lease: refused if the task was handed out again since (409 stale_lease)",
+  help: "the epoch of the lease: 409 stale_lease if the task was handed out again since",
 };
 
 /** Clients of a hub without --json, because they print no record. */
@@ -404,7 +404,7 @@ into place. Then start the hub on the directory.`,
     words: "",
     summary: "print the API as an OpenAPI document",
     flags: { variant: { value: "A|B", help: "the variant that it describes (A)", choices: ["A", "B"] } },
-    about: `No hub needs to run. A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`,
+    about: `No hub needs to run. A hub returns the same at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
   },
   {
     name: "doctor",

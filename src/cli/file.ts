@@ -144,15 +144,23 @@ export async function pipeToSink(
   return bytes;
 }
 
+/** Names that mean something else on Windows: a device, a stream within a file (`a:b`), a pattern, a name without its end. */
+const NOT_ON_WINDOWS = /[<>:"|?*]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
+
 /**
  * Returns the base name of the uploaded file, so that no other directory is written; without a name, or with one that
- * cannot be printed, the id of the file.
+ * cannot be printed or used here, the id of the file.
  */
-export function fileNameFrom(disposition: string | null, fileId: string): string {
+export function fileNameFrom(
+  disposition: string | null,
+  fileId: string,
+  platform: NodeJS.Platform = process.platform,
+): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
   const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
-  return name === "" || name.startsWith(".") || printable(name) !== name ? fileId : name;
+  const isUsable = name !== "" && !name.startsWith(".") && printable(name) === name;
+  return isUsable && !(platform === "win32" && NOT_ON_WINDOWS.test(name)) ? name : fileId;
 }
 
 const BAR = 24;

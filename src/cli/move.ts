@@ -76,7 +76,7 @@ function nextInPostgres(database: string, path: string, { files }: Moved): strin
     files ? "The hub is in PostgreSQL now." : "The hub was in PostgreSQL already; nothing was done.",
     "",
     `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${shellWord(path)}`,
-    `The secrets stay in ${path}; every further hub needs the same.`,
+    `The secrets stay in ${path}; every other hub needs the same secrets.`,
     `${database} and the files next to it are unchanged: delete them, or rename ${database},`,
     "once the hub runs. A start without LUXHUB_DATABASE would use the old state.",
   ].join("\n");

@@ -22,35 +22,42 @@ const LOOK_EVERY_MS = 60 * MINUTE_MS;
 /** After a failure the next try is at most this far away. */
 const RETRY_MS = 10 * MINUTE_MS;
 
+/** What the backups need, and what they report in the metrics. */
+export type BackupContext = {
+  readonly now: () => number;
+  readonly log: Log;
+  /** When the newest backup was made, epoch milliseconds; and how many failed in this process. */
+  readonly runs: { succeededAt: number | null; failures: number };
+};
+
 /** Starts the backups of a data directory. Returns the function that stops them, and ends a running one. */
-export function startBackups(
-  plan: BackupPlan,
-  dataDir: string,
-  { now, log }: { readonly now: () => number; readonly log: Log },
-): () => Promise<void> {
+export function startBackups(plan: BackupPlan, dataDir: string, context: BackupContext): () => Promise<void> {
   const stopping = new AbortController();
-  const running = makeBackups(plan, dataDir, { now, log, signal: stopping.signal });
+  const running = makeBackups(plan, dataDir, { ...context, signal: stopping.signal });
   return async () => {
     stopping.abort();
     await running;
   };
 }
 
-type Context = { readonly now: () => number; readonly log: Log; readonly signal: AbortSignal };
+type Context = BackupContext & { readonly signal: AbortSignal };
 
 async function makeBackups(plan: BackupPlan, dataDir: string, context: Context): Promise<void> {
-  const { now, log, signal } = context;
+  const { now, log, runs, signal } = context;
   const to = plan.to.replace(/\/*$/, "/"); // a place for many
   const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
   while (!signal.aborted) {
     let waitMs = Math.min(plan.everyMs, RETRY_MS);
     try {
       const newest = (await newestOf(placeOf(to))) ?? null;
-      const age = newest === null ? plan.everyMs : now() - dateOf(newest);
+      runs.succeededAt = newest === null ? null : dateOf(newest);
+      const age = runs.succeededAt === null ? plan.everyMs : now() - runs.succeededAt;
       const dueInMs = plan.everyMs - Math.max(0, age);
       if (dueInMs > 0) waitMs = Math.min(dueInMs, LOOK_EVERY_MS);
       else if (await makeBackup(to, plan.keep, dataDir, context)) continue;
+      else runs.failures++;
     } catch (error) {
+      runs.failures++;
       log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
     }
     await sleep(waitMs, signal);
@@ -92,12 +99,7 @@ async function makeBackup(
 
 /** The command that started this program: the executable, or Bun with the source. */
 function ownCommand(): readonly string[] {
-  return isExecutable() ? [process.execPath] : [process.execPath, Bun.main];
-}
-
-/** Whether this program is the built executable, whose files are in a virtual file system of Bun's. */
-function isExecutable(): boolean {
-  return Bun.main.startsWith("/$bunfs/");
+  return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
 }
 
 /** Resolves after `ms` milliseconds, or at once when `signal` is aborted. */

@@ -4,6 +4,7 @@
  * does.
  */
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
 import {
@@ -20,6 +21,7 @@ import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { fileNameFrom, pipeToSink } from "./file.ts";
 import { outputFilesIn } from "./output-files.ts";
+import { ReportFile } from "./worker-report.ts";
 import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
@@ -86,13 +88,17 @@ function removeDir(dir: string, log: Log): void {
 
 async function start(
   task: Task,
-  { epoch, signal, inputs, checkpoint, failures }: TaskContext,
+  context: TaskContext,
   dir: string | null,
-  { command, env, timeoutMs, graceMs, log }: TaskOptions,
+  { command, env, workDir, timeoutMs, graceMs, log }: TaskOptions,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
+  const { epoch, signal, inputs, checkpoint, failures } = context;
+  const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
+  const prefix = workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR);
+  const report = new ReportFile(`${prefix}report-`, onWrong);
   try {
-    return await runCommand(command, {
+    const running = runCommand(command, {
       cwd: dir,
       env: {
         ...env,
@@ -101,6 +107,7 @@ async function start(
         LUXHUB_TASK_TYPE: task_type ?? "",
         LUXHUB_TASK_DESCRIPTION: description,
         LUXHUB_TASK_EPOCH: String(epoch),
+        LUXHUB_REPORT: report.path,
       },
       input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures } })}\n`,
       timeoutMs,
@@ -108,9 +115,13 @@ async function start(
       signal,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
+    await report.follow(context, running);
+    return await running;
   } catch (error) {
     signal.throwIfAborted();
     throw new CommandMissing(`cannot run ${command[0]}: ${reasonOf(error)}`, { cause: error });
+  } finally {
+    report.close();
   }
 }
 

@@ -14,7 +14,7 @@ import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
 import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
-import { endingSignals, onNpxExit } from "./signals.ts";
+import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
@@ -80,7 +80,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       command,
       // Without the worker's own settings: a task might make the command run a program that reads a secret among them.
       env: {
-        ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"))),
+        // In upper case, because Windows ignores the case of their names.
+        ...Object.fromEntries(
+          Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith("LUXHUB_")),
+        ),
         LUXHUB_URL: url,
         LUXHUB_NODE_ID: nodeId,
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
@@ -175,7 +178,7 @@ class Signals {
 
   constructor() {
     for (const signal of endingSignals()) process.on(signal, this.#onSignal);
-    onNpxExit(this.#onSignal);
+    onStarterExit(this.#onSignal);
   }
 
   /** Removes the handlers, so that a signal ends the process again. */

@@ -98,7 +98,7 @@ class FieldError(TypedDict):
 
 
 class HubUnreachable(Exception):
-    """A network fault (`__cause__`): no answer, or only a part of one. The hub may have carried out the request."""
+    """A network fault (`__cause__`): no response, or only a part of one. The hub may have carried out the request."""
 
 
 class Stopped(Exception):
@@ -106,7 +106,7 @@ class Stopped(Exception):
 
 
 class FatalError(Exception):
-    """Raised by a handler when nobody can do the task: it fails for good, without a retry."""
+    """Raised by a handler when nobody can do the task: it fails permanently, without a retry."""
 
 
 # ---- Options
@@ -419,7 +419,7 @@ def _read_json(answer: _Answer) -> dict[str, Any]:
     status = answer.status
     answer.close()
     if value is None:
-        detail = "The answer is no JSON object: check that the URL is that of a hub."
+        detail = "The response is not a JSON object: check that the URL is that of a hub."
         raise LuxHubError(status, "not_a_hub", detail)
     return value
 
@@ -427,7 +427,7 @@ def _read_json(answer: _Answer) -> dict[str, Any]:
 def _refusal_of(answer: _Answer) -> LuxHubError:
     body = _parse_object(answer.read()) or {}
     code, detail, errors = body.get("error"), body.get("detail"), body.get("errors")
-    plain = f"The answer was {answer.status} {answer.reason}".rstrip()
+    plain = f"The response was {answer.status} {answer.reason}".rstrip()
     try:
         retry_after_s = float(answer.headers.get("Retry-After", ""))
     except ValueError:
@@ -600,7 +600,7 @@ class _Resource:
 
 
 class _FileTransfer(_Resource):
-    """Upload and download: the endpoints whose request or answer is not JSON."""
+    """Upload and download: the endpoints whose request or response is not JSON."""
 
     def __init__(self, call: _Call, http: _Http) -> None:
         super().__init__(call)
@@ -1743,7 +1743,7 @@ ErrorCode = Literal[
 
 
 class Lease(TypedDict):
-    #: Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
+    #: The fencing token: counts the dispatches of the task and its returns to open. Send it with complete,
     #: fail, release and extend.
     epoch: int
     #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
@@ -2088,7 +2088,7 @@ class LedgerEntry(TypedDict):
     amount: float
     #: `reward` of a task, or `signin`.
     kind: Literal["reward", "signin"]
-    #: The task that paid; null for a sign-in.
+    #: The task that paid; null for a daily bonus.
     task_id: str | None
     #: When it happened.
     at: str
@@ -2199,7 +2199,7 @@ class Minute(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
+    #: The time to start: from when a task became ready until it was first handed out.
     time_to_start: Durations
     #: The time from when a task could be handed out to its completion.
     time_to_finish: Durations
@@ -2220,7 +2220,7 @@ class MinutesTotal(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
+    #: The time to start: from when a task became ready until it was first handed out.
     time_to_start: Durations
     #: The time from when a task could be handed out to its completion.
     time_to_finish: Durations
@@ -2268,7 +2268,7 @@ class Problem(TypedDict):
     type: str
     #: The error in a few words; the same for each error of this code.
     title: str
-    #: The status of the answer.
+    #: The status of the response.
     status: int
     #: A sentence that says what to do.
     detail: str
@@ -2505,7 +2505,7 @@ class TaskBatchAssignAnswerResult(TypedDict):
     #: The id of the node.
     node_id: str
     success: bool
-    #: The code of the refusal; null if it succeeded.
+    #: The code of the error; null if it succeeded.
     error: str | None
 
 
@@ -2744,7 +2744,7 @@ class AgentMessagesAnswer(TypedDict):
 
 class SigninAnswer(TypedDict):
     success: Literal[True]
-    #: LUX that this sign-in paid.
+    #: LUX that this call paid.
     lux_earned: float
     #: Whether the node had already signed in on this day (UTC).
     already_signed_in: bool
@@ -2899,7 +2899,7 @@ class PgDiagnosticAnswer(TypedDict):
     success: Literal[True]
     #: The engine of the store: `sqlite` or `postgresql`.
     engine: Literal["sqlite", "postgresql"]
-    #: Whether the store answers.
+    #: Whether the store responds.
     connected: bool
     #: The duration of a read, in milliseconds.
     latency_ms: float | None
@@ -3138,7 +3138,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         wait: Seconds to wait for a task; 0, the default, returns at once.
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
-            in any case.
+            whatever their type.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
             not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
         """
@@ -3178,7 +3178,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         result: The result of the work: three strings of at most 64 KiB each, and any additional properties,
             together at most 64 KiB of JSON.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         """
         fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
         return cast("TaskCompleteAnswer", self._call("task/complete", fields, options))
@@ -3197,7 +3197,7 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
@@ -3226,7 +3226,7 @@ class Tasks(_Resource):
         task_id: The id of the task.
         node_id: The id of the node.
         error: What went wrong.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
@@ -3254,7 +3254,7 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         note: The progress of the work; the task shows it as `progress`.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """

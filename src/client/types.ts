@@ -42,8 +42,8 @@ export type ErrorCode = Problem["error"];
 
 export interface Lease {
   /**
-   * Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
-   * fail, release and extend.
+   * The fencing token: counts the dispatches of the task and its returns to open. Send it with
+   * complete, fail, release and extend.
    */
   epoch: number;
   /**
@@ -420,7 +420,7 @@ export interface LedgerEntry {
   amount: number;
   /** `reward` of a task, or `signin`. */
   kind: "reward" | "signin";
-  /** The task that paid; null for a sign-in. */
+  /** The task that paid; null for a daily bonus. */
   task_id: string | null;
   /** When it happened. */
   at: string;
@@ -535,7 +535,7 @@ export interface Minute {
   lux_paid: number;
   /** How many messages were sent; a broadcast is one. */
   messages_sent: number;
-  /** The time from when a task could be handed out to its first hand-out. */
+  /** The time to start: from when a task became ready until it was first handed out. */
   time_to_start: Durations;
   /** The time from when a task could be handed out to its completion. */
   time_to_finish: Durations;
@@ -556,7 +556,7 @@ export interface MinutesTotal {
   lux_paid: number;
   /** How many messages were sent; a broadcast is one. */
   messages_sent: number;
-  /** The time from when a task could be handed out to its first hand-out. */
+  /** The time to start: from when a task became ready until it was first handed out. */
   time_to_start: Durations;
   /** The time from when a task could be handed out to its completion. */
   time_to_finish: Durations;
@@ -600,7 +600,7 @@ export interface Problem {
   type: string;
   /** The error in a few words; the same for each error of this code. */
   title: string;
-  /** The status of the answer. */
+  /** The status of the response. */
   status: number;
   /** A sentence that says what to do. */
   detail: string;
@@ -925,8 +925,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Seconds to wait for a task; 0, the default, returns at once. */
       wait?: number | undefined;
       /**
-       * Only open tasks of these types; tasks that are already assigned to the node are handed out in any
-       * case.
+       * Only open tasks of these types; tasks that are already assigned to the node are handed out whatever
+       * their type.
        */
       task_types?: readonly string[] | undefined;
       /**
@@ -1001,7 +1001,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /**
        * The result of the work: three strings of at most 64 KiB each, and any additional properties,
@@ -1040,7 +1040,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
@@ -1057,7 +1057,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** What went wrong. */
       error: string;
@@ -1076,7 +1076,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** The progress of the work; the task shows it as `progress`. */
       note?: string | undefined;
@@ -1180,7 +1180,7 @@ export interface Operations<V extends Variant = "A"> {
           /** The id of the node. */
           node_id: string;
           success: boolean;
-          /** The code of the refusal; null if it succeeded. */
+          /** The code of the error; null if it succeeded. */
           error: string | null;
         }[];
         /**
@@ -1749,7 +1749,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** LUX that this sign-in paid. */
+      /** LUX that this call paid. */
       lux_earned: number;
       /** Whether the node had already signed in on this day (UTC). */
       already_signed_in: boolean;
@@ -1975,7 +1975,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The engine of the store: `sqlite` or `postgresql`. */
       engine: "sqlite" | "postgresql";
-      /** Whether the store answers. */
+      /** Whether the store responds. */
       connected: boolean;
       /** The duration of a read, in milliseconds. */
       latency_ms: number | null;
@@ -2001,7 +2001,7 @@ export interface Operations<V extends Variant = "A"> {
   batch: {
     request: {
       /**
-       * The requests, which run in this order, each as if sent alone; a refused one does not stop the
+       * The requests, which run in this order, each as if sent alone; one that fails does not stop the
        * others.
        */
       requests: readonly {

@@ -65,8 +65,11 @@ export type Change =
   | { readonly kind: "task.created"; readonly task: Task }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
-  /** The mutable fields of a task: state, holder, lease, attempts, result. */
-  | { readonly kind: "task.moved"; readonly task: Task }
+  /**
+   * The mutable fields of a task: state, holder, lease, attempts, result. `waitedMs`: an open task was handed out, and how
+   * long it had been ready; for the metrics, not stored.
+   */
+  | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }

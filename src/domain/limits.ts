@@ -559,5 +559,9 @@ export const TICKET_MAC_ROUNDS = 100_000;
 /** A shorter secret can be guessed, and is a warning. */
 export const SECRET_SAFE_CHARS = 16;
 
+/** A search in the manual. */
+export const MANUAL_QUERY_MAX_CHARS = 100;
+export const MANUAL_HITS_MAX = 30;
+
 /** After fewer completed tasks than this, the leaderboard is updated from their nodes; after more, from all nodes. */
 export const TOP_NODES_STEPS_MAX = 200;

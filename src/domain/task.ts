@@ -392,7 +392,7 @@ export function complete(
     checkpointBytes: 0,
     updatedAt: at.now,
   });
-  changes.push({ kind: "task.moved", task: after }, ...withoutCheckpoint(task));
+  changes.push(movedFrom(task, after, at.now), ...withoutCheckpoint(task));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -961,7 +961,14 @@ function withSchedule(task: Task, now: number): Task {
 
 function move(before: Task, patch: Partial<Task>, now: number): Step {
   const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
-  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now)] };
+  return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
+}
+
+function movedFrom(before: Task, task: Task, now: number): Change {
+  if (before.status !== "open" || task.assignedNode === null) return { kind: "task.moved", task };
+  // An open task is last updated when it is opened, when a dependency is met, or when its time has come (makeReady).
+  const readyAt = Math.max(before.updatedAt, before.notBefore ?? 0);
+  return { kind: "task.moved", task, waitedMs: Math.max(0, now - readyAt) };
 }
 
 /** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */

@@ -341,7 +341,7 @@ function noSuchRoute(table: MethodTable, method: string): Problem {
       404,
       "not_found",
       "Not found",
-      "There is no such path. The paths of the API begin with /api/v1; the page /docs lists them.",
+      "There is no such path. The paths of the API begin with /api/v1; the page /docs/api-reference lists them.",
     );
   }
   const detail = `This path does not support ${method}. Use ${table.allow}.`;

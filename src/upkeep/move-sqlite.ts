@@ -5,6 +5,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
+import { flushDirectory } from "../blobs/disk.ts";
 import type { DataDir } from "../data-dir.ts";
 import { FACTS } from "../store/sql/consistency.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
@@ -21,7 +22,7 @@ import {
   selectText,
   sizeOf,
 } from "./move-tables.ts";
-import { type Tools, flushDirectory, sizeText } from "./upkeep.ts";
+import { type Tools, sizeText } from "./upkeep.ts";
 
 const CACHE_KIB = 64 * 1024;
 const BUSY_TIMEOUT_MS = 5_000;
@@ -186,7 +187,7 @@ export function newestColumns(): ReadonlyMap<string, readonly string[]> {
 
 /** Flushes a finished database and gives it its name. */
 export async function putInPlace(dir: DataDir): Promise<void> {
-  const file = await open(dir.unfinishedMove, "r");
+  const file = await open(dir.unfinishedMove, "r+"); // Windows flushes only what may be written
   try {
     await file.sync();
   } finally {

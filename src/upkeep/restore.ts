@@ -8,7 +8,7 @@ import { Database } from "bun:sqlite";
 import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
-import { blobFileOf } from "../blobs/disk.ts";
+import { blobFileOf, flushDirectory } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { fetchObject } from "./backup-target.ts";
@@ -20,7 +20,6 @@ import {
   type Manifest,
   SECRET_ENTRY,
   type Tools,
-  flushDirectory,
   manifestSchema,
   sizeText,
 } from "./upkeep.ts";

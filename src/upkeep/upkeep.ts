@@ -4,7 +4,6 @@
  * A backup is one tar archive: luxhub.db first, then the secrets that are in the directory, the bytes of every file that
  * the database names, and backup.json last. So an archive without backup.json is recognised as cut short.
  */
-import { open } from "node:fs/promises";
 import * as z from "zod/mini";
 import type { Clock } from "../lib/clock.ts";
 
@@ -47,16 +46,6 @@ export class ArchiveUnwritten extends Error {
 
   constructor(cause: unknown) {
     super("the archive cannot be written", { cause });
-  }
-}
-
-/** fsync of a directory: makes the names in it durable. */
-export async function flushDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
   }
 }
 

@@ -80,10 +80,10 @@ describe("inputs", () => {
         ],
       },
     ];
-    expect(await contextOf(hub, taskId)).toEqual({ inputs });
+    expect(await contextOf(hub, taskId)).toMatchObject({ inputs });
     const { task, context } = await next(hub);
     expect(record(task)["task_id"]).toBe(taskId);
-    expect(context).toEqual({ inputs });
+    expect(context).toMatchObject({ inputs });
     expect(await ok(hub.get(`/task/${taskId}/inputs`))).toMatchObject({
       inputs,
       total: 3,

@@ -160,26 +160,52 @@ test("the session with curl", async () => {
   expect(lines[8]).toBe("Hello, everyone.");
 });
 
-/** A shell block of a page, with what the comment before it says: how it is run, or why it is not. */
+/**
+ * A shell block of a page, with what the comment before it says: `not run: REASON`; `terminal`, which goes on running; or
+ * `until: TEXT`, for what ends with a signal: it runs until it has printed the text.
+ */
 type Block = { readonly text: string; readonly mark: string };
 
 function blocksOf(text: string): readonly Block[] {
-  return [...text.matchAll(/(?:<!-- ((?:not run|terminal)\b[^>]*) -->\n\n)?```sh\n([^]*?)\n```/g)].map(
-    ([, mark = "", block = ""]) => ({ text: block, mark }),
-  );
+  return [
+    ...text.matchAll(/(?:<!-- ((?:not run|terminal|until)\b[^>]*) -->\n\n *)?```sh\n([^]*?)\n *```/g),
+  ].map(([, mark = "", block = ""]) => ({ text: block, mark }));
 }
 
-/** Runs blocks one after the other in the directory of a hub, as a reader would; those of a terminal go on running. */
+/** Runs a block until its output has a text, and ends it with SIGTERM. A hub in it has a port and data of its own. */
+const RUN_UNTIL = `run_until() { # TEXT NAME BLOCK
+  LUXHUB_PORT=0 LUXHUB_DATA="$2" bash -c "$3" >"$2.out" 2>&1 &
+  local started=$!
+  until grep -qF -- "$1" "$2.out"; do
+    kill -0 $started || { cat "$2.out" >&2; return 1; }
+    sleep 0.02
+  done
+  kill -TERM $started
+  wait $started || [ $? = 143 ]
+}`;
+
+function scriptOf({ text, mark }: Block, number: number): string {
+  if (mark === "terminal") return `{ ${text}\n} >>terminals 2>&1 &`;
+  if (!mark.startsWith("until: ")) return text;
+  const words = [mark.slice("until: ".length), `until-${number}`, text];
+  return `run_until ${words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")}`;
+}
+
+/** Runs blocks one after the other in the directory of a hub, as a reader would. */
 async function runBlocks(blocks: readonly Block[]): Promise<string> {
   using dir = new TempDir();
   await using hub = await Hub.start({ cwd: dir.path, ownSecrets: false });
-  mkdirSync(dir.join("bin"));
+  for (const name of ["bin", "backups"]) mkdirSync(dir.join(name));
   symlinkSync(PROGRAM[0] ?? "", dir.join("bin/luxhub"));
-  const lines = blocks
-    .filter(({ mark }) => !mark.startsWith("not run"))
-    .map(({ text, mark }) => (mark === "terminal" ? `{ ${text}\n} >>terminals 2>&1 &` : text))
+  symlinkSync(PROGRAM[0] ?? "", dir.join("luxhub"));
+  symlinkSync(process.execPath, dir.join("bin/bun"));
+  symlinkSync(join(PROJECT, "src"), dir.join("src")); // as in a checkout
+  const lines = [RUN_UNTIL, ...blocks.filter(({ mark }) => !mark.startsWith("not run")).map(scriptOf)]
     .join("\n")
-    .replaceAll("127.0.0.1:19104", `127.0.0.1:${hub.port}`);
+    .replaceAll("127.0.0.1:19104", `127.0.0.1:${hub.port}`)
+    .replaceAll("/path/to/luxhub/", `${PROJECT}/`)
+    .replaceAll("/var/lib/luxhub", dir.join("luxhub-data"))
+    .replaceAll("/backups", dir.join("backups"));
   const { PATH = "", HOME = "" } = process.env;
   const shell = Bun.spawn(["bash", "-eu", "-o", "pipefail"], {
     cwd: dir.path,
@@ -228,21 +254,44 @@ test("the first worker and the first agent of the README", async () => {
   expect(out).toContain('"success":true');
 });
 
-const NEEDS = ["bash", "curl"].filter((name) => Bun.which(name) === null);
+const NEEDS = ["bash", "curl", "jq"].filter((name) => Bun.which(name) === null);
 
-/** The pages whose shell blocks run in their order; `<!-- not run: REASON -->` stands before one that cannot. */
-const RUN_PAGES = ["tutorial", "recipes", "troubleshooting", "comparison"];
+/** The pages whose shell blocks run in their order, each page with a hub of its own. */
+const RUN_ALONE = ["tutorial", "recipes", "troubleshooting", "comparison", "worker"].map(
+  (name) => `docs/${name}.md`,
+);
+/** Other tests run the blocks of these. */
+const RUN_BY_OTHERS = ["README.md", "docs/api.md"];
+/** All other pages with shell blocks, which share a hub: first the page that starts a worker, last the one that changes keys. */
+const RUN_TOGETHER = [
+  "docs/worker-command.md",
+  ...[...PAGES]
+    .filter(([path, text]) => ![...RUN_ALONE, ...RUN_BY_OTHERS].includes(path) && blocksOf(text).length > 0)
+    .map(([path]) => path)
+    .filter((path) => !["docs/worker-command.md", "docs/security.md"].includes(path)),
+  "docs/security.md",
+];
+const WITHOUT = NEEDS.length > 0 ? ` (skipped: there is no ${NEEDS.join(", ")} here)` : "";
 
-for (const name of RUN_PAGES)
-  test.skipIf(NEEDS.length > 0)(
-    `the commands of docs/${name}.md${NEEDS.length > 0 ? ` (skipped: there is no ${NEEDS.join(", ")} here)` : ""}`,
-    async () => {
-      const blocks = blocksOf(page(`docs/${name}.md`));
-      expect(blocks.filter(({ mark }) => !mark.startsWith("not run"))).not.toBeEmpty();
-      for (const { mark } of blocks) expect(mark).toMatch(/^(?:|terminal|not run: .{10,})$/);
-      await runBlocks(blocks);
-    },
-  );
+for (const path of RUN_ALONE)
+  test.skipIf(NEEDS.length > 0)(`the commands of ${path}${WITHOUT}`, async () => {
+    const blocks = blocksOf(page(path));
+    expect(blocks.filter(({ mark }) => !mark.startsWith("not run"))).not.toBeEmpty();
+    await runBlocks(blocks);
+  });
+
+test.skipIf(NEEDS.length > 0)(`the commands of ${RUN_TOGETHER.join(", ")}${WITHOUT}`, async () => {
+  const says = (path: string): Block => ({ text: `echo "# ${path}" | tee /dev/stderr`, mark: "" });
+  const out = await runBlocks(RUN_TOGETHER.flatMap((path) => [says(path), ...blocksOf(page(path))]));
+  expect(out).toEndWith("\n");
+  for (const path of RUN_TOGETHER) expect(out).toContain(`# ${path}\n`);
+});
+
+for (const path of [...RUN_ALONE, ...RUN_TOGETHER])
+  for (const { text, mark } of blocksOf(page(path))) {
+    if (!/^(?:|terminal|until: .+|not run: .{10,})$/.test(mark)) throw new Error(`${path}: ${mark}`);
+    if (mark.startsWith("not run: ")) test.skip(`${path}: ${text.split("\n")[0]} (${mark})`, () => {});
+  }
 
 test("the pages for a start have no shell block that is not run", () => {
   for (const path of ["docs/concepts.md", "docs/versioning.md", "docs/README.md", "docs/decisions.md"])
@@ -567,6 +616,7 @@ describe("limits", () => {
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
+    ["`q` of `/docs/search`", count("MANUAL_QUERY_MAX_CHARS"), count("MANUAL_HITS_MAX")],
     ["Connections"],
   ];
 
@@ -623,6 +673,7 @@ describe("limits", () => {
     ["docs/mcp.md", `\`mail_check\` shows up to ${count("MCP_MAIL_MAX")} messages`],
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
     ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
+    ["docs/mcp.md", `of its inputs the first ${count("MCP_INPUTS_MAX")} with`],
     ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
     ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
@@ -729,7 +780,7 @@ describe("what the pages name exists", () => {
   });
 
   test("flags and environment variables", () => {
-    const places = ["src/**/*.ts", "tools/**/*.ts", "test/support/*.ts", "package.json"];
+    const places = ["src/**/*.ts", "tools/**/*.{ts,sh}", "test/support/*.ts", "package.json"];
     const files = places.flatMap((place) => [...new Bun.Glob(place).scanSync({ cwd: PROJECT })]);
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
@@ -740,11 +791,12 @@ describe("what the pages name exists", () => {
       "--yes", // npx
       ...["--transport", "--header"], // claude
       "--retry", // curl
-      "--arg", // jq
+      ...["--arg", "--argjson"], // jq
       "--retry-delay",
       "--retry-all-errors",
       "--target", // bun build
       "--update-timings", // bun test
+      "--dry-run", // npm publish
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [

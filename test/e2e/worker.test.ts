@@ -223,6 +223,7 @@ describe("the input of the command", () => {
       const { output } = objectOf(JSON.stringify(task["result"]));
       expect(String(output).split("\n")).toEqual([
         `LUXHUB_NODE_ID=${node}`,
+        expect.stringMatching(/^LUXHUB_REPORT=\/.*\/report$/),
         ...(node === "trusted" ? [`LUXHUB_SECRET=${SECRET}`] : []),
         "LUXHUB_TASK_DESCRIPTION=two",
         "LUXHUB_TASK_EPOCH=1",
@@ -371,6 +372,32 @@ describe("the input of the command", () => {
     });
   });
 
+  test("reports notes and checkpoints through LUXHUB_REPORT, without a secret", async () => {
+    const script = `
+      if [ "$LUXHUB_TASK_EPOCH" = 1 ]; then
+        printf '%s\\n' 'no JSON' '{"other": 1}' '{"note": "old"}' '{"checkpoint": {"page": 1}}' >>"$LUXHUB_REPORT"
+        printf '%s\\n' '{"note": "halfway", "checkpoint": {"page": 12}}' >>"$LUXHUB_REPORT"
+        exit 1
+      fi
+      cat >"$DIR/second.json"`;
+    for (const [node, flags] of [
+      ["reporter", []],
+      ["in-a-dir", ["--workdir", "work"]],
+    ] as const) {
+      await using program = worker(node, script, [...flags]);
+      const taskId = await create(node, { backoff_s: 0 });
+      await ended(taskId);
+      expect(readFileSync(dir.join("second.json"), "utf8")).toContain('"checkpoint":{"page":12}');
+      const { body } = await hub.get(`/events?task_id=${taskId}&since=0&kind=task.progress`);
+      expect(listOf(body["events"]).map(({ data }) => data)).toEqual([{ note: "halfway" }]);
+      await until(
+        () =>
+          program.stderr.split('no {"note"').length > 2 ||
+          program.stderr.split("a report was not sent").length > 2,
+      );
+    }
+  });
+
   test("an output that is too large for a result becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in
@@ -481,7 +508,8 @@ describe("faults and ends", () => {
     await using successor = worker("killed", WAITS, flags);
     await logged(successor, /started "t"/);
     await until(() => !isRunning(pid));
-    expect(readdirSync(dir.join("work", "node-killed")).length).toBe(1);
+    const dirs = readdirSync(dir.join("work", "node-killed"));
+    expect(dirs.filter((name) => !name.startsWith("task-report-")).length).toBe(1);
     letGo(taskId);
     expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
     expect(await stop(successor)).toBe(0);

@@ -48,6 +48,7 @@ export const PARTS = {
     "offline",
     "worker-loop",
     "dependents",
+    "context",
     "next",
     "fates",
     "threads",
