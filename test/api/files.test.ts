@@ -82,7 +82,6 @@ describe("upload", () => {
     const file_id = record["file_id"];
     expect(success).toBe(true);
     expect(record).toEqual({
-      verified: false,
       attached: "input",
       file_id,
       name: "r.md",
