@@ -174,7 +174,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
-  await call("task_get", { task_id, wait: 10, context: 1 });
+  await call("task_get", { task_id, wait: 10, context: "1" });
   await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });

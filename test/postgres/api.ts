@@ -34,6 +34,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "lost-keys":
     "tests what a hub does with open calls, whatever the store; fleet.test.ts revokes a key of open calls at two hubs",
   mcp: "its tools ask the endpoints that run here, and decide nothing",
+  "mcp-jobs": "its tools ask the endpoints that run here, and decide nothing",
+  "mcp-results": "tests the form of results, whatever the store",
   openapi: "tests the documents of the endpoints, whatever the store",
   messages:
     "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",

@@ -88,6 +88,7 @@ type TestHubParts = {
   readonly logged: string[];
   readonly front: Front | null;
   readonly keepData: boolean;
+  readonly isDamaged: boolean;
 };
 
 export class TestHub {
@@ -101,9 +102,10 @@ export class TestHub {
   readonly #hubs: readonly Hub[];
   readonly #front: Front | null;
   readonly #keepData: boolean;
+  readonly #isDamaged: boolean;
   #closed: Promise<void> | null = null;
 
-  constructor({ hubs, config, clock, logged, front, keepData }: TestHubParts) {
+  constructor({ hubs, config, clock, logged, front, keepData, isDamaged }: TestHubParts) {
     this.#hubs = hubs;
     this.#front = front;
     this.dataDir = config.dataDir;
@@ -112,6 +114,7 @@ export class TestHub {
     this.clock = clock;
     this.logged = logged;
     this.#keepData = keepData;
+    this.#isDamaged = isDamaged;
   }
 
   /** The name of the store's engine, which also carries messages without Redis. */
@@ -197,7 +200,7 @@ export class TestHub {
 
   async #close(): Promise<void> {
     await Promise.all(this.#hubs.map((hub) => hub.close()));
-    if (this.database === null) checkConsistency(join(this.dataDir, "luxhub.db"));
+    if (this.database === null && !this.#isDamaged) checkConsistency(join(this.dataDir, "luxhub.db"));
     if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
     if (this.#keepData) return;
@@ -251,6 +254,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly variants?: readonly VariantName[];
   /** An existing data directory; the hub does not remove it. */
   readonly dataDir?: string;
+  /** Its files were damaged on purpose: they are not checked when it is closed. */
+  readonly isDamaged?: boolean;
   readonly clock?: TestClock;
   /** The secret it is started with; call() and its kin send SECRET all the same. */
   readonly secret?: string;
@@ -287,6 +292,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const {
     variants = ["A", "B"],
     dataDir,
+    isDamaged = false,
     clock = new TestClock(),
     secret = SECRET,
     alone,
@@ -327,7 +333,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
   const hubs = await Promise.all([config, ...beside].map(open));
   await front?.lets(variants);
-  return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined });
+  return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined, isDamaged });
 }
 
 /** The listener's variant; a key of the test's own may be pinned to the other. */

@@ -200,7 +200,7 @@ async function judge(
   const seen = sqliteSees(data);
   let hub: TestHub;
   try {
-    hub = await startHub({ dataDir: data });
+    hub = await startHub({ dataDir: data, isDamaged: true });
   } catch (error) {
     report.refused++;
     const says = error instanceof Error ? error.message : String(error);
