@@ -65,7 +65,7 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
     drain,
     ...firstLines("takes", takes),
     ...firstLines("asked", asked),
-    others: others.map((type) => brief(type, MCP_LINE_MAX_CHARS)),
+    others: others.map((type) => (type === "" ? "(no type)" : brief(type, MCP_LINE_MAX_CHARS))),
   };
   const untaken = takes.length === 0 ? [] : asked.filter((type) => !takes.includes(type));
   if (drain) return { say: "No task: you drain, so you get nothing new. Finish what you hold.", ...fields };
