@@ -17,6 +17,8 @@ const POLL_MS = 500;
 const READ_BYTES = 64 * 1024;
 /** A checkpoint with what is around it; its escapes may make it longer than its value. */
 const LINE_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES;
+/** What is read of a file: a command that writes without end must not keep the worker from its heartbeats. */
+const FILE_MAX_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 10;
 
 /** The last of each that the command has reported since the last read; undefined: none. */
@@ -32,6 +34,7 @@ export class ReportFile {
   /** The beginning of a line that is not complete. */
   #line = new Uint8Array(0);
   #isTooLong = false;
+  #isFull = false;
 
   /**
    * @param prefix of the directory that is made for the file, and removed by close()
@@ -70,6 +73,12 @@ export class ReportFile {
   #read(): Report {
     let report: Report = {};
     for (;;) {
+      if (this.#at >= FILE_MAX_BYTES) {
+        if (!this.#isFull)
+          this.#onWrong(`the report file has ${FILE_MAX_BYTES} bytes, and is read no further`);
+        this.#isFull = true;
+        return report;
+      }
       const bytes = readSync(this.#fd, this.#chunk, 0, READ_BYTES, this.#at);
       if (bytes === 0) return report;
       this.#at += bytes;

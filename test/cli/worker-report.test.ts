@@ -1,0 +1,58 @@
+/** The report file of a worker's command, by itself; test/e2e/worker.test.ts has it in a worker. */
+import { expect, test } from "bun:test";
+import { appendFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ReportFile } from "../../src/cli/worker-report.ts";
+
+/** What is sent of a report file that holds `text` when its command ends, and what was wrong with it. */
+async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonly wrong: string[] }> {
+  const dir = mkdtempSync(join(tmpdir(), "luxhub-report-test-"));
+  const sent: unknown[] = [];
+  const wrong: string[] = [];
+  const file = new ReportFile(join(dir, "r-"), (reason) => wrong.push(reason));
+  try {
+    appendFileSync(file.path, text);
+    const context = {
+      signal: new AbortController().signal,
+      epoch: 1,
+      inputs: [],
+      checkpoint: undefined,
+      failures: [],
+      extend: async (note?: string) => void sent.push({ note }),
+      saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
+    };
+    await file.follow(context, Promise.resolve());
+  } finally {
+    file.close();
+    expect(existsSync(file.path)).toBe(false);
+    rmSync(dir, { recursive: true, force: true });
+  }
+  return { sent, wrong };
+}
+
+test("the last note and the last checkpoint are sent, and a line that is not complete is not read", async () => {
+  const lines = ['{"note":"one"}', "", '{"checkpoint":[1]}', '{"note":"two","checkpoint":0}', '{"note":"cut'];
+  expect(await sentOf(lines.join("\n"))).toEqual({ sent: [{ note: "two" }, { checkpoint: 0 }], wrong: [] });
+});
+
+test.each([
+  "no JSON",
+  "[]",
+  "null",
+  '{"other":1}',
+  '{"note":7}',
+  '{"note":" "}',
+  `{"note":"${"x".repeat(200_000)}"}`,
+])("%.20s is no report", async (line) => {
+  const { sent, wrong } = await sentOf(`${line}\n{"note":"next"}\n`);
+  expect(sent).toEqual([{ note: "next" }]);
+  expect(wrong).toEqual(['a line of the report file is no {"note": "text"} or {"checkpoint": JSON}']);
+});
+
+test("a file without end is read up to its limit", async () => {
+  const line = `{"note":"${"x".repeat(60_000)}"}\n`;
+  const { sent, wrong } = await sentOf(line.repeat(400) + '{"note":"beyond"}\n');
+  expect(sent).toEqual([{ note: "x".repeat(1_000) }]);
+  expect(wrong).toEqual(["the report file has 16777216 bytes, and is read no further"]);
+});
