@@ -1,6 +1,7 @@
 /**
  * The backups that `luxhub serve --backup-to` makes by itself. Each runs as `luxhub backup` in a process of its own with
- * a low priority, because copying the database would block the hub's event loop.
+ * a low priority, because copying the database would block the hub's event loop. Of several hubs on one PostgreSQL one
+ * makes each: the one that gets a lock.
  *
  * When the next one is due follows from the date of the newest backup in its place: nothing is stored, and a hub that is
  * restarted often still makes them in time. Must not end the hub: a backup that fails is logged and tried again.
@@ -8,6 +9,7 @@
 import { MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { BackupPlace } from "../upkeep/backup-target.ts";
+import type { HubPlace } from "../upkeep/upkeep.ts";
 
 export type BackupPlan = {
   /** A directory or `s3://BUCKET/PREFIX`. */
@@ -22,14 +24,14 @@ const LOOK_EVERY_MS = 60 * MINUTE_MS;
 /** After a failure the next try is at most this far away. */
 const RETRY_MS = 10 * MINUTE_MS;
 
-/** Starts the backups of a data directory. Returns the function that stops them, and ends a running one. */
+/** Starts the backups of a hub. Returns the function that stops them, and ends a running one. */
 export function startBackups(
   plan: BackupPlan,
-  dataDir: string,
+  hub: HubPlace,
   { now, log }: { readonly now: () => number; readonly log: Log },
 ): () => Promise<void> {
   const stopping = new AbortController();
-  const running = makeBackups(plan, dataDir, { now, log, signal: stopping.signal });
+  const running = makeBackups(plan, hub, { now, log, signal: stopping.signal });
   return async () => {
     stopping.abort();
     await running;
@@ -38,23 +40,36 @@ export function startBackups(
 
 type Context = { readonly now: () => number; readonly log: Log; readonly signal: AbortSignal };
 
-async function makeBackups(plan: BackupPlan, dataDir: string, context: Context): Promise<void> {
+async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): Promise<void> {
   const { now, log, signal } = context;
   const to = plan.to.replace(/\/*$/, "/"); // a place for many
   const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
+  const dueInMs = async (): Promise<number> => {
+    const newest = (await newestOf(placeOf(to))) ?? null;
+    const age = newest === null ? plan.everyMs : now() - dateOf(newest);
+    return plan.everyMs - Math.max(0, age);
+  };
+  const make = (): Promise<boolean> => makeBackup(to, plan.keep, hub, context);
   while (!signal.aborted) {
     let waitMs = Math.min(plan.everyMs, RETRY_MS);
     try {
-      const newest = (await newestOf(placeOf(to))) ?? null;
-      const age = newest === null ? plan.everyMs : now() - dateOf(newest);
-      const dueInMs = plan.everyMs - Math.max(0, age);
-      if (dueInMs > 0) waitMs = Math.min(dueInMs, LOOK_EVERY_MS);
-      else if (await makeBackup(to, plan.keep, dataDir, context)) continue;
+      const dueMs = await dueInMs();
+      if (dueMs > 0) waitMs = Math.min(dueMs, LOOK_EVERY_MS);
+      else if (
+        hub.url === null ? await make() : await alone(hub.url, async () => (await dueInMs()) > 0 || make())
+      )
+        waitMs = 0;
     } catch (error) {
       log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
     }
     await sleep(waitMs, signal);
   }
+}
+
+/** Runs `work` unless another hub does; returns whether it succeeded. */
+async function alone(url: string, work: () => Promise<boolean>): Promise<boolean> {
+  const { withBackupLock } = await import("../upkeep/postgres-rows.ts");
+  return (await withBackupLock(url, work)) ?? false;
 }
 
 async function newestOf(place: BackupPlace): Promise<string | undefined> {
@@ -65,10 +80,12 @@ async function newestOf(place: BackupPlace): Promise<string | undefined> {
 async function makeBackup(
   to: string,
   keep: number,
-  dataDir: string,
+  { dir, url }: HubPlace,
   { log, signal }: Context,
 ): Promise<boolean> {
-  const child = Bun.spawn([...ownCommand(), "backup", to, "--keep", `${keep}`, "--data", dataDir], {
+  const child = Bun.spawn([...ownCommand(), "backup", to, "--keep", `${keep}`, "--data", dir.path], {
+    // Not as a flag: everyone on the machine can read a command line.
+    env: { ...process.env, ...(url !== null && { LUXHUB_DATABASE: url }) },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -13,7 +13,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../../src/upkeep/move.ts";
-import { DERIVED_TABLES, OTHER_POSTGRES_TABLES, TABLES } from "../../src/upkeep/move-tables.ts";
+import { DERIVED_TABLES, OTHER_POSTGRES_TABLES, TABLES } from "../../src/upkeep/tables.ts";
 import {
   addNode,
   addNodes,

@@ -20,8 +20,8 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { isHeld, takeSharedLock } from "../../src/store/sqlite/file-lock.ts";
 import { fileTarget } from "../../src/upkeep/backup-target.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
-import { restore } from "../../src/upkeep/restore.ts";
-import type { Tools } from "../../src/upkeep/upkeep.ts";
+import { restore as restoreInto } from "../../src/upkeep/restore.ts";
+import type { HubPlace, Manifest, Tools } from "../../src/upkeep/upkeep.ts";
 import { newDataDir, startHub } from "../support/hub.ts";
 
 const FILES = 6;
@@ -32,6 +32,10 @@ const tools = (patch: Partial<Tools> = {}): Tools => ({
   signal: NO_SIGNAL,
   ...patch,
 });
+
+const at = (path: string): HubPlace => ({ dir: dataDirAt(path), url: null });
+const restore = async (from: string, path: string, own: Tools): Promise<Manifest> =>
+  (await restoreInto(from, at(path), own)).manifest;
 
 /** A folder for all of this; `data` in it is a hub that has ended, `backup.tar` its backup. */
 let folder = "";
@@ -55,7 +59,7 @@ beforeAll(async () => {
   writeFileSync(join(data, "secret"), "a-secret\n");
   writeFileSync(join(data, "admin-key"), "an-admin-key\n");
   backup = join(folder, "backup.tar");
-  await backUp(dataDirAt(data), fileTarget(backup), "luxhub test", tools());
+  await backUp(at(data), fileTarget(backup), "luxhub test", tools());
 });
 
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -93,21 +97,19 @@ describe("a backup", () => {
 
   test("does not overwrite an existing one", async () => {
     const before = readFileSync(backup);
-    await expect(backUp(dataDirAt(data), fileTarget(backup), "", tools())).rejects.toThrow("already exists");
+    await expect(backUp(at(data), fileTarget(backup), "", tools())).rejects.toThrow("already exists");
     expect(readFileSync(backup).equals(before)).toBe(true);
   });
 
   test("of an empty directory or a damaged database is refused and leaves nothing", async () => {
     const to = join(folder, "none.tar");
-    await expect(backUp(dataDirAt(join(folder, "nowhere")), fileTarget(to), "", tools())).rejects.toThrow(
+    await expect(backUp(at(join(folder, "nowhere")), fileTarget(to), "", tools())).rejects.toThrow(
       "there is no hub in",
     );
     const damaged = join(folder, "damaged");
     cpSync(data, damaged, { recursive: true });
     truncateSync(join(damaged, "luxhub.db"), 20_480);
-    await expect(backUp(dataDirAt(damaged), fileTarget(to), "", tools())).rejects.toThrow(
-      "the database is damaged",
-    );
+    await expect(backUp(at(damaged), fileTarget(to), "", tools())).rejects.toThrow("the database is damaged");
     expect(existsSync(to)).toBe(false);
     expect(beside()).toEqual([]);
   });
@@ -119,7 +121,7 @@ describe("a backup", () => {
       if (text.startsWith("copying 6 files")) ending.abort(new Error("ended by hand"));
     };
     await expect(
-      backUp(dataDirAt(data), fileTarget(to), "", tools({ onProgress, signal: ending.signal })),
+      backUp(at(data), fileTarget(to), "", tools({ onProgress, signal: ending.signal })),
     ).rejects.toThrow("by hand");
     expect(existsSync(to)).toBe(false);
     expect(beside()).toEqual([]);
@@ -129,7 +131,7 @@ describe("a backup", () => {
     const held = new Map<string, boolean>();
     const onProgress = (text: string): void =>
       void held.set(text.split(" ", 2).join(" "), isHeld(dataDirAt(data).pin));
-    await backUp(dataDirAt(data), fileTarget(join(folder, "pinned.tar")), "", tools({ onProgress }));
+    await backUp(at(data), fileTarget(join(folder, "pinned.tar")), "", tools({ onProgress }));
     expect([...held]).toEqual([
       ["copying the", true],
       [`copying ${FILES}`, true],
@@ -161,7 +163,7 @@ describe("a backup", () => {
     writeFileSync(join(harmed, blobFileOf(changed)), "other bytes");
     truncateSync(join(harmed, blobFileOf(cut)), 5);
     const to = join(folder, "harmed.tar");
-    const { manifest } = await backUp(dataDirAt(harmed), fileTarget(to), "", tools());
+    const { manifest } = await backUp(at(harmed), fileTarget(to), "", tools());
     expect(manifest).toMatchObject({ files: FILES, missing: [gone], damaged: [changed, cut] });
     const into = join(folder, "harmed-again");
     expect(await restore(to, into, tools())).toEqual(manifest);
