@@ -394,11 +394,12 @@ administrator key is for X-Admin-Key.`,
   {
     name: "doctor",
     words: "",
-    summary: "check everything in the data directory, even while the hub runs",
-    flags: { data: DATA },
+    summary: "check everything of the hub, even while it runs",
+    flags: PLACE,
     about: `Checks the whole database, the ledger and all totals against their rows, the bytes of every file
 against its checksum, the clock, the free space, the version of SQLite, the secrets, and
-the permissions of their files. It changes nothing.
+the permissions of their files. It changes nothing. For a hub on PostgreSQL it needs room for a copy
+of the rows in the data directory.
 Exit code 0: no error found. 1: an error was found.`,
   },
   {

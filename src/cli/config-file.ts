@@ -1,7 +1,7 @@
 /** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
 import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, type Environment, readConfig } from "../config.ts";
-import { type DataDir, dataDirAt } from "../data-dir.ts";
+import { dataDirAt } from "../data-dir.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
@@ -51,13 +51,4 @@ export function findHub({ flags }: Arguments, env: Environment): HubPlace {
     file: readConfigFile(),
   });
   return { dir: dataDirAt(dataDir), url: database };
-}
-
-/** Finds the data directory of the hub. @throws {ConfigError} for a hub on PostgreSQL */
-export function findDataDir(args: Arguments, env: Environment): DataDir {
-  const { dir, url } = findHub(args, env);
-  if (url === null) return dir;
-  throw new ConfigError(
-    "this hub is stored in PostgreSQL: use PostgreSQL's own tools, such as pg_dump, or luxhub move --from postgres",
-  );
 }

@@ -124,7 +124,7 @@ function openFile(
   }
   if (found.kind === "none" && existsSync(dir.unfinishedRestore)) {
     throw new Error(
-      `a restore or a move into ${dir.path} was not finished: run it again (a restore needs an empty directory)`,
+      `a restore or a move into ${dir.path} was not finished: run it again. ${whatToDo(dir)}`,
     );
   }
   const trace = found.kind === "none" ? findTraceOfHub(dir) : null;

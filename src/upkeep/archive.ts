@@ -28,6 +28,8 @@ export class ArchiveWriter {
   readonly #packer = createTarPacker();
   /** Resolves when the sink has taken the packer's output; rejects when a write fails. */
   readonly #written: Promise<void>;
+  /** Why the sink has failed. The packer's own error hides it. */
+  #failure: unknown = null;
   #size = 0;
 
   /** `modifiedAt`: epoch milliseconds, for every entry. */
@@ -43,7 +45,7 @@ export class ArchiveWriter {
         },
       }),
     );
-    this.#written.catch(() => {}); // end() awaits it
+    this.#written.catch((error: unknown) => (this.#failure = error)); // end() awaits it
   }
 
   get size(): number {
@@ -57,7 +59,7 @@ export class ArchiveWriter {
     let left = size;
     const put = async (bytes: Uint8Array): Promise<void> => {
       hash.update(bytes);
-      await body.write(bytes);
+      await body.write(bytes).catch(this.#fail);
       left -= bytes.length;
       onBytes(bytes.length);
     };
@@ -67,15 +69,15 @@ export class ArchiveWriter {
     }
     const isWhole = left === 0;
     while (left > 0) await put(new Uint8Array(Math.min(left, CHUNK_BYTES)));
-    await body.close();
+    await body.close().catch(this.#fail);
     return { size, sha256: hash.digest("hex"), isWhole };
   }
 
   async addText(name: string, text: string): Promise<void> {
     const bytes = new TextEncoder().encode(text);
     const body = this.#add(name, bytes.length);
-    await body.write(bytes);
-    await body.close();
+    await body.write(bytes).catch(this.#fail);
+    await body.close().catch(this.#fail);
   }
 
   /** Ends the archive. The sink has all its bytes afterwards, but has not finished. */
@@ -94,9 +96,13 @@ export class ArchiveWriter {
   #add(name: string, size: number): WritableStreamDefaultWriter<Uint8Array> {
     const header = { name, size, mtime: this.#modifiedAt, mode: FILE_MODE };
     const body = this.#packer.controller.add(header).getWriter();
-    body.closed.catch(() => {}); // write() and close() reject with the same error
+    body.closed.catch(() => {}); // write() and close() reject too
     return body;
   }
+
+  readonly #fail = (error: unknown): never => {
+    throw this.#failure ?? error;
+  };
 }
 
 /** An entry of an archive; next() returns only plain files. */

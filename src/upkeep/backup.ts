@@ -45,7 +45,7 @@ export async function backUp(
   const at = tools.clock.now();
   const source = url === null ? directorySource(dir) : await postgresSource(url);
   const scratch = to.scratch ?? dir.path;
-  const copy = join(scratch, `backup-${Bun.randomUUIDv7()}.partial-db`);
+  const copy = temporaryCopy(scratch);
   try {
     if (url !== null && to.scratch === null) makeDataDir(dir.path);
     const sink = await to.open();
@@ -59,6 +59,11 @@ export async function backUp(
     await source.close();
     await rm(copy, { force: true }).catch(() => {}); // fails only where the copy could not be made either
   }
+}
+
+/** A new path for a copy of the rows. Backups remove one that a killed process has left, a day later. */
+export function temporaryCopy(folder: string): string {
+  return join(folder, `backup-${Bun.randomUUIDv7()}.partial-db`);
 }
 
 /** What a backup that was killed has left: no running one is that old. */

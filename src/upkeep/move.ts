@@ -22,8 +22,8 @@ const SHOWN = 5;
 
 /** Moves the data directory into the database. @throws {Error} one line: the obstacle, or what differs */
 export function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
-  if (!hasDatabase(dir)) throw new Error(`there is no hub in ${dir.path}`);
   return moving(dir, url, async () => {
+    if (!hasDatabase(dir)) throw new Error(`there is no hub in ${dir.path}`);
     refuseUnsound(dir.database, `See more with: luxhub doctor --data ${shellWord(dir.path)}`, tools);
     const target = await postgresTarget(dir, url, identityOf(dir.database));
     const openStored: Source["open"] = (fileId) => storedAt(join(dir.path, blobFileOf(fileId)));

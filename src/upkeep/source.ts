@@ -16,7 +16,7 @@ import { shellWord } from "../lib/shell.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld, takeSharedLock } from "../store/sqlite/file-lock.ts";
 import { PostgresRows } from "./postgres-rows.ts";
-import { SqliteRows } from "./sqlite-rows.ts";
+import { SqliteRows, openStopped } from "./sqlite-rows.ts";
 import { copyTables } from "./tables.ts";
 import { type Copied, type OnBytes, type StoredBytes, type Tools, sizeText } from "./upkeep.ts";
 
@@ -65,15 +65,13 @@ const READ_BYTES = 1024 * 1024;
 
 /** The bytes of a file on disk, which end early where it cannot be read; null if there is no file. */
 export async function storedAt(path: string): Promise<StoredBytes | null> {
-  const stats = await stat(path).catch((error: unknown) => {
-    if (codeOf(error) === "ENOENT") return null;
-    throw error;
-  });
+  const stats = await stat(path).catch(nullIfMissing);
   return stats && { size: stats.size, chunks: chunksOf(path, stats.size) };
 }
 
 async function* chunksOf(path: string, size: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path, "r");
+  const file = await open(path, "r").catch(nullIfMissing); // a hub may have removed it since
+  if (file === null) return;
   try {
     for (let left = size; left > 0;) {
       const buffer = new Uint8Array(Math.min(left, READ_BYTES)); // not reused: an archive keeps a reference
@@ -85,6 +83,11 @@ async function* chunksOf(path: string, size: number): AsyncGenerator<Uint8Array>
   } finally {
     await file.close();
   }
+}
+
+function nullIfMissing(error: unknown): null {
+  if (codeOf(error) === "ENOENT") return null;
+  throw error;
 }
 
 /**
@@ -127,7 +130,7 @@ export async function copyFiles(
 ): Promise<CopiedFiles> {
   const missing: string[] = [];
   const damaged: string[] = [];
-  const db = new Database(path, { readonly: true });
+  const db = openStopped(path);
   try {
     const sums = `SELECT count(*) AS files, coalesce(sum(size_bytes), 0) AS bytes FROM files`;
     const all = db.query<{ files: number; bytes: number }, []>(sums).get() ?? { files: 0, bytes: 0 };

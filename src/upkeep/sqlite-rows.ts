@@ -166,13 +166,18 @@ export function summarize(path: string): Summary {
   });
 }
 
+/** Opens a database that no hub runs on. A read-only connection would leave its -wal and -shm behind. */
+export function openStopped(path: string): Database {
+  return new Database(path, { readwrite: true, create: false, strict: true });
+}
+
 /** Which hub a database is of. */
 export function identityOf(path: string): string {
   return reading(path, (db) => String(db.query("SELECT database_id FROM identity").values()[0]?.[0]));
 }
 
 function reading<T>(path: string, read: (db: Database) => T): T {
-  const db = new Database(path, { readonly: true });
+  const db = openStopped(path);
   try {
     return read(db);
   } finally {

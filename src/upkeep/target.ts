@@ -6,7 +6,6 @@
  * process leaves `.restoring` in the data directory, and files that no database names; the next run removes or replaces
  * them.
  */
-import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -18,7 +17,7 @@ import { takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { migrate } from "../store/sqlite/migrate.ts";
 import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { PostgresRows, toDatabaseError } from "./postgres-rows.ts";
-import { SqliteRows } from "./sqlite-rows.ts";
+import { SqliteRows, openStopped } from "./sqlite-rows.ts";
 import { copyTables } from "./tables.ts";
 import {
   type Copied,
@@ -160,7 +159,7 @@ async function flushDirectories(path: string): Promise<void> {
 
 /** Migrates the database of an older luxhub to the schema that the rows of both engines have. */
 function migrateFrom(path: string): void {
-  const db = new Database(path, { readwrite: true, create: false, strict: true });
+  const db = openStopped(path);
   try {
     migrate(db, path, SQLITE_MIGRATIONS);
   } finally {
