@@ -9,10 +9,11 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
+import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { ResponseBackpressure } from "./api/response-backpressure.ts";
-import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
+import { ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { EventStreams } from "./api/stream.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import type { Config, ListenSpec } from "./config.ts";
@@ -50,7 +51,7 @@ import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import { TickQueue } from "./lib/semaphore.ts";
 import type { Mail } from "./mail/mail.ts";
-import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
+import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Feed } from "./service/feed.ts";
@@ -75,9 +76,11 @@ import {
 import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
-import { Leadership, Scheduler } from "./service/scheduler.ts";
+import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
+import { Tickets } from "./service/tickets.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -93,6 +96,8 @@ export type HubParts = {
   readonly log: Log;
   /** Called when opening fails, while the hub still holds the lock of the data directory. */
   readonly onFailure?: () => void;
+  /** The periodic jobs that the caller does by itself, for the metrics. */
+  readonly otherChores?: () => readonly ChoreRuns[];
   /** For tests: replaces the hub's MCP server. */
   readonly loadMcp?: LoadServer;
 };
@@ -252,7 +257,8 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       waiting: () => pipeline.waiting,
       streams: () => streams.size,
       isLeading: () => leadership.isLeading,
-      chores: () => schedulers.flatMap((one) => one.runs()),
+      chores: () => [...schedulers.flatMap((one) => one.runs()), ...(parts.otherChores?.() ?? [])],
+      diskFree: () => freeBytes(parts.dir),
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => metrics.writeTo(text),
     });
@@ -265,11 +271,11 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
     ...streams.endpoints,
-    DOCS,
+    ...MANUAL_ENDPOINTS,
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
-    ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: parts.loadMcp })] : []),
+    ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
       ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
       : []),
@@ -359,8 +365,10 @@ function joinServices({
     feed,
     keys,
     quotas: new QuotaService(store, quotas),
+    tickets: new Tickets(keys, clock),
     minutes,
     tasks,
+    contexts: new TaskContexts(store),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

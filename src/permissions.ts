@@ -5,6 +5,9 @@
 import { statSync } from "node:fs";
 import { shellWord } from "./lib/shell.ts";
 
+/** Whether the system has modes. Windows has access lists instead, which the hub does not read; Bun invents modes there. */
+export const HAS_MODES = process.platform !== "win32";
+
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 const OTHERS_READ = 0o004;
@@ -28,7 +31,7 @@ export function permissionWarnings(path: string, what: string, isSecret: boolean
 }
 
 function modeOf(path: string): number {
-  if (process.platform === "win32") return 0; // Windows has no such modes, and Bun invents some
+  if (!HAS_MODES) return 0;
   try {
     return statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
   } catch {

@@ -38,7 +38,7 @@ const WANTS: readonly Want[] = [
   {
     missing: CHROMIUM_MISSING !== null,
     install: "chromium",
-    suites: ["test/web in a browser"],
+    suites: ["test/web in a browser", "test/manual in a browser"],
   },
 ];
 

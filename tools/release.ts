@@ -1,6 +1,7 @@
 /**
  * `bun run release`: makes in dist/release the files to publish: the executables of all platforms, which it also
- * starts, the npm packages of hub and client, the files of the container, and SHA256SUMS of all these.
+ * starts (release-trial.ts), install.sh, the npm packages of hub and client, the files of the container, and SHA256SUMS
+ * of all these.
  *
  * Bun's runtimes of the other platforms come from the npm registry, as packages with the checksums below.
  */
@@ -9,6 +10,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   readdirSync,
   renameSync,
@@ -17,6 +19,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { VERSION } from "../src/version.ts";
+import { tryOut } from "./release-trial.ts";
 
 const PROJECT = join(import.meta.dir, "..");
 const RELEASE = join(PROJECT, "dist/release");
@@ -32,6 +35,10 @@ type Target = {
 
 /** The version of the runtimes, and of the Bun that makes the release. */
 const BUN_VERSION = "1.4.5";
+/**
+ * There is no second executable for an x64 processor without AVX2: Bun's is made for SSE4.2, and its package
+ * `bun-linux-x64-baseline` has the same bytes. The trial starts it on such a processor.
+ */
 const TARGETS: readonly Target[] = [
   {
     name: "linux-x64",
@@ -63,14 +70,37 @@ const TARGETS: readonly Target[] = [
     runtime: "darwin-aarch64",
     sha512: "4MIFXHmctH2EhAxLXm2/qxNtv17dFtLJylvaOCsrgq6KSqHTs6eW5YSrJjRbJxYUJaR901fsN8JfZOa+CsWpWQ==",
   },
+  {
+    name: "windows-x64",
+    runtime: "windows-x64",
+    sha512: "FNvply651vcE/GHgNWz6mZvhmkwBuu8Hw54oNzA+CQog+HW+542rXQmZqNHRkFxazD9L3xi+iTtvO3engAgJfw==",
+  },
 ];
 
+/** The fields of package.json that the published packages share. The owner adds those that are missing. */
+const SHARED_FIELDS = [
+  "version",
+  "keywords",
+  "license",
+  "author",
+  "repository",
+  "homepage",
+  "bugs",
+  "publishConfig",
+] as const;
+
 type PackageJson = {
+  readonly name: string;
   readonly description: string;
-  readonly license: string;
   readonly scripts: { readonly build: string };
   readonly dependencies: Readonly<Record<string, string>>;
-};
+} & Readonly<Partial<Record<(typeof SHARED_FIELDS)[number], unknown>>>;
+
+/** What a published package has of package.json. */
+export function sharedFields(manifest: PackageJson): Readonly<Record<string, unknown>> {
+  const given = SHARED_FIELDS.filter((field) => manifest[field] !== undefined);
+  return Object.fromEntries(given.map((field) => [field, manifest[field]]));
+}
 
 async function main(): Promise<void> {
   if (Bun.version !== BUN_VERSION)
@@ -80,15 +110,17 @@ async function main(): Promise<void> {
   const failed: string[] = [];
   for (const target of TARGETS) {
     const executable = await makeExecutable(target);
-    const found = await tryOut(target, executable);
-    console.log(`${executable}: ${found.text}`);
-    if (found.isFault) failed.push(target.name);
+    for (const found of await tryOut(target.name, join(RELEASE, executable))) {
+      console.log(`${executable}: ${found.text}`);
+      if (found.isFault) failed.push(executable);
+    }
   }
+  await writeInstallScript();
   await makeHubPackage(RELEASE);
   await makeClientPackage(RELEASE);
   await makeContainer();
   await writeChecksums();
-  if (failed.length > 0) throw new Error(`did not start: ${failed.join(", ")}`);
+  if (failed.length > 0) throw new Error(`did not pass their trial: ${failed.join(", ")}`);
 }
 
 // ---- Executables
@@ -96,8 +128,8 @@ async function main(): Promise<void> {
 async function makeExecutable(target: Target): Promise<string> {
   const runtime = await fetchRuntime(target);
   const place = join(tmpdir(), `luxhub-release-${process.pid}`);
-  const unfinished = join(place, "luxhub");
-  const name = `luxhub-${VERSION}-${target.name}`;
+  const unfinished = join(place, `luxhub${suffixOf(target.name)}`);
+  const name = fileNameOf(target.name);
   // The same command as `bun run build`, but its source maps are not published.
   const build = (await packageJson()).scripts.build.split(" && ").at(-1) ?? "";
   const words = build.replace("dist/luxhub", unfinished).split(" ").slice(1);
@@ -110,10 +142,18 @@ async function makeExecutable(target: Target): Promise<string> {
   return name;
 }
 
+function fileNameOf(target: string): string {
+  return `luxhub-${VERSION}-${target}${suffixOf(target)}`;
+}
+
+function suffixOf(target: string): string {
+  return target.startsWith("windows-") ? ".exe" : "";
+}
+
 /** The path of the Bun for another platform, downloaded if necessary. */
-async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
+async function fetchRuntime({ name, runtime, sha512 }: Target): Promise<string> {
   const place = join(RUNTIMES, `${runtime}-${BUN_VERSION}`);
-  const bun = join(place, "package/bin/bun");
+  const bun = join(place, `package/bin/bun${suffixOf(name)}`);
   if (existsSync(bun)) return bun;
   mkdirSync(place, { recursive: true });
   run(["npm", "pack", "--silent", `@oven/bun-${runtime}@${BUN_VERSION}`], place);
@@ -130,71 +170,6 @@ async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
   return bun;
 }
 
-// ---- Trying an executable
-
-type Found = { readonly text: string; readonly isFault: boolean };
-
-const READY_SECONDS = 120;
-/** Where Debian's packages for other architectures have their libraries (libc6-arm64-cross). */
-const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
-/** The loader's message when a library, or under an emulator the loader itself, is not on this machine. */
-const NO_LIBRARY = /Error loading shared library|Could not open '\/lib\/ld-/;
-
-/** Starts a hub with an executable and waits until it is ready, if this machine can run it. */
-async function tryOut({ name }: Target, file: string): Promise<Found> {
-  const path = join(RELEASE, file);
-  const emulator = emulatorFor(name);
-  if (typeof emulator === "string") return { text: `not started: ${emulator}`, isFault: false };
-  const version = tryRun([...emulator, path, "version"]);
-  if (version.code !== 0) {
-    const isMissing = NO_LIBRARY.test(version.text);
-    const [line = ""] = version.text.split("\n");
-    return { text: `not started: ${line}`, isFault: !isMissing };
-  }
-  const place = join(tmpdir(), `luxhub-release-${process.pid}`);
-  mkdirSync(place, { recursive: true });
-  const hub = Bun.spawn([...emulator, path, "serve", "--host", "127.0.0.1", "--port", "0", "--log", "json"], {
-    cwd: place,
-    env: { PATH: process.env["PATH"] ?? "", LUXHUB_SECRET: "release" },
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const deadline = setTimeout(() => hub.kill("SIGKILL"), READY_SECONDS * 1_000);
-  try {
-    let log = "";
-    for await (const part of hub.stdout.pipeThrough(new TextDecoderStream())) {
-      log += part;
-      const url = /"url":"([^"]+)"/.exec(log)?.[1];
-      if (url === undefined) continue;
-      const ready = await fetch(`${url}/readyz`);
-      hub.kill("SIGTERM");
-      if (!ready.ok) return { text: `started, but is not ready: ${ready.status}`, isFault: true };
-      const code = await hub.exited;
-      return { text: `started, ready, ended with ${code}`, isFault: code !== 0 };
-    }
-    return { text: `started, but ended before it was ready: ${log}`, isFault: true };
-  } finally {
-    clearTimeout(deadline);
-    hub.kill("SIGKILL");
-    await hub.exited;
-    rmSync(place, { recursive: true, force: true });
-  }
-}
-
-/** The emulator that an executable needs here, or none; a string says why it cannot run. */
-export function emulatorFor(target: string, exists = existsSync): readonly string[] | string {
-  const [system, architecture, library] = target.split("-");
-  if (system !== process.platform) return `this machine runs ${process.platform}`;
-  if (architecture === process.arch) {
-    // Without its loader the system reports the executable itself as missing.
-    const loader = `/lib/ld-musl-${architecture === "arm64" ? "aarch64" : "x86_64"}.so.1`;
-    return library !== "musl" || exists(loader) ? [] : `this machine has no musl loader (${loader})`;
-  }
-  const qemu = Bun.which(architecture === "arm64" ? "qemu-aarch64-static" : "qemu-x86_64-static");
-  if (qemu === null) return "no qemu-user-static here";
-  return architecture === "arm64" && existsSync(ARM64_LIBRARIES) ? [qemu, "-L", ARM64_LIBRARIES] : [qemu];
-}
-
 // ---- npm packages
 
 /**
@@ -203,8 +178,9 @@ export function emulatorFor(target: string, exists = existsSync): readonly strin
  * Returns the path of the archive in `folder`.
  */
 export async function makeHubPackage(folder: string): Promise<string> {
-  const { description, license, dependencies } = await packageJson();
-  return pack(folder, "luxhub", async (place) => {
+  const manifest = await packageJson();
+  const { name, description, dependencies } = manifest;
+  return pack(folder, name, async (place) => {
     const bundle = ["build", "--splitting", "--minify", "--format=esm"];
     run([process.execPath, ...bundle, "--target=bun", `--outdir=${place}/lib`, "src/main.ts"]);
     run([
@@ -219,15 +195,18 @@ export async function makeHubPackage(folder: string): Promise<string> {
     await Bun.write(join(place, "LICENSES-OF-OTHERS"), await licencesOf(Object.keys(dependencies)));
     cpSync(join(PROJECT, "README.md"), join(place, "README.md"));
     return {
-      name: "luxhub",
-      version: VERSION,
+      name,
       description,
-      license,
+      ...sharedFields(manifest),
       type: "module",
       bin: { luxhub: "luxhub.js" },
       engines: { node: ">=20" },
+      os: ["linux", "darwin"], // the launcher is not made for Windows, which has the executable
       optionalDependencies: Object.fromEntries(
-        TARGETS.map(({ runtime }) => [`@oven/bun-${runtime}`, BUN_VERSION]),
+        TARGETS.filter(({ name }) => !name.startsWith("windows-")).map(({ runtime }) => [
+          `@oven/bun-${runtime}`,
+          BUN_VERSION,
+        ]),
       ),
     };
   });
@@ -240,8 +219,9 @@ const TYPESCRIPT = "typescript@5.9.3";
 export async function makeClientPackage(folder: string): Promise<void> {
   if (!existsSync(join(CLIENT, "luxhub.ts")))
     return console.log("no package of the client: its source is not here");
-  const { license } = await packageJson();
-  const archive = await pack(folder, "luxhub-client", async (place) => {
+  const manifest = await packageJson();
+  const name = `${manifest.name}-client`;
+  const archive = await pack(folder, name, async (place) => {
     const main = join(CLIENT, "luxhub.ts");
     run([
       process.execPath,
@@ -270,11 +250,11 @@ export async function makeClientPackage(folder: string): Promise<void> {
         (await Bun.file(path).text()).replaceAll(/(["']\.\/[\w-]+)\.ts(["'])/g, "$1.js$2"),
       );
     }
+    cpSync(join(PROJECT, "docs/typescript.md"), join(place, "README.md"));
     return {
-      name: "luxhub-client",
-      version: VERSION,
+      name,
       description: "The typed client of luxhub, for Node, Bun and browsers",
-      license,
+      ...sharedFields(manifest),
       type: "module",
       sideEffects: false,
       types: "./types/luxhub.d.ts",
@@ -291,8 +271,7 @@ async function pack(
   name: string,
   fill: (place: string) => Promise<Readonly<Record<string, unknown>>>,
 ): Promise<string> {
-  const place = join(tmpdir(), `${name}-package-${process.pid}`);
-  mkdirSync(place, { recursive: true });
+  const place = mkdtempSync(join(tmpdir(), "luxhub-package-"));
   try {
     const manifest = await fill(place);
     await Bun.write(join(place, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -301,7 +280,7 @@ async function pack(
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
-  return join(folder, `${name}-${VERSION}.tgz`);
+  return join(folder, `${name.replace(/^@/, "").replace("/", "-")}-${VERSION}.tgz`); // as npm names it
 }
 
 /** The licence texts of the packages and of all their dependencies. */
@@ -330,14 +309,38 @@ async function makeContainer(): Promise<void> {
   }
 }
 
+/** install.sh with the version and the checksums of the executables: `sum  name`, a line each. */
+export async function installScript(sums: string): Promise<string> {
+  const text = await Bun.file(join(import.meta.dir, "install.sh")).text();
+  return text.replace("@VERSION@", VERSION).replace("@SUMS@", sums.trimEnd());
+}
+
+/** Writes install.sh, and installs with it the executable for this machine. */
+async function writeInstallScript(): Promise<void> {
+  const script = join(RELEASE, "install.sh");
+  await Bun.write(script, await installScript(await checksums()));
+  const place = mkdtempSync(join(tmpdir(), "luxhub-install-"));
+  try {
+    run(["sh", script, "--to", place]);
+    console.log(`install.sh: installed ${readdirSync(place).join(", ")} from its own directory`);
+  } finally {
+    rmSync(place, { recursive: true });
+  }
+}
+
 async function writeChecksums(): Promise<void> {
+  await Bun.write(join(RELEASE, "SHA256SUMS"), await checksums());
+}
+
+/** The lines of `sha256sum` for everything in dist/release. */
+async function checksums(): Promise<string> {
   const lines: string[] = [];
   for (const name of readdirSync(RELEASE).toSorted()) {
     const hash = new Bun.CryptoHasher("sha256");
     for await (const part of Bun.file(join(RELEASE, name)).stream()) hash.update(part);
     lines.push(`${hash.digest("hex")}  ${name}\n`);
   }
-  await Bun.write(join(RELEASE, "SHA256SUMS"), lines.join(""));
+  return lines.join("");
 }
 
 async function packageJson(): Promise<PackageJson> {

@@ -9,16 +9,19 @@ set -euo pipefail
 title=${1:?the title of the task} description=${2:?its description} type=${3:-}
 : "${HUB:?}" "${SECRET:?}"
 
-# hub PATH [CURL-OPTION…]: repeats the request until the hub has answered, and prints the answer.
+# hub PATH [CURL-OPTION…]: repeats the request until the hub has answered, and sets `response`. Not in a subshell, which
+# would go on if the producer is killed.
 hub() {
-  local answer path=$1
+  local path=$1 status
   shift
   while :; do
-    answer=$(curl -sS -m 60 -w '\n%{http_code}' -H @<(echo "X-Matrix-Secret: $SECRET") "$@" "$HUB/api/v1/$path") || true
-    case ${answer##*$'\n'} in
-      2??) printf '%s\n' "${answer%$'\n'*}" && return ;;
-      408 | 429 | 5?? | 000) sleep 1 ;; # later; 000: no answer
-      *) echo "producer: $path: ${answer%$'\n'*}" >&2 && return 1 ;;
+    response=$(curl -sS -m 60 -w '\n%{http_code}' -H @<(echo "X-Matrix-Secret: $SECRET") "$@" "$HUB/api/v1/$path") || true
+    status=${response##*$'\n'}
+    response=${response%$'\n'*}
+    case $status in
+      2??) return ;;
+      408 | 429 | 5?? | 000) sleep 1 ;; # later; 000: no response
+      *) echo "producer: $path: $response" >&2 && return 1 ;;
     esac
   done
 }
@@ -27,14 +30,15 @@ asked=$(jq -n --arg title "$title" --arg description "$description" --arg type "
   '{title: $title, description: $description, task_type: $type}')
 # With the key a repeated request creates no second task.
 key=producer-$(date +%s)-$$-$RANDOM$RANDOM
-task=$(hub task/create -H "Idempotency-Key: $key" -d "$asked" | jq -r .task_id)
+hub task/create -H "Idempotency-Key: $key" -d "$asked"
+task=$(jq -r .task_id <<<"$response")
 
 until [[ ${status:-} == completed || ${status:-} == failed ]]; do
-  answer=$(hub "task/$task?wait=50") # answers as soon as the task has ended
-  status=$(jq -r .task.status <<<"$answer")
+  hub "task/$task?wait=25" # returns as soon as the task has ended
+  status=$(jq -r .task.status <<<"$response")
 done
 if [[ $status == failed ]]; then
-  jq -r '"the task has failed (\(.task.failure.kind)): \(.task.failure.message)"' <<<"$answer" >&2
+  jq -r '"the task has failed (\(.task.failure.kind)): \(.task.failure.message)"' <<<"$response" >&2
   exit 1
 fi
-jq .task.result <<<"$answer"
+jq .task.result <<<"$response"

@@ -24,7 +24,8 @@ NODE = sys.argv[1]
 def work(task, lost):
     """Does a task, and returns the result: three texts, and further keys of yours.
 
-    An exception is a failed attempt. When `lost` is set the hub has taken the task back: stop, the result is not needed.
+    An exception is a failed attempt. When `lost` is set, the task was cancelled or taken away: stop, the result is not
+    needed.
     """
     words = len(task["description"].split())
     if words == 0 or "fail" in task["title"]:
@@ -52,9 +53,33 @@ def hub(path, **body):
         time.sleep(1)
 
 
-def keep(held, timeout_s, ended, lost):
-    """A heartbeat and an extend at least every 30 s, and three times within the timeout of the task."""
-    while not ended.wait(min(30, (timeout_s or 90) / 3)):
+# How the lines begin after which a task may be lost: those of such events, and the first line of a stream.
+LOST_KINDS = ("attempt_failed", "deleted", "failed", "released", "requeued", "revoked", "timed_out")
+LOOK_AFTER = (b"retry:", *(f"event: task.{kind}".encode() for kind in LOST_KINDS))
+
+
+def follow(look):
+    """Sets `look` whenever a task of this worker may be lost: when its event stream begins, and after each such event."""
+    url = f"{HUB}/api/v1/agent/sse?node_id={NODE}"
+    request = urllib.request.Request(url, headers={"X-Matrix-Secret": SECRET})
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as stream:  # the hub sends a comment every 15 s
+                for line in stream:
+                    if line.startswith(LOOK_AFTER):
+                        look.set()
+        except (OSError, http.client.HTTPException):
+            pass  # until it is back, keep() looks at least every 30 s
+        time.sleep(3)
+
+
+def keep(held, timeout_s, look, ended, lost):
+    """A heartbeat and an extend at least every 30 s, three times within the timeout of the task, and at each `look`."""
+    while True:
+        look.wait(min(30, (timeout_s or 90) / 3))
+        look.clear()
+        if ended.is_set():
+            return
         try:
             hub("node/heartbeat")
             hub("task/extend", **held)
@@ -64,10 +89,10 @@ def keep(held, timeout_s, ended, lost):
             return
 
 
-def do(task, lease):
+def do(task, lease, look):
     held = {"task_id": task["task_id"], "epoch": lease["epoch"]}
     ended, lost = threading.Event(), threading.Event()
-    keeper = threading.Thread(target=keep, args=(held, task["timeout_s"], ended, lost), daemon=True)
+    keeper = threading.Thread(target=keep, args=(held, task["timeout_s"], look, ended, lost), daemon=True)
     keeper.start()
     try:
         result = work(task, lost)
@@ -79,6 +104,8 @@ def do(task, lease):
             print(f"dropped {held['task_id']}: {refusal}", file=sys.stderr)
     finally:
         ended.set()
+        look.set()
+        keeper.join()
 
 
 def main():
@@ -93,6 +120,8 @@ def main():
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     hub("node/register", name=NODE)
+    look = threading.Event()
+    threading.Thread(target=follow, args=(look,), daemon=True).start()
     try:
         while not stopping:
             # First what a run before this one has begun (resume), then the best open task; waits for one.
@@ -100,7 +129,7 @@ def main():
             given = hub("task/next", wait=25, resume=True)
             waiting = False
             if given["task"]:
-                do(given["task"], given["lease"])
+                do(given["task"], given["lease"], look)
             else:
                 time.sleep(1)
     finally:

@@ -7,7 +7,7 @@
 import { StreamResponse, Task } from "@a2a-js/sdk";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
 import { type StreamText, lastEventIdOf } from "../api/stream.ts";
-import { parseNewTask, withDraft } from "../api/tasks.ts";
+import { checkMaySendTo, parseNewTask, withDraft } from "../api/tasks.ts";
 import { Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
@@ -103,8 +103,7 @@ async function create(
   const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
   await call.checkActsFor([draft.creator_node], "bound");
-  // Who sends a task to a node does not act for it, but on a strict hub must be known, as for task/assign.
-  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+  await checkMaySendTo(call, nodeId);
   const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
@@ -179,7 +178,7 @@ async function refuseFollowUp(session: Session, taskId: string, contextId: strin
     throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
   }
   const what = isOver(task) ? "has ended" : "is under way";
-  const detail = `Task ${taskId} ${what} and takes no further message. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
+  const detail = `Task ${taskId} ${what} and accepts no more messages. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
   throw new Fault("UnsupportedOperationError", detail);
 }
 

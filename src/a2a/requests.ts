@@ -134,6 +134,6 @@ function decodePageToken(token: string): Place {
   const [, updatedAt, seq] =
     /^(\d{1,15})\.(\d{1,15})$/.exec(Buffer.from(token, "base64url").toString()) ?? [];
   if (updatedAt === undefined || seq === undefined)
-    throw malformed("pageToken", "must be the nextPageToken of an earlier answer");
+    throw malformed("pageToken", "must be the nextPageToken of an earlier response");
   return { updatedAt: Number(updatedAt), seq: Number(seq) };
 }

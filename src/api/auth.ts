@@ -1,19 +1,20 @@
 /**
  * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
  * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
- * (service/keys.ts), which compares their hashes in constant time.
+ * (service/keys.ts), which compares their hashes in constant time. Presigned URLs have a ticket instead of a secret.
  */
 import type { Decision, Undecided } from "../domain/decision.ts";
 import { markVerified } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
-import type { Exchange, Method } from "../http/exchange.ts";
+import { type Exchange, type Method, pathParameter, queryOf } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type BlockList, type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyHeader, KeyRing } from "../service/keys.ts";
+import type { Grant, Redeemed, Tickets } from "../service/tickets.ts";
 import type { Load, Loaded, Part, Transact } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
@@ -42,6 +43,8 @@ export type Access = {
   readonly strict?: Strict;
   /** Whether its answers have the contents of messages, which a viewer may not read. */
   readonly showsMessages?: boolean;
+  /** A presigned URL serves instead of the secret: the parameter `ticket` of its query (service/tickets.ts). */
+  readonly ticket?: Grant["kind"];
 };
 
 export type Caller = {
@@ -50,6 +53,8 @@ export type Caller = {
   readonly key: KeyRecord | null;
   /** The valid key that the caller sent, even if none was needed. */
   readonly shownKey: KeyRecord | null;
+  /** What the caller showed instead of a secret; `key` is the key that it was made with. */
+  readonly ticket?: Redeemed;
 };
 
 /** The settings that say who may call. */
@@ -63,6 +68,7 @@ export type AccessPolicy = {
 
 export class Authenticator {
   readonly #keys: KeyRing;
+  readonly #tickets: Tickets;
   readonly #clock: Clock;
   readonly #isPrivate: boolean;
   readonly #isStrict: boolean;
@@ -73,7 +79,13 @@ export class Authenticator {
     limit.WATCHED_ADDRESSES_MAX,
   );
 
-  constructor(keys: KeyRing, clock: Clock, { trustedProxies, isPrivate, isStrict }: AccessPolicy) {
+  constructor(
+    keys: KeyRing,
+    tickets: Tickets,
+    clock: Clock,
+    { trustedProxies, isPrivate, isStrict }: AccessPolicy,
+  ) {
+    this.#tickets = tickets;
     this.#isPrivate = isPrivate;
     this.#isStrict = isStrict;
     this.#keys = keys;
@@ -96,6 +108,10 @@ export class Authenticator {
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
       return { variant, key: null, shownKey: key };
+    if (!key && !secret && access.ticket) {
+      const ticket = await this.#redeem(exchange, access.ticket);
+      if (ticket) return callerOf(ticket, listenerVariant);
+    }
     if (!key) throw this.#unauthorized(exchange, secret);
     if (key.role === "viewer") checkViewerMay(access);
     if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));
@@ -167,6 +183,20 @@ export class Authenticator {
     throw new Problem(403, "admin_key_required", "Forbidden", detail);
   }
 
+  /** Null when there is no ticket. @throws {Problem} 401 for a wrong one, which counts as a wrong secret, and an expired one */
+  async #redeem(exchange: Exchange, kind: Grant["kind"]): Promise<Redeemed | null> {
+    const { ticket } = queryOf(exchange.request);
+    if (ticket === undefined) return null;
+    const redeemed = await this.#tickets.redeem(ticket, { kind, fileId: pathParameter(exchange, "file_id") });
+    if (redeemed === "expired")
+      throw unauthorized(`This URL has expired. Get a new one (POST /api/v1/file/${kind}-url).`);
+    if (redeemed !== null) return redeemed;
+    this.#recordWrongSecret(exchange);
+    throw unauthorized(
+      `The ticket of this URL is wrong, or its key was revoked. Get a new URL (POST /api/v1/file/${kind}-url).`,
+    );
+  }
+
   #unauthorized(exchange: Exchange, secret: string | null): Problem {
     const isMissing = secret === null || secret === "";
     if (!isMissing) this.#recordWrongSecret(exchange);
@@ -190,6 +220,12 @@ export class Authenticator {
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
+}
+
+function callerOf(ticket: Redeemed, listenerVariant: Variant): Caller {
+  const { key } = ticket;
+  const variant = key.variant ? VARIANTS[key.variant] : listenerVariant;
+  return { variant, key, shownKey: key, ticket };
 }
 
 function bearerToken(headers: Headers): string | null {

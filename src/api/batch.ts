@@ -126,12 +126,12 @@ class Batch {
     }
   }
 
-  /** An engine may read `load` before it decides the requests before this one, or in its turn: a full batch loads nothing. */
+  /** A full batch loads nothing more. An engine may load a part before it decides the parts before it. */
   #partOf(item: Item): Part {
     const isFull = (): boolean => this.#isFullBefore(item);
     let isLoaded = true;
     return {
-      get load() {
+      load: () => {
         isLoaded = !isFull();
         return isLoaded ? item.load : {};
       },
@@ -175,10 +175,16 @@ function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
 }
 
 /** A transaction that a handler has handed in, and the handler that waits for it. */
-type Waiting = Part & {
+type Waiting = {
+  readonly load: Load;
+  readonly decide: Part["decide"];
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
+
+/** One for all: a batch may refuse hundreds of requests. */
+const FULL = batchIsFull();
+const FULL_BODY = JSON.stringify(FULL);
 
 const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 
@@ -197,7 +203,7 @@ class Item {
   fault: { readonly error: unknown } | null = null;
   answer = "";
   bytes = 0;
-  /** How many rows its transaction read and wrote. */
+  /** How many rows its transaction read and wrote; before it is decided, how many its queries look up. */
   rows = 0;
 
   constructor(call: ReadCall, asked: Asked, onReady: () => void) {
@@ -261,6 +267,7 @@ class Item {
         if (this.#waiting === null) this.#onReady();
         // What it resolves with is the answer of this `decide`, committed.
         this.#waiting = { load, decide: decideAndAnswer, resolve: resolve as Waiting["resolve"], reject };
+        this.rows = sumOf(Object.values(load), ({ params }) => params.length);
       });
     };
   }
@@ -281,7 +288,7 @@ class Item {
   skip(): Undecided {
     this.#outcome = "skipped";
     this.rows = 0;
-    this.#refuse(batchIsFull());
+    this.#answer(FULL.status, FULL_BODY);
     return UNDECIDED;
   }
 
@@ -296,7 +303,7 @@ class Item {
   finish(): void {
     this.#end = "committed";
     const outcome = this.#outcome;
-    if (outcome === "skipped") this.#waiting?.reject(batchIsFull());
+    if (outcome === "skipped") this.#waiting?.reject(FULL);
     else if (outcome.kind === "accepted") this.#waiting?.resolve(outcome.answer);
     else if (outcome.kind === "rejected") this.#waiting?.reject(new Rejection(outcome));
   }

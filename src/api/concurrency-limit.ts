@@ -13,7 +13,7 @@ export class ConcurrencyLimit {
   readonly #keys: Counts = { all: 0, byName: new Map() };
   readonly #addresses: Counts = { all: 0, byName: new Map() };
 
-  /** @param what subject and verb of the error, in the plural: "calls wait" */
+  /** @param what subject and verb of the error, in the plural: "long polls wait" */
   constructor(sizes: ShareSizes, what: string) {
     this.#sizes = sizes;
     this.#what = what;

@@ -6,7 +6,7 @@
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
-import type { KeyRecord, Moment } from "../domain/model.ts";
+import type { KeyRecord, Moment, Task } from "../domain/model.ts";
 import type { BodyRoom } from "../http/json-body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
@@ -23,7 +23,9 @@ import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
+import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
+import type { Redeemed, Tickets } from "../service/tickets.ts";
 import type { Answer, Transact } from "../store/store.ts";
 import { type JsonAnswer, encodeInPieces, encodeSuccess } from "./answer.ts";
 import type { Access, Strict } from "./auth.ts";
@@ -32,12 +34,14 @@ import type { Idempotency } from "./idempotency.ts";
 import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import { withContext } from "./task-context.ts";
 import type { Variant } from "../variant/variant.ts";
 
 /** The use cases that endpoints call. */
 export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
+  readonly contexts: TaskContexts;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;
@@ -46,6 +50,7 @@ export type Services = {
   readonly feed: Feed;
   readonly keys: KeyRing;
   readonly quotas: QuotaService;
+  readonly tickets: Tickets;
   readonly minutes: Minutes;
   readonly system: SystemService;
   /** Large batches begin one in a tick of the event loop. */
@@ -62,6 +67,8 @@ export type ReadCall = {
   readonly clock: () => Moment;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
+  /** What the caller showed instead of a secret. */
+  readonly ticket: Redeemed | null;
   /** Makes a Transact count what it stores against the quota of the caller's key; that of `transact` is already. */
   readonly charged: <A>(transact: Transact<A>) => Transact<A>;
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
@@ -124,6 +131,8 @@ export type JsonRequest = {
   readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
   /** Runs it and encodes the response; that of a write is whole. */
   readonly run: (callFor: CallFor) => Promise<Encoded>;
+  /** Adds to the stored response of a repeat what is not stored with it. */
+  readonly complete: (call: ReadCall, stored: string) => Promise<string>;
 };
 
 /** The schema of an answer in a variant. */
@@ -172,6 +181,11 @@ export type ReadDeclared<In, Out> = JsonDeclared<In, Out> & {
 export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
   readonly method: "POST" | "DELETE";
   readonly handle: (call: Call<Out>, input: In) => Promise<Answer<Out>>;
+  /**
+   * The task that the response hands out, as its field `task`. Its context is added to the response after the commit, but
+   * not in a batch: there it would be as large as all that the tasks depend on.
+   */
+  readonly handsOut?: (out: Out) => Task | null;
   /** The body may be left out. */
   readonly emptyBody?: boolean;
   /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
@@ -221,18 +235,30 @@ export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndp
 
 /** Declares a POST or DELETE, and infers its input and output types; the output's from `encode`. */
 export function writeEndpoint<In, Out>(declared: WriteDeclared<In, Out>): JsonEndpoint {
-  return jsonEndpoint(declared, async (callFor, input, ignored) => {
-    // Encoded once: the commit that stores the response and the caller get the same text.
-    let encoded: { readonly out: Out; readonly text: string } | undefined;
-    const encode = (out: Out): string => {
-      if (encoded === undefined || encoded.out !== out)
-        encoded = { out, text: encodeSuccess(declared.encode(out, call.variant, call.clock()), ignored) };
-      return encoded.text;
-    };
-    const call = callFor(encode);
-    const out = await declared.handle(call, input);
-    return { first: encode(out), next: null };
-  });
+  return jsonEndpoint(
+    declared,
+    async (callFor, input, ignored) => {
+      // Encoded once: the commit that stores the response and the caller get the same text.
+      let encoded: { readonly out: Out; readonly text: string } | undefined;
+      const encode = (out: Out): string => {
+        if (encoded === undefined || encoded.out !== out)
+          encoded = { out, text: encodeSuccess(declared.encode(out, call.variant, call.clock()), ignored) };
+        return encoded.text;
+      };
+      const call = callFor(encode);
+      const out = await declared.handle(call, input);
+      const task = call.inBatch ? null : declared.handsOut?.(out);
+      const context = task ? await call.services.contexts.of(task) : null;
+      return { first: withContext(encode(out), context, call.variant), next: null };
+    },
+    declared.handsOut && completeStored,
+  );
+}
+
+/** The stored response of a hand-out has no context. */
+async function completeStored({ services, variant }: ReadCall, stored: string): Promise<string> {
+  const { task } = JSON.parse(stored) as { readonly task?: { readonly task_id: string } | null }; // of taskAnswer()
+  return task ? withContext(stored, await services.contexts.ofId(task.task_id), variant) : stored;
 }
 
 function noResponse(): never {
@@ -244,6 +270,7 @@ type Run<In> = (callFor: CallFor, input: In, ignored: readonly string[]) => Prom
 function jsonEndpoint<In, Out>(
   declared: JsonDeclared<In, Out> & Pick<Declared, "method"> & Pick<WriteDeclared<In, Out>, "notInBatch">,
   run: Run<In>,
+  complete: JsonRequest["complete"] = async (_, stored) => stored,
 ): JsonEndpoint {
   const { method, strict, actsFor, notInBatch } = declared;
   const parseInput = inputParser(declared.input);
@@ -257,6 +284,7 @@ function jsonEndpoint<In, Out>(
       notInBatch: typeof notInBatch === "function" ? notInBatch(input) : null,
       checkNodes: (call) => actsFor && call.checkActsFor(actsFor(input), strict),
       run: (callFor) => run(callFor, input, ignored),
+      complete,
     };
   };
   return { ...declared, kind: "json", ignoredIn, parse };

@@ -2,17 +2,20 @@
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
-import type { FileRecord } from "../domain/model.ts";
+import type { FileRecord, KeyRecord } from "../domain/model.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter, queryOf } from "../http/exchange.ts";
 import { Problem, invalidRequest, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
+import { must } from "../lib/assert.ts";
+import { isoTime } from "../lib/clock.ts";
 import { canonicalJson } from "../lib/exact-json.ts";
 import { compactJson } from "../lib/json-text.ts";
 import type { FileDraft } from "../service/files.ts";
 import type { RunningUpload } from "../service/quotas.ts";
-import type { Transact } from "../store/store.ts";
+import type { Ticket } from "../service/tickets.ts";
+import { type Transact, uncommitted } from "../store/store.ts";
 import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
@@ -21,7 +24,7 @@ import { inputParser, namesOfIgnored } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
 import { keyBoundElsewhere, keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
-import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
+import { cursorPageSchema, encodeCursorPage, encodeFile, fileSchema, time } from "./response-schemas.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 const UPLOAD_STRICT = "bound";
@@ -45,6 +48,7 @@ export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): re
     method: "POST",
     path: UPLOAD_PATH,
     auth: "secret",
+    ticket: "upload",
     strict: UPLOAD_STRICT,
     summary: "Stores a file, sent as multipart form data",
     rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
@@ -53,7 +57,7 @@ export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): re
       return await receiveUpload(call, maxFileBytes);
     },
   });
-  return [upload, download, list, removeByBody, removeByPath];
+  return [upload, download, list, downloadUrl, uploadUrl, removeByBody, removeByPath];
 }
 
 async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response | Body> {
@@ -81,18 +85,35 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const writer = received.file.sink;
   try {
     watchdog.signal.throwIfAborted();
-    const draft = draftOf(received);
-    if (boundTo === null) await call.checkActsFor([draft.nodeId], UPLOAD_STRICT);
-    const ignored = namesOfIgnored([...received.skipped, ...Object.keys(queryOf(request))]);
+    const grant = call.ticket?.grant.kind === "upload" ? call.ticket.grant : null;
+    const sent = draftOf(received);
+    const draft = grant === null ? sent : { ...sent, nodeId: grant.nodeId, taskId: grant.taskId };
+    if (boundTo === null && grant === null) await call.checkActsFor([draft.nodeId], UPLOAD_STRICT);
+    const query = Object.keys(queryOf(request)).filter((name) => grant === null || name !== "ticket");
+    const ignored = namesOfIgnored([...received.skipped, ...query]);
     const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file), ignored);
     const save = async (transact: Transact<FileRecord>): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft, boundTo));
+    const hash = hashUpload(received, draft);
+    if (call.ticket !== null) {
+      // The ticket is the key: an upload whose response was lost can be repeated, and no other file can be uploaded.
+      const attempt = attemptBy(call, `${UPLOAD_PATH}?ticket`, call.ticket.id, hash);
+      const once = { ...attempt, implicit: true };
+      return await call.idempotency.run(once, (transactFor) => save(transactFor(encode))).catch(urlIsUsed);
+    }
     if (idempotencyKey === null) return await save(call.transact);
-    const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, hashUpload(received, draft));
+    const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, hash);
     return await call.idempotency.run(attempt, (transactFor) => save(transactFor(encode)));
   } finally {
     await writer.discard(); // does nothing after finish()
   }
+}
+
+function urlIsUsed(error: unknown): never {
+  if (!(error instanceof Problem) || error.code !== "idempotency_key_reused") throw error;
+  const detail =
+    "This URL has stored another file. Get a new one for each file (POST /api/v1/file/upload-url).";
+  throw new Problem(error.status, error.code, error.title, detail);
 }
 
 /** A writer that counts the bytes of its upload against the quota of the node as they arrive. */
@@ -196,6 +217,7 @@ const download = rawEndpoint({
   method: "GET",
   path: "/api/v1/file/download/:file_id",
   auth: "public",
+  ticket: "download",
   summary: "The bytes of a file, whole or a range of them",
   rejections: ["file_not_found"],
   handle: async (call) => {
@@ -220,11 +242,80 @@ const list = readEndpoint({
   auth: "public",
   summary: "Files, newest first; of all tasks or of one",
   rejections: [],
-  input: () => z.object({ task_id: z.optional(field.id()), ...field.paging() }),
-  answer: () => z.strictObject({ files: z.array(fileSchema()), ...pageSchema() }),
-  handle: ({ services, variant }, { task_id, ...paging }) =>
-    services.files.list(field.pageRequest(paging, variant.unpaged), task_id ?? null),
-  encode: (page) => encodePage("files", page, encodeFile),
+  input: () =>
+    z.object({ task_id: z.optional(field.id()), ...field.paging(), cursor: z.optional(field.cursor()) }),
+  answer: () =>
+    z.strictObject({
+      files: z.array(fileSchema()),
+      ...cursorPageSchema(),
+      total: z.int(),
+      pages: z.int(),
+    }),
+  handle: ({ services, variant }, { task_id: taskId = null, cursor, ...paging }) => {
+    const page = field.pageRequest(paging, variant.unpaged);
+    if (cursor === undefined) return services.files.list(page, taskId);
+    field.refusePageWithCursor(paging);
+    return services.files.after(taskId, cursor, page.perPage);
+  },
+  encode: (page) => encodeCursorPage("files", page, encodeFile),
+});
+
+const presignedUrl = () =>
+  z.strictObject({ url: z.string(), method: z.enum(["GET", "POST"]), expires_at: time() });
+
+/** `url` is a path, as in encodeFile(). */
+type PresignedUrl = { readonly path: string; readonly method: "GET" | "POST"; readonly ticket: Ticket };
+
+function encodeUrl({ path, method, ticket }: PresignedUrl) {
+  return {
+    url: `${path}?ticket=${ticket.text}`,
+    method,
+    expires_at: isoTime(ticket.expiresAt),
+  };
+}
+
+/** The key with which a call came that needs one. */
+function keyOf({ key }: Pick<Call, "key">): KeyRecord {
+  return must(key, "an endpoint that needs a secret has the caller's key");
+}
+
+const downloadUrl = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/file/download-url",
+  auth: "secret",
+  summary: "Makes a URL that downloads a file without a secret, for 10 minutes",
+  answersSecret: true,
+  rejections: ["file_not_found"],
+  input: () => z.object({ file_id: field.id() }),
+  answer: presignedUrl,
+  handle: async (call, { file_id }) => {
+    const { fileId } = await call.services.files.get(file_id);
+    const ticket = await call.services.tickets.issue({ kind: "download", fileId }, keyOf(call));
+    const path = `/api/v1/file/download/${encodeURIComponent(fileId)}`;
+    return uncommitted<PresignedUrl>({ path, method: "GET", ticket });
+  },
+  encode: encodeUrl,
+});
+
+const uploadUrl = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/file/upload-url",
+  auth: "secret",
+  strict: UPLOAD_STRICT,
+  summary: "Makes a URL that uploads one file without a secret, for 10 minutes",
+  answersSecret: true,
+  rejections: ["node_not_found", "task_not_found"],
+  input: () => z.object({ node_id: z.optional(field.nodeId()), task_id: z.optional(field.id()) }),
+  actsFor: (input) => [input.node_id],
+  answer: presignedUrl,
+  handle: async (call, { node_id, task_id: taskId = null }) => {
+    const nodeId = node_id ?? call.key?.nodeId ?? null;
+    if (nodeId !== null) await call.services.nodes.get(nodeId);
+    if (taskId !== null) await call.services.feed.task(taskId);
+    const ticket = await call.services.tickets.issue({ kind: "upload", nodeId, taskId }, keyOf(call));
+    return uncommitted<PresignedUrl>({ path: UPLOAD_PATH, method: "POST", ticket });
+  },
+  encode: encodeUrl,
 });
 
 const removal = {

@@ -59,6 +59,8 @@ export type Attempt = {
   readonly implicit?: boolean;
   /** Whether the caller has the hub's own secret, which may be replaced under the same name. */
   readonly isPrimary: boolean;
+  /** Adds to a stored success what is not stored with it. */
+  readonly complete?: (stored: string) => Promise<string>;
 };
 
 /** Makes a Transact that stores the response, as `encode` makes it, in its commit. */
@@ -221,8 +223,9 @@ export class Idempotency {
     const load = async (): Promise<Encoded> => {
       const first = body ?? (await this.#store.read(this.#stored(attempt)))?.body;
       body = null;
-      if (first === undefined) throw overloaded("The stored answer has just expired.");
-      return { first, next: null };
+      if (first === undefined) throw overloaded("The stored response has just expired.");
+      const { complete } = attempt;
+      return { first: complete && status === 200 ? await complete(first) : first, next: null };
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
     const headers = { ...UNCACHED, "Content-Type": contentType, "Idempotent-Replayed": "true" };

@@ -16,7 +16,7 @@ export type Hold = <T>(wait: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 export class LongPolls {
   readonly #keys: KeyRing;
-  readonly #limit = new ConcurrencyLimit(limit.WAIT_SHARES, "calls wait");
+  readonly #limit = new ConcurrencyLimit(limit.WAIT_SHARES, "long polls wait");
 
   constructor(keys: KeyRing) {
     this.#keys = keys;

@@ -4,6 +4,7 @@
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
+import type { KeyRecord, MessageType } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Sent, Taken } from "../mail/mail.ts";
 import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
@@ -19,6 +20,28 @@ import {
 
 const transport = () => z.string();
 
+/** The fields of a message that belongs to a conversation. */
+const conversation = () => ({ reply_to: z.optional(field.id()), thread: z.optional(field.thread()) });
+
+type Sending = {
+  readonly from_node: string;
+  readonly content: string;
+  readonly type: MessageType;
+  readonly reply_to?: string | undefined;
+  readonly thread?: string | undefined;
+};
+
+function draftOf({ from_node, content, type, reply_to, thread }: Sending, key: KeyRecord | null) {
+  return {
+    fromNode: from_node,
+    content,
+    type,
+    replyTo: reply_to ?? null,
+    thread: thread ?? null,
+    verified: key?.nodeId === from_node,
+  };
+}
+
 function sendEndpoint(path: string): Endpoint {
   return writeEndpoint({
     method: "POST",
@@ -26,7 +49,7 @@ function sendEndpoint(path: string): Endpoint {
     auth: "secret",
     strict: "bound",
     summary: "Sends a message to one node",
-    rejections: ["node_not_found"],
+    rejections: ["node_not_found", "message_not_found", "not_your_message"],
     input: () =>
       z.object({
         from_node: field.nodeId(),
@@ -34,21 +57,16 @@ function sendEndpoint(path: string): Endpoint {
         content: field.content(),
         type: z._default(field.sendType(), "text"),
         require_ack: z._default(z.boolean(), false),
+        ...conversation(),
       }),
     actsFor: (input) => [input.from_node],
     answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
-    handle: ({ services, transact, key }, { from_node, to_node, content, type, require_ack }) => {
-      const verified = key?.nodeId === from_node;
-      const draft = {
-        fromNode: from_node,
-        toNode: to_node,
-        content,
-        type,
-        requireAck: require_ack,
-        verified,
-      };
-      return services.messages.send(transact, draft);
-    },
+    handle: ({ services, transact, key }, input) =>
+      services.messages.send(transact, {
+        ...draftOf(input, key),
+        toNode: input.to_node,
+        requireAck: input.require_ack,
+      }),
     encode: ({ messageId, transport: carrier }: Sent) => ({ message_id: messageId, transport: carrier }),
   });
 }
@@ -59,22 +77,23 @@ function broadcastEndpoint(path: string): Endpoint {
     path,
     auth: "secret",
     strict: "bound",
-    summary: "Sends a message to every node that is online",
-    rejections: [],
+    summary: "Sends a message to the nodes that are online, all or some of them",
+    rejections: ["message_not_found", "not_your_message"],
     notInBatch: "must be sent alone: a broadcast is written in several commits",
     input: () =>
       z.object({
         from_node: field.nodeId(),
         content: field.content(),
         type: z._default(field.broadcastType(), "broadcast"),
+        capability: z.optional(field.taker()),
+        ...conversation(),
       }),
     actsFor: (input) => [input.from_node],
     answer: () =>
       z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
-    handle: ({ services, transact, key }, { from_node, content, type }) => {
-      const verified = key?.nodeId === from_node;
-      const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false, verified };
-      return services.messages.send(transact, draft);
+    handle: ({ services, transact, key }, input) => {
+      const draft = { ...draftOf(input, key), toNode: null, requireAck: false };
+      return services.messages.send(transact, draft, input.capability ?? null);
     },
     encode: ({ receivers, messageId, transport: carrier }: Sent) => ({
       receivers,
@@ -148,12 +167,17 @@ const history = readEndpoint({
     z.object({
       node_id: field.nodeId(),
       before: z.optional(field.id()),
+      thread: z.optional(field.thread()),
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: transport() }),
-  handle: ({ services }, { node_id, before, count }) =>
-    services.messages.history(node_id, before ?? null, count ?? limit.HISTORY_DEFAULT),
+  handle: ({ services }, { node_id, before, thread, count }) =>
+    services.messages.history(
+      node_id,
+      { before: before ?? null, thread: thread ?? null },
+      count ?? limit.HISTORY_DEFAULT,
+    ),
   encode: ({ rows, count, transport: carrier }) => ({
     count,
     messages: rows.map(encodeFate),

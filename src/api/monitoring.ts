@@ -18,7 +18,7 @@ export function monitoringEndpoints(
       method: "GET",
       path: "/healthz",
       auth: "open",
-      summary: "Whether the process answers; never reads the store",
+      summary: "Whether the process responds; never reads the store",
       rejections: [],
       handle: async () => Response.json({ success: true, status: "ok" }, { headers: UNCACHED }),
     }),
@@ -57,10 +57,10 @@ function problemOfVerdict(verdict: Awaited<ReturnType<Readiness["check"]>>): Pro
     case "starting":
       return new Problem(503, "starting", "Starting", "The hub is starting. Try again in a second.", RETRY);
     case "draining":
-      return new Problem(503, "draining", "Draining", "The hub is ending. Call another hub.", RETRY);
+      return new Problem(503, "draining", "Draining", "The hub is shutting down. Call another hub.", RETRY);
     case "failing": {
       const known = problemOf(verdict.fault);
-      const detail = known?.message ?? "The database refused a write. The log of the hub says why.";
+      const detail = known?.message ?? "The database rejected a write. The log of the hub has the reason.";
       return new Problem(
         503,
         known?.code ?? "internal_error",

@@ -145,12 +145,13 @@ const list = readEndpoint({
   path: "/api/v1/node/list",
   readsMany: true,
   auth: "public",
-  summary: "All nodes, or a page of them: by state, name and order",
+  summary: "All nodes, or a page of them: by state, name, capability and order",
   rejections: [],
   input: () =>
     z.object({
       status: z.optional(field.nodeState()),
       q: z.optional(field.nodePrefix()),
+      capability: z.optional(field.taker()),
       order: z.optional(field.nodeOrder()),
       ...field.paging(),
       cursor: z.optional(field.nodeCursor()),
@@ -164,11 +165,16 @@ const list = readEndpoint({
       pages: z.optional(z.nullable(z.int())),
       next_cursor: z.optional(z.nullable(z.string())),
     }),
-  handle: async ({ services }, { status, q, order, cursor, ...paging }) => {
-    const isWhole = [status, q, order, cursor].every((one) => one === undefined);
+  handle: async ({ services }, { status, q, capability, order, cursor, ...paging }) => {
+    const isWhole = [status, q, capability, order, cursor].every((one) => one === undefined);
     if (isWhole && !field.asksForPage(paging))
       return { order: null, page: null, rows: await services.nodes.list() };
-    const query = { state: status ?? null, prefix: q ?? "", order: order ?? "id" } as const;
+    const query = {
+      state: status ?? null,
+      prefix: q ?? "",
+      taking: capability ?? null,
+      order: order ?? "id",
+    } as const;
     const request = field.pageRequest(paging, PER_PAGE_DEFAULT);
     const page = await pageOf(services.nodes.lists, query, request, cursor, paging.page !== undefined);
     return { order: query.order, page, rows: new Rows(page.nodes) };

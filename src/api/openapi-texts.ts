@@ -159,6 +159,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "node_list.q": "Only nodes whose node_id or name begins with this, in upper or lower case.",
   order:
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
+  "node_list.capability":
+    "Only nodes that take tasks of this type: it is among their capabilities, or they have none.",
   "node_list.cursor":
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
@@ -173,7 +175,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Tasks
   task_id: "The id of the task.",
   "Event.task_id": "The task that the event is about.",
-  "LedgerEntry.task_id": "The task that paid; null for a sign-in.",
+  "LedgerEntry.task_id": "The task that paid; null for a daily bonus.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
   "events.task_id": "Only events about this task.",
@@ -207,6 +209,14 @@ export const FIELDS: Readonly<Record<string, string>> = {
   result:
     "The result of the work: three strings of at most 64 KiB each, and any additional properties, together at most 64 KiB of JSON.",
   "Task.result": "As the node sent it; null until the task is completed.",
+  creator_verified: "Whether the task was created with a key that is bound to its `creator_node`.",
+  "task_create.for_node":
+    "Assigns the task to this node, which must be online. The task must be ready. If the node gives it back or goes offline, other nodes may take it.",
+  "task_wait.task_ids": "The ids of 1 to 100 tasks, comma-separated.",
+  "task_wait.until": "`all` (the default) or `any`: which of the tasks must have ended.",
+  "task_wait.wait": "Seconds to wait; 0, the default, returns at once.",
+  "task_wait.done": "Whether all, or any, of the tasks have ended, as `until` asks.",
+  "task_wait.tasks": "The state of each task, in the order of `task_ids`.",
   result_verified: "Whether the result came with a key that is bound to the node that completed the task.",
   problem: "What the problem was.",
   improvement: "What was done about it.",
@@ -247,6 +257,24 @@ export const FIELDS: Readonly<Record<string, string>> = {
   unmet: "The tasks in `depends_on` that are not completed yet.",
   "TaskDetails.count": "How many they are.",
   "TaskDetails.task_ids": "The ids of the first 20, oldest first.",
+  context:
+    "What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.",
+  "task_get.context": "`1`: the response also has the `context` of the task.",
+  "Context.inputs":
+    "The tasks in `depends_on`, in that order. Their results have at most 256 KiB together; task/<task_id>/inputs has all of them.",
+  "Context.failures": "The last 5 attempts that failed, oldest first.",
+  "task_inputs.inputs": "The tasks in `depends_on`, in that order.",
+  "task_inputs.cursor": "The `next_cursor` of the page before.",
+  "TaskInput.task_id": "The task that must be completed first.",
+  "TaskInput.title": "Null if the task was deleted.",
+  "TaskInput.status": "Null if the task was deleted.",
+  "TaskInput.result": "Null if the task has none, or `omitted` is true.",
+  omitted: "True if the result or some of the files were left out, because there was no room for them.",
+  checkpoint: "What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.",
+  "Checkpoint.data": "As the worker sent it.",
+  "Checkpoint.epoch": "The epoch of the lease in which it was sent.",
+  "Checkpoint.node_id": "The node that sent it.",
+  keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
     "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",
   dependents: "Only with `with_dependents`.",
@@ -255,9 +283,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   created_at: "When the task was created.",
   updated_at: "When the task last changed.",
   lease: "The node's hold on the task.",
-  epoch: "The epoch of the lease: the hub refuses any but the current one with `stale_lease`.",
+  epoch: "The epoch of the lease: any but the current one returns 409 `stale_lease`.",
   "Lease.epoch":
-    "Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete, fail, release and extend.",
+    "The fencing token: counts the dispatches of the task and its returns to open. Send it with complete, fail, release and extend.",
   reason: "The reason, which the event shows.",
   "task_fail.error": "What went wrong.",
   retry: "Whether the task may be tried again.",
@@ -266,7 +294,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   assignments: "The tasks and the nodes that get them.",
   results: "The result of each assignment, in the same order.",
   "task_batch_assign.success": "Whether this request, or this assignment, succeeded.",
-  "task_batch_assign.error": "The code of the refusal; null if it succeeded.",
+  "task_batch_assign.error": "The code of the error; null if it succeeded.",
   assigned: "How many tasks were assigned.",
   pending: "How many open tasks are left.",
   total: "How many there are in all.",
@@ -282,7 +310,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   "task_next.wait": "Seconds to wait for a task; 0, the default, returns at once.",
   task_types:
-    "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
+    "Only open tasks of these types; tasks that are already assigned to the node are handed out whatever their type.",
   resume:
     "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
   "task_next.task": "The handed-out task; null if there was none within `wait`.",
@@ -308,6 +336,15 @@ export const FIELDS: Readonly<Record<string, string>> = {
   type: "The kind of message.",
   require_ack:
     "Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.",
+  reply_to: "The id of the message that this one answers; the sender must have sent or received it.",
+  "Message.reply_to": "The id of the message that this one answers; null if it answers none.",
+  thread:
+    "The conversation: the id of its first message, or a name that the sender gives. A reply continues the conversation of the message that it answers.",
+  "message_history.thread": "Only messages of this conversation, among its newest 2,000.",
+  "message_broadcast.capability":
+    "Only to nodes that take tasks of this type: it is among their capabilities, or they have none.",
+  "agent_broadcast.capability":
+    "Only to nodes that take tasks of this type: it is among their capabilities, or they have none.",
   verified: "Whether the message came with a key that is bound to its sender.",
   "Event.verified":
     "Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent` the sender.",
@@ -330,7 +367,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   since: "The id of a message: only those after it.",
 
   // LUX
-  lux_earned: "LUX that this sign-in paid.",
+  lux_earned: "LUX that this call paid.",
   already_signed_in: "Whether the node had already signed in on this day (UTC).",
   next_signin_at: "The next midnight in UTC.",
   entries: "The entries.",
@@ -340,12 +377,22 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Files
   file_id: "The id of the file.",
   size: "Bytes.",
+  "FileRecord.verified": "Whether the file was uploaded with a key that is bound to its node.",
   sha256: "SHA-256 of the bytes, in hexadecimal digits.",
   content_type: "As uploaded; `application/octet-stream` if that was invalid.",
   metadata: "As uploaded, numbers included; empty if there was none.",
   "file_upload.metadata": "Any JSON object. Its `task_id` and `node` attach the file to a task and a node.",
   uploaded_at: "When the file was uploaded.",
   url: "The path for its download.",
+  "file_download_url.url": "A path that downloads the file without a secret until `expires_at`.",
+  "file_upload_url.url":
+    "A path that takes one file without a secret until `expires_at`, as multipart form data.",
+  "file_upload_url.node_id": "The node of the file; with a key that is bound to a node, that node.",
+  "file_upload_url.task_id": "The task that the file is attached to.",
+  method: "The method of the request that the URL is for.",
+  "file_download_url.expires_at": "When the URL ends.",
+  "file_upload_url.expires_at": "When the URL ends.",
+  "file_list.cursor": "The `next_cursor` of the previous page, with the same filter and without `page`.",
   "file_download.Range": "A range of bytes.",
   "file_download.If-Range":
     "The ETag of the file for which the range is meant; the whole file if it differs.",
@@ -411,7 +458,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_failed: "How many tasks failed permanently.",
   "MinutesTotal.lux_paid": "LUX paid, including sign-ins.",
   messages_sent: "How many messages were sent; a broadcast is one.",
-  time_to_start: "The time from when a task could be handed out to its first hand-out.",
+  time_to_start: "The time to start: from when a task became ready until it was first handed out.",
   time_to_finish: "The time from when a task could be handed out to its completion.",
   "Durations.count": "How many durations.",
   sum_s: "Their sum, in seconds.",
@@ -420,13 +467,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // Batches
   requests:
-    "The requests, which run in this order, each as if sent alone; a refused one does not stop the others.",
+    "The requests, which run in this order, each as if sent alone; one that fails does not stop the others.",
   "batch.path": "The path of a POST of JSON without `/api/v1/`, such as `task/claim`.",
   "batch.body": "The body of the request.",
   answers: "The responses, in the order of the requests.",
   "batch.status": "The status of the response, as if the request had been sent alone.",
   engine: "The engine of the store: `sqlite` or `postgresql`.",
-  connected: "Whether the store answers.",
+  connected: "Whether the store responds.",
   latency_ms: "The duration of a read, in milliseconds.",
   engine_version: "The version of the store's engine.",
   size_bytes: "How large the database is.",

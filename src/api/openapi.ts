@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -118,7 +119,7 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
       description: ABOUT,
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: "/", description: "The hub that answers this document" }],
+    servers: [{ url: "/", description: "The hub that returns this document" }],
     tags: Object.entries(RESOURCES).map(([name, description]) => ({ name, description })),
     paths,
     components: {
@@ -129,6 +130,12 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
       securitySchemes: {
         secret: { type: "apiKey", in: "header", name: "X-Matrix-Secret", description: "The hub's secret." },
         bearer: { type: "http", scheme: "bearer", description: "The hub's secret, as a bearer token." },
+        ticket: {
+          type: "apiKey",
+          in: "query",
+          name: "ticket",
+          description: "The ticket of a presigned URL (file/download-url, file/upload-url).",
+        },
         admin_key: {
           type: "apiKey",
           in: "header",
@@ -230,13 +237,13 @@ function resourceOf(id: string): string {
   return word === "signin" ? "lux" : "hub";
 }
 
-function securityOf({ auth }: Declared, variant: Variant): Operation["security"] {
+function securityOf({ auth, ticket }: Declared, variant: Variant): Operation["security"] {
   if (auth === "admin")
     return [
       { secret: [], admin_key: [] },
       { bearer: [], admin_key: [] },
     ];
-  const either = [{ secret: [] }, { bearer: [] }];
+  const either = [{ secret: [] }, { bearer: [] }, ...(ticket ? [{ ticket: [] }] : [])];
   return auth === "public" && variant.publicEndpoints ? [{}, ...either] : either;
 }
 
@@ -327,6 +334,10 @@ class Records {
     this.#add("Lease", schemas.leaseSchema());
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
+    this.#add("InputFile", inputFileSchema());
+    this.#add("TaskInput", inputSchema(variant));
+    this.#add("Checkpoint", checkpointSchema());
+    this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
     this.#add("Node", schemas.nodeSchema(variant));
@@ -481,7 +492,7 @@ const IDEMPOTENCY_KEY: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "A key of your choice for this request. A repeat with the same key and body is not done again: it gets the stored answer, for 24 hours.",
+    "A key of your choice for this request. A repeat with the same key and body is not done again: it gets the stored response, for 24 hours.",
   schema: {
     type: "string",
     pattern: "^[\\x21-\\x7e]+$",
@@ -617,7 +628,7 @@ const PROBLEM: Schema = {
   properties: {
     type: { type: "string", description: "`urn:luxhub:problem:` and the code." },
     title: { type: "string", description: "The error in a few words; the same for each error of this code." },
-    status: { type: "integer", description: "The status of the answer." },
+    status: { type: "integer", description: "The status of the response." },
     detail: { type: "string", description: "A sentence that says what to do." },
     success: { const: false, description: "Always false." },
     error: { type: "string", enum: Object.keys(ERRORS), description: "The code. Rely on it." },

@@ -23,18 +23,11 @@ import type {
   Services,
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
-import {
-  type Attempt,
-  Idempotency,
-  type TransactFor,
-  attemptBy,
-  hashJson,
-  idempotencyKeyOf,
-} from "./idempotency.ts";
+import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
-import type { Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 export type PipelineParts = AccessPolicy & {
@@ -79,7 +72,7 @@ export class Pipeline {
     this.#clock = clock;
     this.#log = log;
     this.#keys = keys;
-    this.#authenticator = new Authenticator(keys, clock, policy);
+    this.#authenticator = new Authenticator(keys, services.tickets, clock, policy);
     this.#longPolls = new LongPolls(keys);
     this.#backpressure = backpressure;
     this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash, maxAnswersBytes);
@@ -123,7 +116,7 @@ export class Pipeline {
     await request.checkNodes(call);
     const alone = (): Call => call;
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
-    if (attempt) return this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
+    if (attempt) return this.#runOnce(request, call, attempt);
     if (endpoint.method !== "GET" || endpoint.once === true)
       return this.#backpressure.ofWrite(call, (await request.run(alone)).first);
     const load = (): Promise<Encoded> => request.run(alone);
@@ -135,7 +128,7 @@ export class Pipeline {
   readonly #at = (): Moment => ({ now: this.#clock.now(), steady: this.#clock.steady() });
 
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
-    const { variant, key, shownKey } = caller;
+    const { variant, key, shownKey, ticket } = caller;
     const charged = <A>(transact: Transact<A>): Transact<A> =>
       this.#services.quotas.charged(key?.nodeId ?? null, transact);
     const call: Call = {
@@ -147,6 +140,7 @@ export class Pipeline {
       at: this.#at(),
       clock: this.#at,
       key,
+      ticket: ticket ?? null,
       transact: transactOf(caller, charged(this.#store.transact)),
       charged,
       repeatable: false,
@@ -161,6 +155,19 @@ export class Pipeline {
       share: () => this.#authenticator.shareOf(exchange, caller),
     };
     return call;
+  }
+
+  /** Runs a request with an Idempotency-Key, or replays its stored answer. */
+  #runOnce(request: JsonRequest, call: Call, attempt: Attempt): Promise<Response | Body> {
+    const complete = (stored: string): Promise<string> => request.complete(call, stored);
+    return this.#idempotency.run({ ...attempt, complete }, async (transactFor) => {
+      const { first } = await request.run((encode) => ({
+        ...call,
+        repeatable: true,
+        transact: transactFor(encode),
+      }));
+      return first;
+    });
   }
 
   /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
@@ -193,7 +200,7 @@ export class Pipeline {
       ...attemptBy(call, path, idempotency.key, hashJson(input)),
       implicit: idempotency.implicit,
     };
-    const answer = await this.#idempotency.run(attempt, (transactFor) => runOnce(request, call, transactFor));
+    const answer = await this.#runOnce(request, call, attempt);
     const replayed = answer instanceof Response;
     const response = replayed ? answer : new Response(answer);
     return { status: response.status, body: parseObject(await response.text()), replayed };
@@ -205,9 +212,10 @@ export class Pipeline {
    */
   #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
-    if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
+    if (endpoint?.kind !== "json")
+      throw notInBatch("must be the path of a POST of JSON, without a query, such as task/claim");
     const prepare = (): JsonRequest => {
-      if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
+      if (endpoint.answersSecret) throw notInBatch("must be sent alone: its response has a secret");
       if (typeof endpoint.notInBatch === "string") throw notInBatch(endpoint.notInBatch);
       const request = endpoint.parse(endpoint.exactNumbers ? body : withRoundedNumbers(body), call.variant);
       if (request.notInBatch !== null) throw notInBatch(request.notInBatch);
@@ -216,16 +224,6 @@ export class Pipeline {
     if (endpoint.auth !== "admin") return prepare();
     return this.#authenticator.authenticate(call.exchange, endpoint, served.variant).then(prepare);
   }
-}
-
-/** Runs a request with an Idempotency-Key. */
-async function runOnce(request: JsonRequest, call: Call, transactFor: TransactFor): Promise<string> {
-  const { first } = await request.run((encode) => ({
-    ...call,
-    repeatable: true,
-    transact: transactFor(encode),
-  }));
-  return first;
 }
 
 async function wholeOf({ first, next }: Encoded): Promise<string> {
@@ -260,7 +258,7 @@ function attemptOf(
 }
 
 function storesSecret(): Problem {
-  const message = "must not be sent here, because the hub would store the answer, which has a secret";
+  const message = "must not be sent here, because the hub would store the response, which has a secret";
   return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 

@@ -8,10 +8,10 @@ import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import { wordsOf } from "../lib/word-search.ts";
-import type { PageRequest } from "../service/list-pages.ts";
+import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
-import type { Position } from "../service/task-lists.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
+import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -108,6 +108,10 @@ export const date = () =>
     z.transform((value: string) => Date.parse(value)),
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
+/** The name of a conversation: the id of its first message, or a name that its members agreed on. */
+export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
+/** A type of tasks; it selects the nodes that take it. */
+export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
 function word<W extends string>(words: readonly W[]) {
@@ -194,7 +198,7 @@ export const luxReward = () =>
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
-const RESULT_FORM = "an object with the texts problem, improvement and lesson";
+const RESULT_FORM = "an object with the strings problem, improvement and lesson";
 
 /** Three texts and any further keys, parsed to a TaskResult. */
 export const result = () =>
@@ -229,6 +233,21 @@ export const result = () =>
       const json = JSON.stringify(extra);
       return { ...texts, extra: json === "{}" ? null : json };
     }),
+  );
+
+/** Any JSON value but null, parsed to its text. */
+export const checkpoint = () =>
+  z.pipe(
+    z
+      .custom<unknown>((value) => value !== undefined)
+      .check(
+        z.refine((value) => !isTooDeep(value), `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`),
+        z.refine(
+          (value) => isTooDeep(value) || encodedBytes(value) <= limit.CHECKPOINT_MAX_BYTES,
+          `must have at most ${limit.CHECKPOINT_MAX_BYTES} bytes of JSON`,
+        ),
+      ),
+    z.transform((value) => JSON.stringify(value)),
   );
 
 function isObject(value: unknown): boolean {
@@ -282,6 +301,20 @@ export function queryCount(max: number) {
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
+/** Ids of tasks, comma-separated, parsed to those that differ. */
+export const taskIds = () =>
+  z.pipe(
+    z.pipe(
+      z.string(),
+      z.transform((value: string): readonly string[] => [
+        ...new Set(value.split(",").map((taskId) => taskId.trim())),
+      ]),
+    ),
+    z
+      .array(id())
+      .check(z.maxLength(limit.WAITED_TASKS_MAX, `must hold at most ${limit.WAITED_TASKS_MAX} ids`)),
+  );
+
 /** Seconds to wait, in a query, parsed to milliseconds. */
 export const queryWaitSeconds = () =>
   z.pipe(
@@ -306,7 +339,7 @@ export const search = () =>
     .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
     .check(z.refine((words) => words.length > 0, NO_WORD));
 
-const NOT_A_CURSOR = "must be a next_cursor from an answer of this list";
+const NOT_A_CURSOR = "must be a next_cursor from a response of this list";
 const CURSOR = /^[0-9a-z]{1,11}$/;
 
 /** The text of a cursor, which clients send back as it is. */
@@ -327,6 +360,7 @@ export const cursor = () =>
     z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
   );
 
+export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
 /** The beginning of a node_id or a name. */
@@ -339,6 +373,20 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
+/** `next_cursor` of task/<task_id>/inputs, parsed to the number of its first input. */
+export const inputsCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** A flag in a query: 1 or 0, true or false. */
+export const queryFlag = () =>
+  z.pipe(
+    word(["1", "0", "true", "false"]),
+    z.transform((value) => value === "1" || value === "true"),
+  );
+
 /** A cursor of the list of nodes, and the order that it belongs to. */
 export type NodeCursor = { readonly order: NodeOrder; readonly position: NodePosition };
 
@@ -377,6 +425,12 @@ type PagingFields = { readonly page?: number | undefined; readonly per_page?: nu
 
 export function asksForPage({ page, per_page }: PagingFields): boolean {
   return page !== undefined || per_page !== undefined;
+}
+
+/** @throws {Problem} 400 */
+export function refusePageWithCursor({ page }: PagingFields): void {
+  if (page !== undefined)
+    throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
 }
 
 /** `unpaged` is the size of a page when the caller sends neither field. */

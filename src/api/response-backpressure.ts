@@ -40,6 +40,8 @@ type Asked = { readonly exchange: Exchange; readonly share: () => Share };
 const NOTHING = Buffer.alloc(0);
 /** The idle timeout that closes the connection of an answer that is cut off: the error of its stream does not. */
 const CUT_IDLE_SECONDS = 1;
+/** How long the caller may take to read one piece of a stream. */
+const STREAM_IDLE_SECONDS = 30;
 
 type Bounds = {
   /** Counts unread bytes. */
@@ -165,6 +167,26 @@ export class ResponseBackpressure {
     }
   }
 
+  /**
+   * Returns the body of a stream of small pieces that may come minutes apart. Between them the connection is not idle.
+   * @param onEnd called when the stream is over, or its caller has hung up
+   */
+  ofStream(asked: Asked, content: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+    const { server, request } = asked.exchange;
+    const reader = content.getReader();
+    const next = async (): Promise<Uint8Array | null> => {
+      server.timeout(request, 0);
+      const { value } = await reader.read();
+      server.timeout(request, STREAM_IDLE_SECONDS);
+      return value ?? null;
+    };
+    const close = (): void => {
+      reader.cancel().catch(() => undefined); // it may have failed already
+      onEnd();
+    };
+    return this.#stream(asked, { first: NOTHING, next, close }, this.roomFor(asked));
+  }
+
   /** Returns the body of the answer to a write, without waiting. */
   ofWrite(asked: Asked, text: string): Body {
     const encoded = { first: text, next: null };
@@ -287,7 +309,7 @@ class AnswerBody {
 
   #startStallTimer(): void {
     this.#deadline = this.#context.deadlines.add(this.#context.stallMs, () =>
-      this.#cutOff("the answer was not read"),
+      this.#cutOff("the response was not read"),
     );
   }
 

@@ -6,6 +6,7 @@ import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { toLux } from "../domain/lux.ts";
+import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
 import {
   ATTACHMENTS,
@@ -13,6 +14,7 @@ import {
   type Delivery,
   type DeliveryState,
   FAILURE_KINDS,
+  type Failure,
   type FileRecord,
   KEY_ROLES,
   type KeyRecord,
@@ -25,15 +27,18 @@ import {
   SEND_TYPES,
   type Task,
   type TaskResult,
+  type TaskState,
   type Usage,
 } from "../domain/model.ts";
+import { threadOf } from "../domain/message.ts";
 import { isReady } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
-import type { Page } from "../service/list-pages.ts";
+import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
+import { encodeCursor } from "./request-fields.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
 const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
@@ -98,6 +103,7 @@ export const taskSchema = (variant: Variant) =>
     task_type: z.nullable(z.string()),
     priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
     creator_node: z.nullable(z.string()),
+    creator_verified: z.boolean(),
     status: statusWord(variant),
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
@@ -130,6 +136,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     task_type: task.taskType === "" ? null : task.taskType,
     priority: variant.priorityWord(task.priority),
     creator_node: task.creatorNode,
+    creator_verified: task.creatorVerified,
     status: variant.statusWord(task.status),
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
@@ -146,12 +153,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     depends_on: task.dependsOn,
     started_at: maybeTime(task.startedAt),
     progress: task.progress,
-    failure: task.failure && {
-      kind: task.failure.kind,
-      message: task.failure.message,
-      node_id: task.failure.nodeId,
-      at: isoTime(task.failure.at),
-    },
+    failure: task.failure && encodeFailure(task.failure),
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
@@ -170,6 +172,30 @@ export const waitingTaskSchema = (variant: Variant) =>
     unmet: z.strictObject({ count: count(), task_ids: z.array(z.string()) }),
   });
 
+/** What task/wait shows of each task. */
+export const taskStateSchema = (variant: Variant) =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    status: statusWord(variant),
+    assigned_node: z.nullable(z.string()),
+    progress: z.nullable(z.string()),
+    failure: z.nullable(failureSchema()),
+    updated_at: time(),
+  });
+
+export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
+  return {
+    task_id: task.taskId,
+    title: task.title,
+    status: variant.statusWord(task.status),
+    assigned_node: task.assignedNode,
+    progress: task.progress,
+    failure: task.failure && encodeFailure(task.failure),
+    updated_at: isoTime(task.updatedAt),
+  };
+}
+
 export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.nullable(time()) });
 
 /** The lease runs on the steady clock; the answer shows wall-clock time. */
@@ -177,7 +203,11 @@ export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
 }
 
-function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
+export function encodeFailure({ kind, message, nodeId, at }: Failure): JsonAnswer {
+  return { kind, message, node_id: nodeId, at: isoTime(at) };
+}
+
+export function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
   return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
 }
 
@@ -191,6 +221,8 @@ export const messageSchema = () =>
     content: z.string(),
     type: messageType(),
     require_ack: z.boolean(),
+    reply_to: z.nullable(z.string()),
+    thread: z.string(),
     verified: z.boolean(),
     sent_at: time(),
   });
@@ -204,6 +236,8 @@ export function encodeMessage(message: Message): JsonAnswer {
     content: message.content,
     type: message.type,
     require_ack: message.requireAck,
+    reply_to: message.replyTo,
+    thread: threadOf(message),
     verified: message.verified,
     sent_at: isoTime(message.sentAt),
   };
@@ -276,6 +310,7 @@ export const fileSchema = () =>
     content_type: z.string(),
     metadata: z.record(z.string(), z.unknown()),
     node_id: z.nullable(z.string()),
+    verified: z.boolean(),
     task_id: z.nullable(z.string()),
     attached: z.nullable(z.enum(ATTACHMENTS)),
     uploaded_at: time(),
@@ -294,6 +329,7 @@ export function encodeFile(file: FileRecord): JsonFields {
     sha256: file.sha256,
     content_type: file.contentType,
     node_id: file.nodeId,
+    verified: isVerified(file),
     task_id: file.taskId,
     attached: file.attached,
     uploaded_at: isoTime(file.uploadedAt),
@@ -374,5 +410,29 @@ export function encodePage<T>(
     per_page: page.perPage,
     total: page.total,
     pages: page.pages,
+  };
+}
+
+/** Of a list that can also be read by cursor: then it has no numbers of pages, and no total. */
+export const cursorPageSchema = () => ({
+  page: z.nullable(z.int()),
+  per_page: z.int(),
+  total: z.nullable(z.int()),
+  pages: z.nullable(z.int()),
+  next_cursor: z.nullable(z.string()),
+});
+
+export function encodeCursorPage<T>(
+  name: string,
+  { rows, page, perPage, total, next }: CursorPage<T>,
+  encode: (item: T) => JsonAnswer | JsonFields,
+): JsonAnswer {
+  return {
+    [name]: rows.map(encode),
+    page,
+    per_page: perPage,
+    total,
+    pages: total === null ? null : Math.ceil(total / perPage),
+    next_cursor: next && encodeCursor(next),
   };
 }

@@ -1,9 +1,9 @@
 /**
- * The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. The two
- * that describe the API itself are here, because they describe this index.
+ * The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. The
+ * OpenAPI document is here, because it describes this index.
  */
 import { matchesEtag } from "../http/download.ts";
-import { NO_SNIFF, UNCACHED } from "../http/exchange.ts";
+import { NO_SNIFF } from "../http/exchange.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
@@ -15,8 +15,7 @@ import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 
-// The document and the page are made at the first request, by modules that an idle hub does not load.
-
+/** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
   method: "GET",
   path: "/api/v1/openapi.json",
@@ -51,28 +50,6 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   NODE_STREAM,
   LOG_STREAM,
 ];
-
-/** The page that describes the API to people. */
-export const DOCS: Endpoint = rawEndpoint({
-  method: "GET",
-  path: "/docs",
-  auth: "open",
-  summary: "This API as a page",
-  rejections: [],
-  handle: async (call) => {
-    const { variant, backpressure } = call;
-    const { docsPage } = await import("./docs-page.ts");
-    const { html, policy } = docsPage(variant, DECLARED);
-    const body = await backpressure.ofRead(call, async () => ({ first: html, next: null }));
-    const headers = {
-      ...UNCACHED,
-      "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": policy,
-      "Referrer-Policy": "no-referrer",
-    };
-    return new Response(body, { headers });
-  },
-});
 
 /** The client for Python, so that a worker needs nothing but a network with a hub in it. */
 export const PYTHON_CLIENT: Endpoint = rawEndpoint({

@@ -21,7 +21,7 @@ import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { SharedSemaphore } from "./caller-shares.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
-import { inputParser, withoutAbsent } from "./input.ts";
+import { ignoredFieldsFinder, inputParser, withoutAbsent } from "./input.ts";
 import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
@@ -34,7 +34,7 @@ export function lastEventIdOf({ headers }: Request): number | null {
   return parseLastEventId(headers.get("last-event-id"));
 }
 
-const parseNode = inputParser(() => z.object({ node_id: field.nodeId() }));
+const NODE_STREAM_QUERY = () => z.object({ node_id: field.nodeId() });
 
 export const LOG_STREAM_QUERY = () =>
   z.object({
@@ -44,7 +44,16 @@ export const LOG_STREAM_QUERY = () =>
     node_id: z.optional(field.nodeId()),
   });
 
+const parseNode = inputParser(NODE_STREAM_QUERY);
 const parseFilter = inputParser(LOG_STREAM_QUERY);
+const ignoredOfNode = ignoredFieldsFinder(NODE_STREAM_QUERY);
+const ignoredOfLog = ignoredFieldsFinder(LOG_STREAM_QUERY);
+
+/** A comment that names the fields of the query that nothing reads: as JSON, which has no line break of theirs. */
+function ignoredText(names: readonly string[]): StreamText {
+  const text = names.length === 0 ? "" : `: ${JSON.stringify({ ignored: names })}\n\n`;
+  return { text, isLast: false };
+}
 
 /** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
@@ -134,19 +143,23 @@ export class EventStreams {
   }
 
   async #answerNode(call: Call): Promise<Response> {
-    const { node_id: nodeId } = parseNode(queryOf(call.exchange.request));
+    const query = queryOf(call.exchange.request);
+    const { node_id: nodeId } = parseNode(query);
     checkActsFor(call, nodeId);
     await call.services.nodes.get(nodeId);
     const cursor = await this.#cursor(call, null);
-    return this.open(call, { selection: this.#feed.ofNode(nodeId), cursor, gatherMs: 0 });
+    const first = ignoredText(ignoredOfNode(query));
+    return this.open(call, { selection: this.#feed.ofNode(nodeId), cursor, gatherMs: 0, first });
   }
 
   async #answerLog(call: Call): Promise<Response> {
-    const filter = parseFilter(withoutAbsent(queryOf(call.exchange.request), ""));
+    const query = withoutAbsent(queryOf(call.exchange.request), "");
+    const filter = parseFilter(query);
     const { since = null, kind: kinds = [], task_id: taskId = null, node_id: nodeId = null } = filter;
     const selection = this.#feed.ofLog({ kinds, taskId, nodeId });
     const cursor = await this.#cursor(call, since);
-    return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS });
+    const first = ignoredText(ignoredOfLog(query));
+    return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS, first });
   }
 
   /** @param since where a stream begins that does not resume; null: now */

@@ -25,12 +25,17 @@ import { type Call, type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } 
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
+import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
+  cursorPageSchema,
+  encodeCursorPage,
   encodeLease,
   encodeTask,
+  encodeTaskState,
   leaseSchema,
   statusWord,
   taskSchema,
+  taskStateSchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
 
@@ -61,15 +66,38 @@ const create = writeEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
-  rejections: ["key_bound_to_other_node"],
-  input: newTask,
+  rejections: [
+    "key_bound_to_other_node",
+    "node_not_found",
+    "node_offline",
+    "node_draining",
+    "task_not_ready",
+  ],
+  input: () => z.extend(newTask(), { for_node: z.optional(field.nodeId()) }),
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
-  handle: (call, input) =>
-    withDraft(call, input, (draft, asked) => call.services.tasks.create(call.transact, draft, asked)),
+  handle: async (call, { for_node: nodeId, ...input }) => {
+    if (nodeId === undefined)
+      return withDraft(call, input, (draft, asked) =>
+        call.services.tasks.create(call.transact, draft, asked),
+      );
+    await checkMaySendTo(call, nodeId);
+    return withDraft(call, input, (draft, asked) =>
+      call.services.tasks.createSent(call.transact, draft, asked, { origin: null, nodeId, files: [] }),
+    );
+  },
   encode: encodeTaskAnswer,
 });
+
+/**
+ * Who gives a task to a node does not act for it: with a bound key it may do so for any node. On a strict hub another key
+ * must be allowed to assign tasks.
+ * @throws {Problem} 403
+ */
+export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, nodeId: string | null) {
+  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+}
 
 /** The fields that the creator of a task sends. */
 function newTask() {
@@ -111,12 +139,14 @@ export async function withDraft<T>(
     const unusable = isAny ? await services.tasks.unusable(named) : named;
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
+  const creatorNode = input.creator_node ?? key?.nodeId ?? null;
   const draft = {
     title: input.title,
     description: input.description,
     taskType: input.task_type ?? "",
     priority: input.priority ?? DEFAULT_PRIORITY,
-    creatorNode: input.creator_node ?? key?.nodeId ?? null,
+    creatorNode,
+    creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     luxRewardMicro: input.lux_reward ?? 0,
     balanced: variant.autoAssign,
     maxAttempts: input.max_attempts ?? null,
@@ -190,7 +220,9 @@ const next = writeEndpoint({
       task: z.nullable(taskSchema(variant)),
       lease: z.nullable(leaseSchema()),
       drain: z.boolean(),
+      context: z.optional(contextSchema(variant)),
     }),
+  handsOut: ({ task }) => task,
   handle: (
     { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
@@ -206,6 +238,12 @@ const next = writeEndpoint({
     drain: draining,
   }),
 });
+
+const CLAIM_ANSWER = {
+  answer: (variant: Variant) =>
+    z.extend(taskAnswer(variant), { context: z.optional(contextSchema(variant)) }),
+  handsOut: (task: Task) => task,
+} as const;
 
 function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   return writeEndpoint({
@@ -226,7 +264,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
-    answer: taskAnswer,
+    ...(by === "claim" ? CLAIM_ANSWER : { answer: taskAnswer }),
     handle: ({ services, transact }, { task_id, node_id }) =>
       services.tasks.take(transact, by, { taskId: task_id, nodeId: node_id }),
     encode: encodeTaskAnswer,
@@ -271,27 +309,56 @@ const release = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
   summary: "A node gives back a task that it holds",
-  input: () => z.extend(ofHolder(), { reason: z.optional(field.reason()) }),
-  handle: ({ services, transact }, { reason, ...holder }) =>
-    services.tasks.release(transact, { ...holderOf(holder), reason: reason ?? null }),
+  input: () =>
+    z.extend(ofHolder(), {
+      reason: z.optional(field.reason()),
+      checkpoint: z.optional(field.checkpoint()),
+    }),
+  exactNumbers: true,
+  handle: ({ services, transact }, { reason, checkpoint, ...holder }) =>
+    services.tasks.release(transact, {
+      ...holderOf(holder),
+      reason: reason ?? null,
+      checkpoint: checkpoint ?? null,
+    }),
 });
 
 const fail = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
   summary: "A node reports that its attempt at a task failed",
-  input: () => z.extend(ofHolder(), { error: field.error(), retry: z.optional(z.boolean()) }),
-  handle: ({ services, transact }, { error, retry, ...holder }) =>
-    services.tasks.fail(transact, { ...holderOf(holder), error, retry: retry ?? true }),
+  input: () =>
+    z.extend(ofHolder(), {
+      error: field.error(),
+      retry: z.optional(z.boolean()),
+      checkpoint: z.optional(field.checkpoint()),
+    }),
+  exactNumbers: true,
+  handle: ({ services, transact }, { error, retry, checkpoint, ...holder }) =>
+    services.tasks.fail(transact, {
+      ...holderOf(holder),
+      error,
+      retry: retry ?? true,
+      checkpoint: checkpoint ?? null,
+    }),
 });
 
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task that has a timeout, and may note its progress",
-  input: () => z.extend(ofHolder(), { note: z.optional(field.note()) }),
-  handle: ({ services, transact }, { note, ...holder }) =>
-    services.tasks.extend(transact, { ...holderOf(holder), note: note ?? null }),
+  summary: "Extends the lease of a task, and may note its progress or a checkpoint",
+  input: () =>
+    z.extend(ofHolder(), {
+      note: z.optional(field.note()),
+      checkpoint: z.optional(field.checkpoint()),
+    }),
+  exactNumbers: true,
+  handle: ({ services, transact }, { note, checkpoint, ...holder }) =>
+    services.tasks.extend(transact, {
+      ...holderOf(holder),
+      note: note ?? null,
+      checkpoint: checkpoint ?? null,
+    }),
 });
 
 const retry = writeEndpoint({
@@ -300,13 +367,21 @@ const retry = writeEndpoint({
   auth: "secret",
   summary: "Opens a failed task again, and what failed only because of it",
   rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed"],
-  input: () => z.object({ task_id: field.id(), with_dependents: z.optional(z.boolean()) }),
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      with_dependents: z.optional(z.boolean()),
+      keep_checkpoint: z.optional(z.boolean()),
+    }),
   answer: (variant) =>
     z.extend(taskAnswer(variant), {
       dependents: z.optional(z.strictObject({ opened: z.int(), left: z.int() })),
     }),
-  handle: ({ services, transact, key }, { task_id, with_dependents = false }) => {
-    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null };
+  handle: (
+    { services, transact, key },
+    { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true },
+  ) => {
+    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint };
     return with_dependents
       ? services.tasks.retryWithDependents(transact, asked)
       : services.tasks.retry(transact, asked);
@@ -519,15 +594,7 @@ const list = readEndpoint({
       ...field.paging(),
       cursor: z.optional(field.cursor()),
     }),
-  answer: (variant) =>
-    z.strictObject({
-      tasks: z.array(taskSchema(variant)),
-      page: z.nullable(z.int()),
-      per_page: z.int(),
-      total: z.nullable(z.int()),
-      pages: z.nullable(z.int()),
-      next_cursor: z.nullable(z.string()),
-    }),
+  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)), ...cursorPageSchema() }),
   handle: ({ services, variant }, { status, node_id, creator_node, task_type, q, cursor, ...paging }) => {
     const query = {
       statuses: status ?? TASK_STATUSES,
@@ -539,21 +606,13 @@ const list = readEndpoint({
     const page = field.pageRequest(paging, variant.unpaged);
     const { lists } = services.tasks;
     if (cursor !== undefined) {
-      if (paging.page !== undefined)
-        throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+      field.refusePageWithCursor(paging);
       return lists.after(query, cursor, page.perPage);
     }
     if (isSearch(query)) checkReach(page);
     return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(paging));
   },
-  encode: ({ rows, page, perPage, total, next }, variant, at) => ({
-    tasks: rows.map((task) => encodeTask(task, variant, at)),
-    page,
-    per_page: perPage,
-    total,
-    pages: total === null ? null : Math.ceil(total / perPage),
-    next_cursor: next && field.encodeCursor(next),
-  }),
+  encode: (page, variant, at) => encodeCursorPage("tasks", page, (task) => encodeTask(task, variant, at)),
 });
 
 /** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
@@ -570,17 +629,78 @@ const get = readEndpoint({
   summary: "One task; may wait until it is completed or has failed",
   once: true,
   rejections: ["task_not_found"],
-  input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
-  answer: (variant) => z.strictObject({ task: waitingTaskSchema(variant) }),
-  handle: async ({ services, hold }, { task_id, wait = 0 }) => {
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      wait: z.optional(field.queryWaitSeconds()),
+      context: z.optional(field.queryFlag()),
+    }),
+  answer: (variant) =>
+    z.strictObject({
+      task: waitingTaskSchema(variant),
+      context: z.optional(contextSchema(variant)),
+    }),
+  handle: async ({ services, hold }, { task_id, wait = 0, context = false }) => {
     const task =
       wait === 0
         ? await services.feed.task(task_id)
         : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
-    return services.tasks.withUnmet(task);
+    const found = await services.tasks.withUnmet(task);
+    return { ...found, context: context ? await services.contexts.of(found.task) : null };
   },
-  encode: ({ task, waitsFor }, variant, at) => ({
+  encode: ({ task, waitsFor, context }, variant, at) => ({
     task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },
+    ...(context && { context: encodeContext(context, variant) }),
+  }),
+});
+
+const inputs = readEndpoint({
+  path: "/api/v1/task/:task_id/inputs",
+  readsMany: true,
+  auth: "public",
+  summary: "The tasks on which a task depends, with their results and files",
+  rejections: ["task_not_found"],
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      cursor: z.optional(field.inputsCursor()),
+      limit: z.optional(field.queryCount(limit.INPUTS_PER_PAGE_MAX)),
+    }),
+  answer: (variant) =>
+    z.strictObject({
+      inputs: z.array(inputSchema(variant)),
+      total: z.int(),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services }, { task_id, cursor, limit: most }) =>
+    services.contexts.inputs(task_id, cursor ?? 0, most ?? limit.INPUTS_PER_PAGE_DEFAULT),
+  encode: (page, variant) => ({
+    inputs: page.inputs.map((input) => encodeInput(input, variant)),
+    total: page.total,
+    next_cursor: page.next === null ? null : String(page.next),
+  }),
+});
+
+const wait = readEndpoint({
+  path: "/api/v1/task/wait",
+  auth: "public",
+  summary: "Waits until all, or any, of several tasks are completed or have failed",
+  once: true,
+  rejections: ["task_not_found"],
+  input: () =>
+    z.object({
+      task_ids: field.taskIds(),
+      until: z.optional(field.untilWord()),
+      wait: z.optional(field.queryWaitSeconds()),
+    }),
+  answer: (variant) => z.strictObject({ done: z.boolean(), tasks: z.array(taskStateSchema(variant)) }),
+  handle: ({ services, hold, exchange }, { task_ids, until = "all", wait = 0 }) => {
+    const ends = (signal: AbortSignal) => services.feed.taskEnds(task_ids, until, wait, signal);
+    return wait === 0 ? ends(exchange.request.signal) : hold(ends);
+  },
+  encode: ({ tasks, done }, variant) => ({
+    done,
+    tasks: tasks.map((task) => encodeTaskState(task, variant)),
   }),
 });
 
@@ -645,7 +765,9 @@ export const TASK_ENDPOINTS: readonly Endpoint[] = [
   batchAssign,
   remove,
   list,
+  wait,
   pull,
   stats,
   get,
+  inputs,
 ];

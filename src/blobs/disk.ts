@@ -75,14 +75,7 @@ function makeDirs(dataDir: string, root: string, partial: string): void {
   for (let shard = 0; shard < SHARDS; shard++) {
     mkdirSync(join(root, shardName(shard)), { recursive: true, mode: DIR_MODE });
   }
-  for (const path of [root, dataDir]) {
-    const dir = openSync(path, "r");
-    try {
-      fsyncSync(dir);
-    } finally {
-      closeSync(dir);
-    }
-  }
+  for (const path of [root, dataDir]) flushDirectorySync(path);
 }
 
 function shardName(shard: number): string {
@@ -256,7 +249,7 @@ class DiskWriter extends BufferedWriter {
     const { partial, final } = this.#paths;
     await rename(partial, final).catch(rethrowFull);
     try {
-      await syncDir(dirname(final));
+      await flushDirectory(dirname(final));
     } catch (error) {
       // finish() fails, so the blob must not stay visible.
       await unlinkIfThere(final);
@@ -265,13 +258,28 @@ class DiskWriter extends BufferedWriter {
   }
 }
 
-/** fsync of a directory: makes the names in it durable. */
-async function syncDir(path: string): Promise<void> {
+/** Windows refuses to flush a directory. There NTFS alone decides when the names in it are durable. */
+const CANNOT_FLUSH_DIRECTORIES = process.platform === "win32";
+
+/** fsync of a directory: makes the names in it durable. On Windows it does nothing. */
+export async function flushDirectory(path: string): Promise<void> {
+  if (CANNOT_FLUSH_DIRECTORIES) return;
   const dir = await open(path, "r");
   try {
     await dir.sync();
   } finally {
     await dir.close();
+  }
+}
+
+/** As flushDirectory(), synchronous. */
+export function flushDirectorySync(path: string): void {
+  if (CANNOT_FLUSH_DIRECTORIES) return;
+  const dir = openSync(path, "r");
+  try {
+    fsyncSync(dir);
+  } finally {
+    closeSync(dir);
   }
 }
 

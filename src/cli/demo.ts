@@ -110,7 +110,8 @@ function removeLeftovers(): void {
       const dir = dataDirAt(join(tmpdir(), name));
       const stat = lstatSync(dir.path);
       // Without the lock file a demo may be starting there.
-      if (!stat.isDirectory() || stat.uid !== process.getuid?.() || !isThere(dir.lock)) continue;
+      if (!stat.isDirectory() || (process.getuid?.() ?? stat.uid) !== stat.uid || !isThere(dir.lock))
+        continue;
       const lock = takeExclusiveLock(dir.lock);
       if (lock === null) continue;
       rmSync(dir.path, { recursive: true, force: true });

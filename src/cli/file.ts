@@ -9,7 +9,7 @@ import { type Tools, sizeText } from "../upkeep/upkeep.ts";
 import { fileOf } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, type Run, collect, forEach, limitOf, recordOf, rowsOf, runGroup } from "./remote.ts";
+import { PAGE, type Remote, type Run, collect, forEach, limitOf, recordOf, runGroup } from "./remote.ts";
 import { withProgress } from "./progress.ts";
 import { BrokenPipe, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
@@ -21,6 +21,12 @@ export function fileCommand(argv: readonly string[], env: Environment): Promise<
 const RUNS: Readonly<Record<string, Run>> = {
   "file put": put,
   "file get": get,
+  "file url": async (remote) =>
+    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: remote.words[0] ?? "" }))),
+  "file upload-url": async (remote) => {
+    const fields = { task_id: remote.values.text("task"), node_id: remote.values.text("node") };
+    return printUrl(remote, recordOf(await remote.hub.files.uploadUrl(fields)));
+  },
   "file list": list,
   "file rm": ({ hub, json, words }) =>
     forEach(words, async (file_id) => {
@@ -71,6 +77,12 @@ export function sizeOf(path: string): number {
     throw new Error(`cannot read ${path}: ${reasonOf(error)}`, { cause: error });
   }
   throw new Error(`${path} is not a file`);
+}
+
+/** The hub answers a path: it does not know under which name its callers reach it. */
+function printUrl({ url, json }: Remote, made: Readonly<{ url: string }>): number {
+  const whole = { ...made, url: url.replace(/\/+$/, "") + made.url };
+  return writeLine(json ? printableJson(whole, 2) : whole.url);
 }
 
 const STANDARD_OUTPUT = "-";
@@ -132,15 +144,23 @@ export async function pipeToSink(
   return bytes;
 }
 
+/** Names that mean something else on Windows: a device, a stream within a file (`a:b`), a pattern, a name without its end. */
+const NOT_ON_WINDOWS = /[<>:"|?*]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
+
 /**
  * Returns the base name of the uploaded file, so that no other directory is written; without a name, or with one that
- * cannot be printed, the id of the file.
+ * cannot be printed or used here, the id of the file.
  */
-export function fileNameFrom(disposition: string | null, fileId: string): string {
+export function fileNameFrom(
+  disposition: string | null,
+  fileId: string,
+  platform: NodeJS.Platform = process.platform,
+): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
   const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
-  return name === "" || name.startsWith(".") || printable(name) !== name ? fileId : name;
+  const isUsable = name !== "" && !name.startsWith(".") && printable(name) === name;
+  return isUsable && !(platform === "win32" && NOT_ON_WINDOWS.test(name)) ? name : fileId;
 }
 
 const BAR = 24;
@@ -165,12 +185,19 @@ function counted({ clock, onProgress }: Tools, size: number): TransformStream<Ui
   });
 }
 
+async function* filesOf(remote: Remote): AsyncGenerator<FileRecord, void, undefined> {
+  let left = limitOf(remote);
+  for (let cursor: string | undefined; left > 0;) {
+    const page = await remote.hub.files.list({ cursor, per_page: Math.min(left, PAGE) });
+    yield* page.files;
+    left -= page.files.length;
+    if (page.next_cursor === null) return;
+    cursor = page.next_cursor;
+  }
+}
+
 async function list(remote: Remote): Promise<number> {
-  const load = async (page: { readonly page: number; readonly per_page: number }) => {
-    const { files, pages } = await remote.hub.files.list(page);
-    return { rows: files, pages };
-  };
-  const files = rowsOf(load, ({ file_id }) => file_id, limitOf(remote));
+  const files = filesOf(remote);
   if (remote.json) {
     await printJsonList(files);
     return EXIT.OK;

@@ -167,7 +167,7 @@ async function pin(keys: Keys, { words }: Arguments): Promise<Printed> {
   const variant = word === "none" ? null : variantOf(word);
   await write(keys, (all) => {
     const key = findUnrevoked(all, keyId);
-    if (key.role === "admin") throw new UsageError("an administrator key speaks no variant", GROUP);
+    if (key.role === "admin") throw new UsageError("an administrator key has no variant", GROUP);
     return { ...key, variant };
   });
   return { result: `${keyId} is pinned to ${variant === null ? "no variant" : `variant ${variant}`}` };

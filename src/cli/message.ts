@@ -4,6 +4,7 @@ import type { AnswerOf } from "../client/luxhub.ts";
 import { MESSAGES_MAX } from "../domain/limits.ts";
 import { SEND_TYPES } from "../domain/model.ts";
 import { printableJson } from "../lib/printable.ts";
+import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
   type Remote,
@@ -32,14 +33,28 @@ const RUNS: Readonly<Record<string, Run>> = {
 type Listed = AnswerOf<"message/history">["messages"][number];
 
 async function send({ hub, values, json, words: [word = ""] }: Remote): Promise<number> {
-  const content = word === "-" ? await readStandardInput() : word;
-  const answer = await hub.messages.send({
+  const capability = values.text("taking");
+  const toMany = values.has("all") || capability !== undefined;
+  const alone = ["to", "type", "ack"].find((name) => values.has(name));
+  if (toMany && alone !== undefined)
+    throw new UsageError(
+      `--${alone} is for a message to one node, without --all or --taking`,
+      "message send",
+    );
+  const draft = {
     from_node: values.needed("from"),
-    to_node: values.needed("to"),
-    content,
-    type: values.choice("type", SEND_TYPES),
-    require_ack: values.has("ack"),
-  });
+    content: word === "-" ? await readStandardInput() : word,
+    reply_to: values.text("reply-to"),
+    thread: values.text("thread"),
+  };
+  const answer = await (toMany
+    ? hub.messages.broadcast({ ...draft, capability })
+    : hub.messages.send({
+        ...draft,
+        to_node: values.needed("to"),
+        type: values.choice("type", SEND_TYPES),
+        require_ack: values.has("ack"),
+      }));
   return writeLine(json ? printableJson(recordOf(answer), 2) : answer.message_id);
 }
 
@@ -69,10 +84,11 @@ async function show({ json }: Remote, messages: AsyncIterable<Listed>): Promise<
 
 async function* historyOf(remote: Remote): AsyncGenerator<Listed, void, undefined> {
   const [nodeId = ""] = remote.words;
+  const thread = remote.values.text("thread");
   let left = limitOf(remote);
   for (let before: string | undefined; left > 0;) {
     const count = Math.min(left, MESSAGES_MAX);
-    const { messages } = await remote.hub.messages.history({ node_id: nodeId, before, count });
+    const { messages } = await remote.hub.messages.history({ node_id: nodeId, before, count, thread });
     yield* messages;
     left -= messages.length;
     before = messages.at(-1)?.id;

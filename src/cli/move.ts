@@ -70,7 +70,7 @@ function nextInPostgres({ database, path }: DataDir): string {
     "The hub is in PostgreSQL now.",
     "",
     `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${shellWord(path)}`,
-    `The secrets stay in ${path}; every further hub needs the same.`,
+    `The secrets stay in ${path}; every other hub needs the same secrets.`,
     `${database} and the files next to it are unchanged: delete them, or rename ${database},`,
     "once the hub runs. A start without LUXHUB_DATABASE would use the old state.",
   ].join("\n");

@@ -40,7 +40,10 @@ if (bun === null) {
   process.exit(1);
 }
 const main = fileURLToPath(new URL("lib/main.js", import.meta.url));
-const hub = spawn(bun, [...BUN_FLAGS, main, ...process.argv.slice(2)], { stdio: "inherit" });
+const hub = spawn(bun, [...BUN_FLAGS, main, ...process.argv.slice(2)], {
+  stdio: "inherit",
+  env: { ...process.env, LUXHUB_LAUNCHER: String(process.pid) }, // the hub ends with it (signals.ts)
+});
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
   process.on(signal, () => void hub.kill(signal));
 hub.on("error", (error) => {

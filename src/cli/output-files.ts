@@ -7,17 +7,18 @@
  */
 import { constants, existsSync, lstatSync, readdirSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { codeOf } from "../lib/reason.ts";
 
 export type OutputFile = {
-  /** The path below the directory. */
+  /** The path below the directory, with slashes. */
   readonly path: string;
   /** Reads the file from its beginning, until the next file is asked for. */
   content(): ReadableStream<Uint8Array>;
 };
 
-const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY, O_NONBLOCK } = constants;
+/** Windows has O_RDONLY alone: there a link that replaces an entry between the look at it and its opening is followed. */
+const { O_RDONLY, O_NOFOLLOW = 0, O_DIRECTORY = 0, O_NONBLOCK = 0 } = constants;
 /** A FIFO that replaces a file must not block the worker. */
 const FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 const DIRECTORY_FLAGS = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
@@ -39,9 +40,9 @@ export async function* outputFilesIn(
   try {
     // On Linux paths begin at the open directory, as with openat(2): nobody can put a link into their beginning.
     const own = `/proc/self/fd/${opened.fd}`;
-    const base = existsSync(own) ? own : dir;
+    const base = process.platform === "linux" && existsSync(own) ? own : dir;
     for (const name of readdirSync(base).toSorted()) {
-      const path = join(below, name);
+      const path = posix.join(below, name);
       const entry = lstatSync(join(base, name), { throwIfNoEntry: false });
       if (entry?.isDirectory()) yield* outputFilesIn(join(base, name), onSkip, path);
       else if (entry?.isFile()) yield* outputFile(join(base, name), path, onSkip);

@@ -24,52 +24,57 @@ const LOOK_EVERY_MS = 60 * MINUTE_MS;
 /** After a failure the next try is at most this far away. */
 const RETRY_MS = 10 * MINUTE_MS;
 
+/** What the backups need, and what they report in the metrics. */
+export type BackupContext = {
+  readonly now: () => number;
+  readonly log: Log;
+  /** When the newest backup was made, epoch milliseconds; and how many failed in this process. */
+  readonly runs: { succeededAt: number | null; failures: number };
+};
+
 /** Starts the backups of a hub. Returns the function that stops them, and ends a running one. */
-export function startBackups(
-  plan: BackupPlan,
-  hub: HubPlace,
-  { now, log }: { readonly now: () => number; readonly log: Log },
-): () => Promise<void> {
+export function startBackups(plan: BackupPlan, hub: HubPlace, context: BackupContext): () => Promise<void> {
   const stopping = new AbortController();
-  const running = makeBackups(plan, hub, { now, log, signal: stopping.signal });
+  const running = makeBackups(plan, hub, { ...context, signal: stopping.signal });
   return async () => {
     stopping.abort();
     await running;
   };
 }
 
-type Context = { readonly now: () => number; readonly log: Log; readonly signal: AbortSignal };
+type Context = BackupContext & { readonly signal: AbortSignal };
 
 async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): Promise<void> {
-  const { now, log, signal } = context;
+  const { now, log, runs, signal } = context;
   const to = plan.to.replace(/\/*$/, "/"); // a place for many
   const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
   const dueInMs = async (): Promise<number> => {
     const newest = (await newestOf(placeOf(to))) ?? null;
-    const age = newest === null ? plan.everyMs : now() - dateOf(newest);
+    runs.succeededAt = newest === null ? null : dateOf(newest);
+    const age = runs.succeededAt === null ? plan.everyMs : now() - runs.succeededAt;
     return plan.everyMs - Math.max(0, age);
   };
   const make = (): Promise<boolean> => makeBackup(to, plan.keep, hub, context);
+  /** Resolves to null while another hub on the same database makes one. */
+  const makeAlone = async (): Promise<boolean | null> => {
+    if (hub.url === null) return make();
+    const { withBackupLock } = await import("../upkeep/postgres-rows.ts");
+    return withBackupLock(hub.url, async () => (await dueInMs()) > 0 || make());
+  };
   while (!signal.aborted) {
     let waitMs = Math.min(plan.everyMs, RETRY_MS);
     try {
       const dueMs = await dueInMs();
+      const made = dueMs > 0 ? null : await makeAlone();
+      if (made) continue;
+      if (made === false) runs.failures++;
       if (dueMs > 0) waitMs = Math.min(dueMs, LOOK_EVERY_MS);
-      else if (
-        hub.url === null ? await make() : await alone(hub.url, async () => (await dueInMs()) > 0 || make())
-      )
-        waitMs = 0;
     } catch (error) {
+      runs.failures++;
       log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
     }
     await sleep(waitMs, signal);
   }
-}
-
-/** Runs `work` unless another hub does; returns whether it succeeded. */
-async function alone(url: string, work: () => Promise<boolean>): Promise<boolean> {
-  const { withBackupLock } = await import("../upkeep/postgres-rows.ts");
-  return (await withBackupLock(url, work)) ?? false;
 }
 
 async function newestOf(place: BackupPlace): Promise<string | undefined> {
@@ -109,12 +114,7 @@ async function makeBackup(
 
 /** The command that started this program: the executable, or Bun with the source. */
 function ownCommand(): readonly string[] {
-  return isExecutable() ? [process.execPath] : [process.execPath, Bun.main];
-}
-
-/** Whether this program is the built executable, whose files are in a virtual file system of Bun's. */
-function isExecutable(): boolean {
-  return Bun.main.startsWith("/$bunfs/");
+  return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
 }
 
 /** Resolves after `ms` milliseconds, or at once when `signal` is aborted. */

@@ -26,7 +26,8 @@ import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import { endingSignals, onNpxExit } from "./signals.ts";
+import type { BackupContext } from "./scheduled-backups.ts";
+import { endingSignals, onStarterExit } from "./signals.ts";
 import { helpOf } from "./help.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
@@ -70,7 +71,9 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   );
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => discardNewSecrets(dir, secrets);
-  const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
+  const backups = { name: "backup", succeededAt: null, failures: 0 };
+  const otherChores = () => (config.backupTo === null ? [] : [backups]);
+  const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
   const forgetAddresses = recordListeners(dir, hub, log);
   announce({ config, hub, dir, secrets, showsSecrets: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
@@ -81,7 +84,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     ...(config.tlsKey === null ? [] : permissionWarnings(config.tlsKey, "the file of --tls-key", true)),
   ];
   for (const warning of warnings) log.warn(warning);
-  const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log });
+  const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log, runs: backups });
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
   else endAfterFault(end.fault, log);
@@ -130,7 +133,7 @@ function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void
 async function backUpBySchedule(
   { backupTo, backupEveryMs, backupKeep, database }: Config,
   dir: DataDir,
-  context: { readonly now: () => number; readonly log: Log },
+  context: BackupContext,
 ): Promise<() => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
@@ -174,7 +177,7 @@ export function untilShutdown(): Promise<End> {
     for (const event of FAULTS) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
-    onNpxExit(() => resolve({ signal: "SIGTERM to npx" }));
+    onStarterExit(() => resolve({ signal: "end of its starter" }));
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of endingSignals()) {
       process.on(signal, () => {
@@ -262,7 +265,8 @@ function newSecretLines({ dir, secrets, showsSecrets }: Announcement): string[] 
   ];
 }
 
-const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
+const B_IS_OPEN =
+  "the open reads of variant A include tasks, results and files created through the B listener";
 
 function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
   return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;

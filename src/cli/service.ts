@@ -113,7 +113,8 @@ export function serviceCommand(argv: readonly string[], env: Environment): numbe
   if (called === null) return writeLineUnlessClosed(helpIn("service", argv));
   if (called.form.name === "service print") return writeLineUnlessClosed(UNIT_TEXT.trimEnd());
   const root = env["DESTDIR"] || null;
-  if (root === null && process.platform !== "linux") throw new Error("only Linux has systemd services");
+  if (process.platform === "win32" || (root === null && process.platform !== "linux"))
+    throw new Error("only Linux has systemd services");
   if (root === null && process.getuid?.() !== 0)
     throw new Error(`${called.form.name} changes the system and needs root: run it with sudo`);
   const service = new Service(root);
@@ -170,7 +171,7 @@ class Service {
 
   /** Copies this executable, unless the installed one is the same. Returns whether it did. */
   #installProgram(): boolean {
-    if (!Bun.main.startsWith("/$bunfs/"))
+    if (!Bun.isStandaloneExecutable)
       throw new Error(
         "service install needs the executable: bun run build, then sudo dist/luxhub service install",
       );

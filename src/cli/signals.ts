@@ -1,4 +1,4 @@
-/** The signals that ask the program to end, and their substitute under npx. */
+/** The signals that ask the program to end, and their substitute under npx and the launcher of the npm package. */
 import { existsSync, readFileSync } from "node:fs";
 
 type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
@@ -20,32 +20,37 @@ function isHangupIgnored(): boolean {
 
 const STARTER_CHECK_MS = 1_000;
 
+/** Where the launcher of the npm package (node-launcher.ts) puts its process id. */
+const LAUNCHER = "LUXHUB_LAUNCHER";
+
 /**
- * Calls `end` once, when npx ends. npx starts a program as the child of a shell that dies of SIGTERM without passing it
- * on, so we watch that shell. Linux only, by /proc.
+ * Calls `end` once, when what started this program ends: npx, or the launcher of the npm package. npx starts a program
+ * as the child of a shell that dies of SIGTERM without passing it on, so we watch that too; and who is killed (SIGKILL)
+ * passes nothing on. Linux only, by /proc.
  */
-export function onNpxExit(end: () => void): void {
-  const shell = shellOfNpx();
-  if (shell === null) return;
+export function onStarterExit(end: () => void): void {
+  const launcher = process.env[LAUNCHER];
+  const watched = [...npxAndItsShell(), ...(launcher === undefined ? [] : [launcher])];
+  if (watched.length === 0) return;
   const timer = setInterval(() => {
-    if (existsSync(`/proc/${shell}`)) return;
+    if (watched.every((pid) => existsSync(`/proc/${pid}`))) return;
     clearInterval(timer);
     end();
   }, STARTER_CHECK_MS);
   timer.unref();
 }
 
-/** The process id of npx's child if that is our ancestor, else null. `bun start` may run in between. */
-function shellOfNpx(): string | null {
+/** The process ids of npx and of the shell below it, if they are our ancestors. `bun start` may run in between. */
+function npxAndItsShell(): readonly string[] {
   try {
     let below = "self";
     for (let i = 0; i < 3; i++) {
       const [, pid = ""] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${below}/status`, "utf8")) ?? [];
-      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("npm exec")) return i === 0 ? null : below;
+      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("npm exec")) return [pid, below];
       below = pid;
     }
   } catch {
     // There is no /proc, or no more process above.
   }
-  return null;
+  return [];
 }

@@ -91,6 +91,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     task_type: values.text("type"),
     priority: priorityOf(values),
     creator_node: values.text("creator"),
+    for_node: values.text("for"),
     lux_reward: values.number("reward"),
     depends_on: values.has("after") ? values.texts("after") : undefined,
     delay_s: values.seconds("delay"),
@@ -186,7 +187,11 @@ function show(task: Task, json: boolean): number {
 /** Longer than any wait. The client splits it into several calls. */
 const FOR_EVER_S = 10 * 365 * 86_400;
 
-async function wait({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
+function wait(remote: Remote): Promise<number> {
+  return remote.words.length === 1 ? waitForOne(remote) : waitForAll(remote);
+}
+
+async function waitForOne({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
   const seconds = values.seconds("timeout");
   // This first call fails if the hub or the task does not exist; the next one would wait for a hub that is away.
   const now = await hub.tasks.get({ task_id: taskId });
@@ -206,6 +211,34 @@ async function wait({ hub, values, json, words: [taskId = ""] }: Remote): Promis
   const { kind, message } = task.failure ?? { kind: "failed", message: null };
   printError(`the task failed: ${kind}${message === null ? "" : `: ${message}`}`);
   return EXIT.FAILED;
+}
+
+/** Of several tasks it prints the states; those that end count for the exit code. */
+async function waitForAll({ hub, values, json, words }: Remote): Promise<number> {
+  const seconds = values.seconds("timeout");
+  const until = values.has("any") ? "any" : "all";
+  const task_ids = words.join();
+  const now = await hub.tasks.wait({ task_ids, until }); // fails if the hub or a task does not exist
+  const { done, tasks } = now.done
+    ? now
+    : await hub.tasks.wait(
+        { task_ids, until, wait: seconds ?? FOR_EVER_S },
+        { retry: { forMs: (seconds ?? FOR_EVER_S) * 1_000 } },
+      );
+  if (json) printJson(tasks);
+  else
+    printTable(
+      ["TASK", "STATUS", "NODE", "TITLE"],
+      tasks.map(({ task_id, status, assigned_node, title }) => [task_id, status, assigned_node, title]),
+    );
+  const failed = tasks.filter(({ status }) => status === "failed").length;
+  if (failed > 0) {
+    printError(`${failed} of ${tasks.length} tasks failed`);
+    return EXIT.FAILED;
+  }
+  if (done) return EXIT.OK;
+  printError(`after ${values.text("timeout")} not ${until} of the tasks have ended`);
+  return EXIT.TIMED_OUT;
 }
 
 async function complete(remote: Remote): Promise<number> {

@@ -1,6 +1,9 @@
 /**
  * Runs a worker's command once: in a process group of its own, with its input, a bounded output and a time limit.
  * Processes that the command leaves running in its group end with it. Must not: know what a task is.
+ *
+ * Windows has neither process groups nor SIGTERM: there a command that must end is killed with its descendants, and
+ * processes that it leaves running go on.
  */
 import type { Environment } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -41,6 +44,7 @@ const LAST_LINES_MAX_CHARS = 3_800;
 const DRAIN_MS = 1_000;
 const POLL_MS = 10;
 const POLL_MAX_MS = 200;
+const IS_WINDOWS = process.platform === "win32";
 
 /** Runs the command to its end. @throws {Error} when it cannot be started */
 export async function runCommand(command: readonly string[], options: RunOptions): Promise<Run> {
@@ -65,7 +69,8 @@ export async function runCommand(command: readonly string[], options: RunOptions
   ]);
 
   let ending: Promise<void> | null = null;
-  const end = (): Promise<void> => (ending ??= endGroup(group, options.graceMs));
+  const end = (): Promise<void> =>
+    (ending ??= IS_WINDOWS ? killTree(child) : endGroup(group, options.graceMs));
   let isTimedOut = false;
   const onTimeout = (): void => {
     isTimedOut = true;
@@ -76,7 +81,7 @@ export async function runCommand(command: readonly string[], options: RunOptions
   options.signal.addEventListener("abort", onAbort);
   await child.exited;
   if (timer !== null) clearTimeout(timer);
-  await end();
+  if (!IS_WINDOWS || ending !== null) await end();
   options.signal.removeEventListener("abort", onAbort);
   const drained = setTimeout(() => readers.forEach((reader) => void reader.cancel()), DRAIN_MS);
   await read;
@@ -90,6 +95,16 @@ export async function runCommand(command: readonly string[], options: RunOptions
     lastLines: errors.text(),
     ms: clock.steady() - startedAt,
   };
+}
+
+/** Kills a process of Windows and its descendants; without taskkill, which Windows brings along, the process alone. */
+async function killTree(child: Bun.Subprocess): Promise<void> {
+  const command = ["taskkill", "/F", "/T", "/PID", String(child.pid)];
+  try {
+    await Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "ignore" }).exited;
+  } catch {
+    child.kill();
+  }
 }
 
 /** Asks a process group to end, and kills the processes that have not ended after the grace. */

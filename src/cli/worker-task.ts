@@ -4,15 +4,24 @@
  * does.
  */
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
-import { FatalError, HubUnreachable, type LuxHub, type Task, type TaskResult } from "../client/luxhub.ts";
+import {
+  FatalError,
+  HubUnreachable,
+  type LuxHub,
+  type Task,
+  type TaskContext,
+  type TaskResult,
+} from "../client/luxhub.ts";
 import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { fileNameFrom, pipeToSink } from "./file.ts";
 import { outputFilesIn } from "./output-files.ts";
+import { ReportFile } from "./worker-report.ts";
 import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
@@ -40,21 +49,21 @@ const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const PAUSE_MS = 1_000;
 const TASK_DIR = "task-";
 const OUT = "out";
+const CONTEXT = "context";
 
 /**
  * Does a task.
  * @throws {FatalError} when it failed permanently; {Error} when the attempt failed; the signal's reason when it aborted
  */
-export async function doTask(
-  task: Task,
-  epoch: number,
-  signal: AbortSignal,
-  options: TaskOptions,
-): Promise<TaskResult> {
+export async function doTask(task: Task, context: TaskContext, options: TaskOptions): Promise<TaskResult> {
+  const { signal } = context;
   const dir = options.workDir === null ? null : mkdtempSync(join(options.workDir, TASK_DIR));
   try {
-    if (dir !== null) await fetchFiles(task, dir, signal, options.hub);
-    const run = await start(task, epoch, dir, signal, options);
+    if (dir !== null) {
+      await writeContext(context, dir);
+      await fetchFiles(task, dir, signal, options.hub);
+    }
+    const run = await start(task, context, dir, options);
     signal.throwIfAborted();
     refuseFailure(run, options.timeoutMs);
     if (dir !== null) await uploadFiles(task, join(dir, OUT), signal, options);
@@ -79,14 +88,17 @@ function removeDir(dir: string, log: Log): void {
 
 async function start(
   task: Task,
-  epoch: number,
+  context: TaskContext,
   dir: string | null,
-  signal: AbortSignal,
-  { command, env, timeoutMs, graceMs, log }: TaskOptions,
+  { command, env, workDir, timeoutMs, graceMs, log }: TaskOptions,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
+  const { epoch, signal, inputs, checkpoint, failures } = context;
+  const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
+  const prefix = workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR);
+  const report = new ReportFile(`${prefix}report-`, onWrong);
   try {
-    return await runCommand(command, {
+    const running = runCommand(command, {
       cwd: dir,
       env: {
         ...env,
@@ -95,16 +107,21 @@ async function start(
         LUXHUB_TASK_TYPE: task_type ?? "",
         LUXHUB_TASK_DESCRIPTION: description,
         LUXHUB_TASK_EPOCH: String(epoch),
+        LUXHUB_REPORT: report.path,
       },
-      input: `${JSON.stringify(task)}\n`,
+      input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures } })}\n`,
       timeoutMs,
       graceMs,
       signal,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
+    await report.follow(context, running);
+    return await running;
   } catch (error) {
     signal.throwIfAborted();
     throw new CommandMissing(`cannot run ${command[0]}: ${reasonOf(error)}`, { cause: error });
+  } finally {
+    report.close();
   }
 }
 
@@ -126,10 +143,19 @@ function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeou
 
 // ---- Files
 
+/** Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json if there is one. */
+async function writeContext({ inputs, checkpoint }: TaskContext, dir: string): Promise<void> {
+  const own = join(dir, CONTEXT);
+  for (const [i, input] of inputs.entries())
+    await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
+  if (checkpoint !== undefined)
+    await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
+}
+
 /** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */
 async function fetchFiles({ inputs }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
   mkdirSync(join(dir, OUT));
-  const taken = new Set([OUT]);
+  const taken = new Set([OUT, CONTEXT]);
   for (const fileId of inputs) {
     if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
     for (;;) {

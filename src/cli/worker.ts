@@ -14,7 +14,7 @@ import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
 import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
-import { endingSignals, onNpxExit } from "./signals.ts";
+import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
@@ -80,7 +80,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       command,
       // Without the worker's own settings: a task might make the command run a program that reads a secret among them.
       env: {
-        ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"))),
+        // In upper case, because Windows ignores the case of their names.
+        ...Object.fromEntries(
+          Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith("LUXHUB_")),
+        ),
         LUXHUB_URL: url,
         LUXHUB_NODE_ID: nodeId,
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
@@ -96,9 +99,9 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     await warnOfOther(hub, nodeId, signals.stop.signal, log);
     await hub.worker(
       nodeId,
-      async (task, { signal, epoch }) => {
+      async (task, context) => {
         try {
-          return await doTask(task, epoch, signal, { ...options, timeoutMs: timeoutOf(task, options) });
+          return await doTask(task, context, { ...options, timeoutMs: timeoutOf(task, options) });
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {
@@ -175,7 +178,7 @@ class Signals {
 
   constructor() {
     for (const signal of endingSignals()) process.on(signal, this.#onSignal);
-    onNpxExit(this.#onSignal);
+    onStarterExit(this.#onSignal);
   }
 
   /** Removes the handlers, so that a signal ends the process again. */

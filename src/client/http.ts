@@ -156,7 +156,7 @@ export class Http {
     const abort = linkedController(signal);
     const deadlineMs = ATTEMPT_MS + waitMs;
     const deadline = Number.isFinite(deadlineMs)
-      ? setTimeout(() => abort.abort(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
+      ? setTimeout(() => abort.abort(new Error(`no response within ${deadlineMs} ms`)), deadlineMs)
       : undefined;
     let isRead = true;
     try {
@@ -187,14 +187,14 @@ export async function readJson(response: Response): Promise<object> {
   const text = await response.text();
   const value = parseObject(text);
   if (value !== null) return value;
-  const detail = "The answer is not a JSON object: check that the URL is that of a hub.";
+  const detail = "The response is not a JSON object: check that the URL is that of a hub.";
   throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
 }
 
 async function refusalOf(response: Response): Promise<LuxHubError> {
   const body: Problem = parseObject(await response.text()) ?? {};
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-  const plain = `The answer was ${response.status} ${response.statusText}`.trimEnd();
+  const plain = `The response was ${response.status} ${response.statusText}`.trimEnd();
   return new LuxHubError({
     status: response.status,
     code: typeof body.error === "string" ? body.error : `http_${response.status}`,

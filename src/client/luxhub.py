@@ -98,7 +98,7 @@ class FieldError(TypedDict):
 
 
 class HubUnreachable(Exception):
-    """A network fault (`__cause__`): no answer, or only a part of one. The hub may have carried out the request."""
+    """A network fault (`__cause__`): no response, or only a part of one. The hub may have carried out the request."""
 
 
 class Stopped(Exception):
@@ -106,7 +106,7 @@ class Stopped(Exception):
 
 
 class FatalError(Exception):
-    """Raised by a handler when nobody can do the task: it fails for good, without a retry."""
+    """Raised by a handler when nobody can do the task: it fails permanently, without a retry."""
 
 
 # ---- Options
@@ -419,7 +419,7 @@ def _read_json(answer: _Answer) -> dict[str, Any]:
     status = answer.status
     answer.close()
     if value is None:
-        detail = "The answer is no JSON object: check that the URL is that of a hub."
+        detail = "The response is not a JSON object: check that the URL is that of a hub."
         raise LuxHubError(status, "not_a_hub", detail)
     return value
 
@@ -427,7 +427,7 @@ def _read_json(answer: _Answer) -> dict[str, Any]:
 def _refusal_of(answer: _Answer) -> LuxHubError:
     body = _parse_object(answer.read()) or {}
     code, detail, errors = body.get("error"), body.get("detail"), body.get("errors")
-    plain = f"The answer was {answer.status} {answer.reason}".rstrip()
+    plain = f"The response was {answer.status} {answer.reason}".rstrip()
     try:
         retry_after_s = float(answer.headers.get("Retry-After", ""))
     except ValueError:
@@ -600,7 +600,7 @@ class _Resource:
 
 
 class _FileTransfer(_Resource):
-    """Upload and download: the endpoints whose request or answer is not JSON."""
+    """Upload and download: the endpoints whose request or response is not JSON."""
 
     def __init__(self, call: _Call, http: _Http) -> None:
         super().__init__(call)
@@ -885,14 +885,15 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: It is frequent, and harmless to repeat, so the hub need not store its answers.
-_NEEDS_NO_KEY = "node/heartbeat"
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
+#: with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
 def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
-    if operation in (_NOT_REPEATABLE, _NEEDS_NO_KEY):
+    if operation == _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
         return {}
     return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
 
@@ -912,7 +913,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}"):
+    if operation in ("task/next", "task/{task_id}", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -930,6 +931,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"]["status"] not in ("completed", "failed")
     if operation == "task/next":
         return answer["task"] is None
+    if operation == "task/wait":
+        return answer["done"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
@@ -1055,17 +1058,29 @@ def _read_items(answer: _Answer) -> Iterator[StreamItem]:
 class TaskContext:
     """The second argument of a handler."""
 
-    def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, stop: Stop, epoch: int, given: Context, extend: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
         self.stop = stop
         #: The number of this hand-out of the task.
         self.epoch = epoch
+        #: The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them).
+        self.inputs: list[TaskInput] = given.get("inputs", [])
+        #: What the last worker of the task has saved for this one; None: nothing.
+        self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
+        #: The last attempts that failed, oldest first.
+        self.failures: list[Failure] = given.get("failures", [])
         self._extend = extend
 
     def extend(self, note: str | None = None) -> None:
         """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
-        self._extend(note)
+        self._extend({} if note is None else {"note": note})
+
+    def save_checkpoint(self, data: Any) -> None:
+        """Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease."""
+        self._extend({"checkpoint": data})
 
 
 class Handler(Protocol):
@@ -1146,9 +1161,10 @@ def _is_loss(error: BaseException) -> bool:
 
 
 class _Job:
-    def __init__(self, task: Task, epoch: int) -> None:
+    def __init__(self, task: Task, epoch: int, context: Context) -> None:
         self.task = task
         self.epoch = epoch
+        self.context = context
         #: Set when the result is no longer wanted.
         self.abort = Stop()
         #: Set when the outcome has been reported.
@@ -1371,7 +1387,7 @@ class _Worker:
             if self._stop.is_set():
                 return
             if taken is not None and taken["task"] is not None and taken["lease"] is not None:
-                self._start(taken["task"], taken["lease"])
+                self._start(taken["task"], taken["lease"], taken.get("context", {}))
             elif time.monotonic() - asked_at < _PAUSE_S:
                 self._stop.wait(_PAUSE_S)  # the node drains, or the hub stops
 
@@ -1381,20 +1397,20 @@ class _Worker:
         The hub hands them out in a circle and counts each time as a restart of the task, so each is asked for once.
         """
         started = self._count_started()
-        found: dict[str, tuple[Task, Lease]] = {}
+        found: dict[str, tuple[Task, Lease, Context]] = {}
         for _ in range(min(started, self._concurrency)):
             taken = self._next({"resume": True})
             if taken is None or taken["task"] is None or taken["lease"] is None:
                 break
             task = taken["task"]
             is_known = task["task_id"] in found
-            found[task["task_id"]] = (task, taken["lease"])
+            found[task["task_id"]] = (task, taken["lease"], taken.get("context", {}))
             if is_known:  # another one ended meanwhile
                 break
         if self._stop.is_set():
             return
-        for task, lease in found.values():
-            self._start(task, lease)
+        for task, lease, context in found.values():
+            self._start(task, lease, context)
         if started > self._concurrency:
             self._give_back_rest()
 
@@ -1443,8 +1459,8 @@ class _Worker:
             self._survive(error)
             return None
 
-    def _start(self, task: Task, lease: Lease) -> None:
-        job = _Job(task, lease["epoch"])
+    def _start(self, task: Task, lease: Lease, context: Context) -> None:
+        job = _Job(task, lease["epoch"], context)
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
@@ -1486,12 +1502,12 @@ class _Worker:
         """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
         outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
 
-        def extend(note: str | None) -> None:
-            refusal = self._extend(job, note)
+        def extend(fields: Mapping[str, Any]) -> None:
+            refusal = self._extend(job, fields)
             if refusal is not None:
                 raise refusal
 
-        context = TaskContext(job.abort, job.epoch, extend)
+        context = TaskContext(job.abort, job.epoch, job.context, extend)
 
         def run() -> None:
             try:
@@ -1557,14 +1573,14 @@ class _Worker:
         """Finds out whether a task is still the worker's own."""
         if job.is_ending or job.lost is not None:
             return
-        refusal = self._extend(job, None)
+        refusal = self._extend(job, {})
         if refusal is not None and job.lost is None and not job.end.is_set():
             self._emit("fault", job.task, refusal)
 
-    def _extend(self, job: _Job, note: str | None) -> Exception | None:
+    def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:
         """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
-            self._call("task/extend", {**self._holder(job), "note": note}, CallOptions(stop=job.end))
+            self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
             return None
         except (Stopped, LuxHubError, HubUnreachable) as error:
             if isinstance(error, LuxHubError) and _is_loss(error):
@@ -1727,7 +1743,7 @@ ErrorCode = Literal[
 
 
 class Lease(TypedDict):
-    #: Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
+    #: The fencing token: counts the dispatches of the task and its returns to open. Send it with complete,
     #: fail, release and extend.
     epoch: int
     #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
@@ -1750,6 +1766,58 @@ class Failure(TypedDict):
 TaskResult = Dict[str, Any]
 
 
+class InputFile(TypedDict):
+    #: The id of the file.
+    file_id: str
+    #: The name that people see.
+    name: str
+    #: Bytes.
+    size: int
+    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+    #: attached, else `input`; null for a file of no task.
+    attached: Literal["input", "output"]
+
+
+class TaskInput(TypedDict):
+    #: The task that must be completed first.
+    task_id: str
+    #: Null if the task was deleted.
+    title: str | None
+    #: Null if the task was deleted.
+    status: Literal["open", "assigned", "completed", "failed", "pending"] | None
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: Null if the task has none, or `omitted` is true.
+    result: TaskResult | None
+    #: Whether the result came with a key that is bound to the node that completed the task.
+    result_verified: bool
+    #: The files.
+    files: list[InputFile]
+    #: True if the result or some of the files were left out, because there was no room for them.
+    omitted: NotRequired[Literal[True]]
+
+
+class Checkpoint(TypedDict):
+    #: As the worker sent it.
+    data: Any
+    #: The epoch of the lease in which it was sent.
+    epoch: int
+    #: The node that sent it.
+    node_id: str
+    #: When it happened.
+    at: str
+
+
+class Context(TypedDict):
+    #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
+    #: task/<task_id>/inputs has all of them.
+    inputs: NotRequired[list[TaskInput]]
+    #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+    checkpoint: NotRequired[Checkpoint]
+    #: The last 5 attempts that failed, oldest first.
+    failures: NotRequired[list[Failure]]
+
+
 class Task(TypedDict):
     #: The id of the task.
     task_id: str
@@ -1763,6 +1831,8 @@ class Task(TypedDict):
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
     #: The node that created the task; it need not be registered.
     creator_node: str | None
+    #: Whether the task was created with a key that is bound to its `creator_node`.
+    creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
@@ -1833,6 +1903,8 @@ class TaskDetails(TypedDict):
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
     #: The node that created the task; it need not be registered.
     creator_node: str | None
+    #: Whether the task was created with a key that is bound to its `creator_node`.
+    creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
@@ -1927,6 +1999,11 @@ class Message(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
+    #: The id of the message that this one answers; null if it answers none.
+    reply_to: str | None
+    #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
+    #: conversation of the message that it answers.
+    thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
@@ -1946,6 +2023,11 @@ class ReceivedMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
+    #: The id of the message that this one answers; the sender must have sent or received it.
+    reply_to: str | None
+    #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
+    #: conversation of the message that it answers.
+    thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
@@ -1980,6 +2062,11 @@ class HistoryMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
     require_ack: bool
+    #: The id of the message that this one answers; the sender must have sent or received it.
+    reply_to: str | None
+    #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
+    #: conversation of the message that it answers.
+    thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
@@ -2001,7 +2088,7 @@ class LedgerEntry(TypedDict):
     amount: float
     #: `reward` of a task, or `signin`.
     kind: Literal["reward", "signin"]
-    #: The task that paid; null for a sign-in.
+    #: The task that paid; null for a daily bonus.
     task_id: str | None
     #: When it happened.
     at: str
@@ -2022,6 +2109,8 @@ class FileRecord(TypedDict):
     metadata: dict[str, Any]
     #: The node that the file is attached to.
     node_id: str | None
+    #: Whether the file was uploaded with a key that is bound to its node.
+    verified: bool
     #: The task that the file is attached to.
     task_id: str | None
     #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
@@ -2110,7 +2199,7 @@ class Minute(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
+    #: The time to start: from when a task became ready until it was first handed out.
     time_to_start: Durations
     #: The time from when a task could be handed out to its completion.
     time_to_finish: Durations
@@ -2131,7 +2220,7 @@ class MinutesTotal(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast is one.
     messages_sent: int
-    #: The time from when a task could be handed out to its first hand-out.
+    #: The time to start: from when a task became ready until it was first handed out.
     time_to_start: Durations
     #: The time from when a task could be handed out to its completion.
     time_to_finish: Durations
@@ -2179,7 +2268,7 @@ class Problem(TypedDict):
     type: str
     #: The error in a few words; the same for each error of this code.
     title: str
-    #: The status of the answer.
+    #: The status of the response.
     status: int
     #: A sentence that says what to do.
     detail: str
@@ -2329,6 +2418,27 @@ class TaskNextAnswer(TypedDict):
     lease: Lease | None
     #: Whether the node drains: it gets no new tasks.
     drain: bool
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
+    context: NotRequired[Context]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskClaimAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
+    context: NotRequired[Context]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2395,7 +2505,7 @@ class TaskBatchAssignAnswerResult(TypedDict):
     #: The id of the node.
     node_id: str
     success: bool
-    #: The code of the refusal; null if it succeeded.
+    #: The code of the error; null if it succeeded.
     error: str | None
 
 
@@ -2492,6 +2602,49 @@ class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
     task: TaskDetails
+    #: `1`: the response also has the `context` of the task.
+    context: NotRequired[Context]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetInputsAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks in `depends_on`, in that order.
+    inputs: list[TaskInput]
+    #: How many there are in all.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskWaitAnswerTask(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: When the task last changed.
+    updated_at: str
+
+
+class TaskWaitAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether all, or any, of the tasks have ended, as `until` asks.
+    done: bool
+    #: The state of each task, in the order of `task_ids`.
+    tasks: list[TaskWaitAnswerTask]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2591,7 +2744,7 @@ class AgentMessagesAnswer(TypedDict):
 
 class SigninAnswer(TypedDict):
     success: Literal[True]
-    #: LUX that this sign-in paid.
+    #: LUX that this call paid.
     lux_earned: float
     #: Whether the node had already signed in on this day (UTC).
     already_signed_in: bool
@@ -2626,13 +2779,15 @@ class FileListAnswer(TypedDict):
     #: The files.
     files: list[FileRecord]
     #: The number of the page, from 1.
-    page: int
+    page: int | None
     #: Rows on a page; above 50 is read as 50.
     per_page: int
     #: How many there are in all.
     total: int
     #: How many pages there are.
     pages: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2642,6 +2797,32 @@ class FileDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the file.
     file_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileDownloadUrlAnswer(TypedDict):
+    success: Literal[True]
+    #: A path that downloads the file without a secret until `expires_at`.
+    url: str
+    #: The method of the request that the URL is for.
+    method: Literal["GET", "POST"]
+    #: When the URL ends.
+    expires_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileUploadUrlAnswer(TypedDict):
+    success: Literal[True]
+    #: A path that takes one file without a secret until `expires_at`, as multipart form data.
+    url: str
+    #: The method of the request that the URL is for.
+    method: Literal["GET", "POST"]
+    #: When the URL ends.
+    expires_at: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2718,7 +2899,7 @@ class PgDiagnosticAnswer(TypedDict):
     success: Literal[True]
     #: The engine of the store: `sqlite` or `postgresql`.
     engine: Literal["sqlite", "postgresql"]
-    #: Whether the store answers.
+    #: Whether the store responds.
     connected: bool
     #: The duration of a read, in milliseconds.
     latency_ms: float | None
@@ -2833,16 +3014,19 @@ class Nodes(_Resource):
         *,
         status: Literal["online", "draining", "offline"] | None = None,
         q: str | None = None,
+        capability: str | None = None,
         order: Literal["id", "busy", "lux"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> NodeListAnswer:
-        """All nodes, or a page of them: by state, name and order.
+        """All nodes, or a page of them: by state, name, capability and order.
 
         status: Only nodes in this state; `online` includes draining nodes.
         q: Only nodes whose node_id or name begins with this, in upper or lower case.
+        capability: Only nodes that take tasks of this type: it is among their capabilities, or they have
+            none.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
         page: The number of the page, from 1.
@@ -2852,6 +3036,7 @@ class Nodes(_Resource):
         fields = {
             "status": status,
             "q": q,
+            "capability": capability,
             "order": order,
             "page": page,
             "per_page": per_page,
@@ -2891,6 +3076,7 @@ class Tasks(_Resource):
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
+        for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Creates a task; on B the hub assigns it at once when a node is available.
@@ -2913,6 +3099,8 @@ class Tasks(_Resource):
         depends_on: The ids of the tasks that must be completed first.
         files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
             commit.
+        for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
+            gives it back or goes offline, other nodes may take it.
         """
         fields = {
             "title": title,
@@ -2930,6 +3118,7 @@ class Tasks(_Resource):
             "expires_at": expires_at,
             "depends_on": depends_on,
             "files": files,
+            "for_node": for_node,
         }
         return cast("TaskAnswer", self._call("task/create", fields, options))
 
@@ -2949,7 +3138,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         wait: Seconds to wait for a task; 0, the default, returns at once.
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
-            in any case.
+            whatever their type.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
             not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
         """
@@ -2965,14 +3154,14 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id}
         return cast("TaskAnswer", self._call("task/assign", fields, options))
 
-    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
+    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskClaimAnswer:
         """A node claims an open task.
 
         task_id: The id of the task.
         node_id: The id of the node.
         """
         fields = {"task_id": task_id, "node_id": node_id}
-        return cast("TaskAnswer", self._call("task/claim", fields, options))
+        return cast("TaskClaimAnswer", self._call("task/claim", fields, options))
 
     def complete(
         self,
@@ -2989,7 +3178,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         result: The result of the work: three strings of at most 64 KiB each, and any additional properties,
             together at most 64 KiB of JSON.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         """
         fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
         return cast("TaskCompleteAnswer", self._call("task/complete", fields, options))
@@ -3001,16 +3190,24 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         reason: str | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         reason: The reason, which the event shows.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "reason": reason}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "epoch": epoch,
+            "reason": reason,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
     def fail(
@@ -3021,6 +3218,7 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         retry: bool | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -3028,10 +3226,18 @@ class Tasks(_Resource):
         task_id: The id of the task.
         node_id: The id of the node.
         error: What went wrong.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         retry: Whether the task may be tried again.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "error": error, "epoch": epoch, "retry": retry}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "error": error,
+            "epoch": epoch,
+            "retry": retry,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
     def extend(
@@ -3041,16 +3247,24 @@ class Tasks(_Resource):
         *,
         epoch: int | None = None,
         note: str | None = None,
+        checkpoint: Any | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Extends the lease of a task that has a timeout, and may note its progress.
+        """Extends the lease of a task, and may note its progress or a checkpoint.
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease: the hub refuses any but the current one with `stale_lease`.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         note: The progress of the work; the task shows it as `progress`.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "epoch": epoch,
+            "note": note,
+            "checkpoint": checkpoint,
+        }
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
     def retry(
@@ -3058,6 +3272,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         with_dependents: bool | None = None,
+        keep_checkpoint: bool | None = None,
         options: CallOptions | None = None,
     ) -> TaskRetryAnswer:
         """Opens a failed task again, and what failed only because of it.
@@ -3065,8 +3280,9 @@ class Tasks(_Resource):
         task_id: The id of the task.
         with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
             1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
+        keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
         """
-        fields = {"task_id": task_id, "with_dependents": with_dependents}
+        fields = {"task_id": task_id, "with_dependents": with_dependents, "keep_checkpoint": keep_checkpoint}
         return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
@@ -3185,6 +3401,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         wait: float | None = None,
+        context: Literal["0", "1", "true", "false"] | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetAnswer:
         """One task; may wait until it is completed or has failed.
@@ -3193,9 +3410,46 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         wait: Seconds to wait until the task is completed or has failed.
+        context: `1`: the response also has the `context` of the task.
         """
-        fields = {"task_id": task_id, "wait": wait}
+        fields = {"task_id": task_id, "wait": wait, "context": context}
         return cast("TaskGetAnswer", self._call("task/{task_id}", fields, options))
+
+    def inputs(
+        self,
+        task_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetInputsAnswer:
+        """The tasks on which a task depends, with their results and files.
+
+        task_id: The id of the task.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
+        return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
+
+    def wait(
+        self,
+        task_ids: str,
+        *,
+        until: Literal["all", "any"] | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskWaitAnswer:
+        """Waits until all, or any, of several tasks are completed or have failed.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_ids: The ids of 1 to 100 tasks, comma-separated.
+        until: `all` (the default) or `any`: which of the tasks must have ended.
+        wait: Seconds to wait; 0, the default, returns at once.
+        """
+        fields = {"task_ids": task_ids, "until": until, "wait": wait}
+        return cast("TaskWaitAnswer", self._call("task/wait", fields, options))
 
 
 class Messages(_Resource):
@@ -3207,6 +3461,8 @@ class Messages(_Resource):
         *,
         type: Literal["text", "task", "status"] | None = None,
         require_ack: bool | None = None,
+        reply_to: str | None = None,
+        thread: str | None = None,
         options: CallOptions | None = None,
     ) -> MessageSendAnswer:
         """Sends a message to one node.
@@ -3217,6 +3473,9 @@ class Messages(_Resource):
         type: The kind of message.
         require_ack: Whether the recipient must confirm the message; until then the hub delivers it again, up
             to 5 times.
+        reply_to: The id of the message that this one answers; the sender must have sent or received it.
+        thread: The conversation: the id of its first message, or a name that the sender gives. A reply
+            continues the conversation of the message that it answers.
         """
         fields = {
             "from_node": from_node,
@@ -3224,6 +3483,8 @@ class Messages(_Resource):
             "content": content,
             "type": type,
             "require_ack": require_ack,
+            "reply_to": reply_to,
+            "thread": thread,
         }
         return cast("MessageSendAnswer", self._call("message/send", fields, options))
 
@@ -3233,15 +3494,30 @@ class Messages(_Resource):
         content: str,
         *,
         type: Literal["broadcast", "alert", "update"] | None = None,
+        capability: str | None = None,
+        reply_to: str | None = None,
+        thread: str | None = None,
         options: CallOptions | None = None,
     ) -> MessageBroadcastAnswer:
-        """Sends a message to every node that is online.
+        """Sends a message to the nodes that are online, all or some of them.
 
         from_node: The sender; it need not be registered.
         content: The message itself; at most 256 KiB of UTF-8.
         type: The kind of message.
+        capability: Only to nodes that take tasks of this type: it is among their capabilities, or they have
+            none.
+        reply_to: The id of the message that this one answers; the sender must have sent or received it.
+        thread: The conversation: the id of its first message, or a name that the sender gives. A reply
+            continues the conversation of the message that it answers.
         """
-        fields = {"from_node": from_node, "content": content, "type": type}
+        fields = {
+            "from_node": from_node,
+            "content": content,
+            "type": type,
+            "capability": capability,
+            "reply_to": reply_to,
+            "thread": thread,
+        }
         return cast("MessageBroadcastAnswer", self._call("message/broadcast", fields, options))
 
     def receive(
@@ -3279,6 +3555,7 @@ class Messages(_Resource):
         node_id: str,
         *,
         before: str | None = None,
+        thread: str | None = None,
         count: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageHistoryAnswer:
@@ -3286,9 +3563,10 @@ class Messages(_Resource):
 
         node_id: The id of the node.
         before: The id of a message: only those before it.
+        thread: Only messages of this conversation, among its newest 2,000.
         count: How many to return at most.
         """
-        fields = {"node_id": node_id, "before": before, "count": count}
+        fields = {"node_id": node_id, "before": before, "thread": thread, "count": count}
         return cast("MessageHistoryAnswer", self._call("message/history", fields, options))
 
     def parked(
@@ -3377,6 +3655,7 @@ class Files(_FileTransfer):
         task_id: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
+        cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
         """Files, newest first; of all tasks or of one.
@@ -3384,8 +3663,9 @@ class Files(_FileTransfer):
         task_id: Only files of this task.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
         """
-        fields = {"task_id": task_id, "page": page, "per_page": per_page}
+        fields = {"task_id": task_id, "page": page, "per_page": per_page, "cursor": cursor}
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
@@ -3395,6 +3675,29 @@ class Files(_FileTransfer):
         """
         fields = {"file_id": file_id}
         return cast("FileDeleteAnswer", self._call("file/delete", fields, options))
+
+    def download_url(self, file_id: str, *, options: CallOptions | None = None) -> FileDownloadUrlAnswer:
+        """Makes a URL that downloads a file without a secret, for 10 minutes.
+
+        file_id: The id of the file.
+        """
+        fields = {"file_id": file_id}
+        return cast("FileDownloadUrlAnswer", self._call("file/download-url", fields, options))
+
+    def upload_url(
+        self,
+        *,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> FileUploadUrlAnswer:
+        """Makes a URL that uploads one file without a secret, for 10 minutes.
+
+        node_id: The node of the file; with a key that is bound to a node, that node.
+        task_id: The task that the file is attached to.
+        """
+        fields = {"node_id": node_id, "task_id": task_id}
+        return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
 
 
 class Keys(_Resource):
@@ -3467,9 +3770,11 @@ METHODS = {
     "task/batch-assign": "POST",
     "task/delete": "POST",
     "task/list": "GET",
+    "task/wait": "GET",
     "task/pull": "GET",
     "task/stats": "GET",
     "task/{task_id}": "GET",
+    "task/{task_id}/inputs": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",
@@ -3495,6 +3800,8 @@ METHODS = {
     "batch": "POST",
     "openapi.json": "GET",
     "file/list": "GET",
+    "file/download-url": "POST",
+    "file/upload-url": "POST",
     "file/delete": "POST",
     "file/{file_id}": "DELETE",
 }

@@ -83,6 +83,10 @@ export class LuxHub<V extends Variant = "A"> {
     stats: this.#method("task/stats"),
     /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
     get: this.#method("task/{task_id}"),
+    /** Lists the tasks on which a task depends, with their results. */
+    inputs: this.#method("task/{task_id}/inputs"),
+    /** Waits up to `wait` seconds until all of the tasks, or any of them, are completed or have failed. */
+    wait: this.#method("task/wait"),
   };
 
   readonly messages = {
@@ -113,6 +117,10 @@ export class LuxHub<V extends Variant = "A"> {
     ): Promise<Response> => this.#download(file_id, range, options),
     list: this.#method("file/list"),
     delete: this.#method("file/delete"),
+    /** Makes a URL that downloads a file without a secret, for 10 minutes. */
+    downloadUrl: this.#method("file/download-url"),
+    /** Makes a URL that uploads one file without a secret, for 10 minutes. */
+    uploadUrl: this.#method("file/upload-url"),
   };
 
   readonly keys = {
@@ -252,11 +260,14 @@ type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE = "key/add";
-/** It is frequent, and harmless to repeat, so the hub need not store its answers. */
-const NEEDS_NO_KEY = "node/heartbeat";
+/**
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer with
+ * a ticket.
+ */
+const NEEDS_NO_KEY: ReadonlySet<string> = new Set(["node/heartbeat", "file/download-url", "file/upload-url"]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
-  if (operation === NEEDS_NO_KEY || operation === NOT_REPEATABLE) return {};
+  if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 
@@ -279,7 +290,8 @@ function waitOf(
     const seconds = Number(fields[field] ?? unasked);
     return seconds > 0 ? { field, seconds } : null;
   };
-  if (operation === "task/next" || operation === "task/{task_id}") return wait("wait", 0);
+  if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
+    return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;
@@ -287,7 +299,8 @@ function waitOf(
 
 /** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
-  const { task, messages, events }: Fields = { ...answer };
+  const { task, messages, events, done }: Fields = { ...answer };
+  if (operation === "task/wait") return done !== true;
   if (operation === "task/{task_id}") return !isFinished(Object(task));
   return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
 }

@@ -42,8 +42,8 @@ export type ErrorCode = Problem["error"];
 
 export interface Lease {
   /**
-   * Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
-   * fail, release and extend.
+   * The fencing token: counts the dispatches of the task and its returns to open. Send it with
+   * complete, fail, release and extend.
    */
   epoch: number;
   /**
@@ -77,6 +77,62 @@ export interface TaskResult {
   [key: string]: unknown;
 }
 
+export interface InputFile {
+  /** The id of the file. */
+  file_id: string;
+  /** The name that people see. */
+  name: string;
+  /** Bytes. */
+  size: number;
+  /**
+   * What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+   * attached, else `input`; null for a file of no task.
+   */
+  attached: "input" | "output";
+}
+
+export interface TaskInput<V extends Variant = "A"> {
+  /** The task that must be completed first. */
+  task_id: string;
+  /** Null if the task was deleted. */
+  title: string | null;
+  /** Null if the task was deleted. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed"> | null;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** Null if the task has none, or `omitted` is true. */
+  result: TaskResult | null;
+  /** Whether the result came with a key that is bound to the node that completed the task. */
+  result_verified: boolean;
+  /** The files. */
+  files: InputFile[];
+  /** True if the result or some of the files were left out, because there was no room for them. */
+  omitted?: true | undefined;
+}
+
+export interface Checkpoint {
+  /** As the worker sent it. */
+  data: unknown;
+  /** The epoch of the lease in which it was sent. */
+  epoch: number;
+  /** The node that sent it. */
+  node_id: string;
+  /** When it happened. */
+  at: string;
+}
+
+export interface Context<V extends Variant = "A"> {
+  /**
+   * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
+   * task/<task_id>/inputs has all of them.
+   */
+  inputs?: TaskInput<V>[] | undefined;
+  /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+  checkpoint?: Checkpoint | undefined;
+  /** The last 5 attempts that failed, oldest first. */
+  failures?: Failure[] | undefined;
+}
+
 export interface Task<V extends Variant = "A"> {
   /** The id of the task. */
   task_id: string;
@@ -90,6 +146,8 @@ export interface Task<V extends Variant = "A"> {
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
   /** The node that created the task; it need not be registered. */
   creator_node: string | null;
+  /** Whether the task was created with a key that is bound to its `creator_node`. */
+  creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
@@ -155,6 +213,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
   /** The node that created the task; it need not be registered. */
   creator_node: string | null;
+  /** Whether the task was created with a key that is bound to its `creator_node`. */
+  creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
@@ -261,6 +321,13 @@ export interface Message {
    * times.
    */
   require_ack: boolean;
+  /** The id of the message that this one answers; null if it answers none. */
+  reply_to: string | null;
+  /**
+   * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+   * the conversation of the message that it answers.
+   */
+  thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
@@ -283,6 +350,13 @@ export interface ReceivedMessage {
    * times.
    */
   require_ack: boolean;
+  /** The id of the message that this one answers; the sender must have sent or received it. */
+  reply_to: string | null;
+  /**
+   * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+   * the conversation of the message that it answers.
+   */
+  thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
@@ -309,6 +383,13 @@ export interface HistoryMessage {
    * times.
    */
   require_ack: boolean;
+  /** The id of the message that this one answers; the sender must have sent or received it. */
+  reply_to: string | null;
+  /**
+   * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+   * the conversation of the message that it answers.
+   */
+  thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
@@ -339,7 +420,7 @@ export interface LedgerEntry {
   amount: number;
   /** `reward` of a task, or `signin`. */
   kind: "reward" | "signin";
-  /** The task that paid; null for a sign-in. */
+  /** The task that paid; null for a daily bonus. */
   task_id: string | null;
   /** When it happened. */
   at: string;
@@ -360,6 +441,8 @@ export interface FileRecord {
   metadata: Record<string, unknown>;
   /** The node that the file is attached to. */
   node_id: string | null;
+  /** Whether the file was uploaded with a key that is bound to its node. */
+  verified: boolean;
   /** The task that the file is attached to. */
   task_id: string | null;
   /**
@@ -452,7 +535,7 @@ export interface Minute {
   lux_paid: number;
   /** How many messages were sent; a broadcast is one. */
   messages_sent: number;
-  /** The time from when a task could be handed out to its first hand-out. */
+  /** The time to start: from when a task became ready until it was first handed out. */
   time_to_start: Durations;
   /** The time from when a task could be handed out to its completion. */
   time_to_finish: Durations;
@@ -473,7 +556,7 @@ export interface MinutesTotal {
   lux_paid: number;
   /** How many messages were sent; a broadcast is one. */
   messages_sent: number;
-  /** The time from when a task could be handed out to its first hand-out. */
+  /** The time to start: from when a task became ready until it was first handed out. */
   time_to_start: Durations;
   /** The time from when a task could be handed out to its completion. */
   time_to_finish: Durations;
@@ -517,7 +600,7 @@ export interface Problem {
   type: string;
   /** The error in a few words; the same for each error of this code. */
   title: string;
-  /** The status of the answer. */
+  /** The status of the response. */
   status: number;
   /** A sentence that says what to do. */
   detail: string;
@@ -722,13 +805,15 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** All nodes, or a page of them: by state, name and order */
+  /** All nodes, or a page of them: by state, name, capability and order */
   "node/list": {
     request: {
       /** Only nodes in this state; `online` includes draining nodes. */
       status?: "online" | "draining" | "offline" | undefined;
       /** Only nodes whose node_id or name begins with this, in upper or lower case. */
       q?: string | undefined;
+      /** Only nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      capability?: string | undefined;
       /**
        * `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance
        * first.
@@ -823,6 +908,11 @@ export interface Operations<V extends Variant = "A"> {
        * commit.
        */
       files?: readonly string[] | undefined;
+      /**
+       * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
+       * back or goes offline, other nodes may take it.
+       */
+      for_node?: string | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -835,8 +925,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Seconds to wait for a task; 0, the default, returns at once. */
       wait?: number | undefined;
       /**
-       * Only open tasks of these types; tasks that are already assigned to the node are handed out in any
-       * case.
+       * Only open tasks of these types; tasks that are already assigned to the node are handed out whatever
+       * their type.
        */
       task_types?: readonly string[] | undefined;
       /**
@@ -853,6 +943,8 @@ export interface Operations<V extends Variant = "A"> {
       lease: Lease | null;
       /** Whether the node drains: it gets no new tasks. */
       drain: boolean;
+      /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
+      context?: Context<V> | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -880,7 +972,26 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the node. */
       node_id: string;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
+      context?: Context<V> | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Completes a task with its result and pays its reward */
@@ -890,7 +1001,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /**
        * The result of the work: three strings of at most 64 KiB each, and any additional properties,
@@ -929,10 +1040,12 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      checkpoint?: unknown | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -944,27 +1057,31 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** What went wrong. */
       error: string;
       /** Whether the task may be tried again. */
       retry?: boolean | undefined;
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      checkpoint?: unknown | undefined;
     };
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task that has a timeout, and may note its progress */
+  /** Extends the lease of a task, and may note its progress or a checkpoint */
   "task/extend": {
     request: {
       /** The id of the task. */
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: the hub refuses any but the current one with `stale_lease`. */
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** The progress of the work; the task shows it as `progress`. */
       note?: string | undefined;
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      checkpoint?: unknown | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -979,6 +1096,8 @@ export interface Operations<V extends Variant = "A"> {
        * oldest first. A task that is not failed any more stays as it is.
        */
       with_dependents?: boolean | undefined;
+      /** False: the checkpoint of earlier attempts is removed. True if left out. */
+      keep_checkpoint?: boolean | undefined;
     };
     answer: {
       success: true;
@@ -1061,7 +1180,7 @@ export interface Operations<V extends Variant = "A"> {
           /** The id of the node. */
           node_id: string;
           success: boolean;
-          /** The code of the refusal; null if it succeeded. */
+          /** The code of the error; null if it succeeded. */
           error: string | null;
         }[];
         /**
@@ -1155,6 +1274,45 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Waits until all, or any, of several tasks are completed or have failed */
+  "task/wait": {
+    request: {
+      /** The ids of 1 to 100 tasks, comma-separated. */
+      task_ids: string;
+      /** `all` (the default) or `any`: which of the tasks must have ended. */
+      until?: "all" | "any" | undefined;
+      /** Seconds to wait; 0, the default, returns at once. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** Whether all, or any, of the tasks have ended, as `until` asks. */
+      done: boolean;
+      /** The state of each task, in the order of `task_ids`. */
+      tasks: {
+        /** The id of the task. */
+        task_id: string;
+        /** What to do, in one line. */
+        title: string;
+        /** The status of the task. task/retry opens a `failed` task again. */
+        status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+        /** The node that holds the task, or completed it. */
+        assigned_node: string | null;
+        /** The last note of the node that holds it. */
+        progress: string | null;
+        /** Why the last attempt, or the task, failed. */
+        failure: Failure | null;
+        /** When the task last changed. */
+        updated_at: string;
+      }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The open tasks that a node could claim, best first */
   "task/pull": {
     request: {
@@ -1228,11 +1386,41 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** Seconds to wait until the task is completed or has failed. */
       wait?: number | undefined;
+      /** `1`: the response also has the `context` of the task. */
+      context?: "0" | "1" | "true" | "false" | undefined;
     };
     answer: {
       success: true;
       /** The task as it is now. */
       task: TaskDetails<V>;
+      /** `1`: the response also has the `context` of the task. */
+      context?: Context<V> | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The tasks on which a task depends, with their results and files */
+  "task/{task_id}/inputs": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The tasks in `depends_on`, in that order. */
+      inputs: TaskInput<V>[];
+      /** How many there are in all. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -1257,6 +1445,13 @@ export interface Operations<V extends Variant = "A"> {
        * times.
        */
       require_ack?: boolean | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1300,7 +1495,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a message to every node that is online */
+  /** Sends a message to the nodes that are online, all or some of them */
   "message/broadcast": {
     request: {
       /** The sender; it need not be registered. */
@@ -1309,6 +1504,15 @@ export interface Operations<V extends Variant = "A"> {
       content: string;
       /** The kind of message. */
       type?: "broadcast" | "alert" | "update" | undefined;
+      /** Only to nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      capability?: string | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1351,6 +1555,8 @@ export interface Operations<V extends Variant = "A"> {
       node_id: string;
       /** The id of a message: only those before it. */
       before?: string | undefined;
+      /** Only messages of this conversation, among its newest 2,000. */
+      thread?: string | undefined;
       /** How many to return at most. */
       count?: number | undefined;
     };
@@ -1434,6 +1640,13 @@ export interface Operations<V extends Variant = "A"> {
        * times.
        */
       require_ack?: boolean | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1475,7 +1688,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a message to every node that is online */
+  /** Sends a message to the nodes that are online, all or some of them */
   "agent/broadcast": {
     request: {
       /** The sender; it need not be registered. */
@@ -1484,6 +1697,15 @@ export interface Operations<V extends Variant = "A"> {
       content: string;
       /** The kind of message. */
       type?: "broadcast" | "alert" | "update" | undefined;
+      /** Only to nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      capability?: string | undefined;
+      /** The id of the message that this one answers; the sender must have sent or received it. */
+      reply_to?: string | undefined;
+      /**
+       * The conversation: the id of its first message, or a name that the sender gives. A reply continues
+       * the conversation of the message that it answers.
+       */
+      thread?: string | undefined;
     };
     answer: {
       success: true;
@@ -1527,7 +1749,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** LUX that this sign-in paid. */
+      /** LUX that this call paid. */
       lux_earned: number;
       /** Whether the node had already signed in on this day (UTC). */
       already_signed_in: boolean;
@@ -1753,7 +1975,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The engine of the store: `sqlite` or `postgresql`. */
       engine: "sqlite" | "postgresql";
-      /** Whether the store answers. */
+      /** Whether the store responds. */
       connected: boolean;
       /** The duration of a read, in milliseconds. */
       latency_ms: number | null;
@@ -1779,7 +2001,7 @@ export interface Operations<V extends Variant = "A"> {
   batch: {
     request: {
       /**
-       * The requests, which run in this order, each as if sent alone; a refused one does not stop the
+       * The requests, which run in this order, each as if sent alone; one that fails does not stop the
        * others.
        */
       requests: readonly {
@@ -1818,19 +2040,69 @@ export interface Operations<V extends Variant = "A"> {
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
+      /** The `next_cursor` of the previous page, with the same filter and without `page`. */
+      cursor?: string | undefined;
     };
     answer: {
       success: true;
       /** The files. */
       files: FileRecord[];
       /** The number of the page, from 1. */
-      page: number;
+      page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
       /** How many there are in all. */
       total: number;
       /** How many pages there are. */
       pages: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Makes a URL that downloads a file without a secret, for 10 minutes */
+  "file/download-url": {
+    request: {
+      /** The id of the file. */
+      file_id: string;
+    };
+    answer: {
+      success: true;
+      /** A path that downloads the file without a secret until `expires_at`. */
+      url: string;
+      /** The method of the request that the URL is for. */
+      method: "GET" | "POST";
+      /** When the URL ends. */
+      expires_at: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Makes a URL that uploads one file without a secret, for 10 minutes */
+  "file/upload-url": {
+    request: {
+      /** The node of the file; with a key that is bound to a node, that node. */
+      node_id?: string | undefined;
+      /** The task that the file is attached to. */
+      task_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** A path that takes one file without a secret until `expires_at`, as multipart form data. */
+      url: string;
+      /** The method of the request that the URL is for. */
+      method: "GET" | "POST";
+      /** When the URL ends. */
+      expires_at: string;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -1899,9 +2171,11 @@ export const METHODS = {
   "task/batch-assign": "POST",
   "task/delete": "POST",
   "task/list": "GET",
+  "task/wait": "GET",
   "task/pull": "GET",
   "task/stats": "GET",
   "task/{task_id}": "GET",
+  "task/{task_id}/inputs": "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",
@@ -1927,6 +2201,8 @@ export const METHODS = {
   batch: "POST",
   "openapi.json": "GET",
   "file/list": "GET",
+  "file/download-url": "POST",
+  "file/upload-url": "POST",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
 } as const;

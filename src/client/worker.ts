@@ -18,7 +18,7 @@ import {
 } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { StreamItem, StreamOptions } from "./events.ts";
-import type { EventKind, Lease, Task, TaskResult, Variant } from "./types.ts";
+import type { Context, EventKind, Failure, Lease, Task, TaskInput, TaskResult, Variant } from "./types.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -26,10 +26,10 @@ import type { EventKind, Lease, Task, TaskResult, Variant } from "./types.ts";
  */
 export type Handler<V extends Variant = "A"> = (
   task: Task<V>,
-  context: TaskContext,
+  context: TaskContext<V>,
 ) => TaskResult | Promise<TaskResult>;
 
-export type TaskContext = {
+export type TaskContext<V extends Variant = "A"> = {
   /**
    * Aborts when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it back.
    */
@@ -38,6 +38,14 @@ export type TaskContext = {
   readonly epoch: number;
   /** Extends the lease, and records a progress note. The worker also extends the lease periodically. */
   readonly extend: (note?: string) => Promise<void>;
+  /** The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them). */
+  readonly inputs: readonly TaskInput<V>[];
+  /** What the last worker of the task has saved for this one; undefined: nothing. */
+  readonly checkpoint: unknown;
+  /** The last attempts that failed, oldest first. */
+  readonly failures: readonly Failure[];
+  /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
+  readonly saveCheckpoint: (data: unknown) => Promise<void>;
 };
 
 /** Thrown by a handler if no worker can do the task: the task fails permanently, without a retry. */
@@ -141,8 +149,16 @@ const LOST: readonly string[] = [
   "task_not_found",
 ];
 
+/** What task/next has handed out. */
+type Given<V extends Variant> = {
+  readonly task: Task<V>;
+  readonly lease: Lease;
+  readonly context?: Context<V> | undefined;
+};
+
 type Job<V extends Variant> = {
   readonly task: Task<V>;
+  readonly context: Context<V>;
   readonly epoch: number;
   /** Aborts when the result is no longer wanted. */
   readonly abort: AbortController;
@@ -328,7 +344,7 @@ class Worker<V extends Variant> {
       const askedAt = now();
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#options.taskTypes });
       if (signal.aborted) return;
-      if (taken?.task && taken.lease) this.#start(taken.task, taken.lease);
+      if (isGiven(taken)) this.#start(taken);
       else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
     }
   }
@@ -339,16 +355,17 @@ class Worker<V extends Variant> {
    */
   async #resume(): Promise<void> {
     const started = await this.#countStarted();
-    const found = new Map<string, { readonly task: Task<V>; readonly lease: Lease }>();
+    const found = new Map<string, Given<V>>();
     for (let asked = 0; asked < Math.min(started, this.#concurrency); asked++) {
-      const { task = null, lease } = (await this.#next({ resume: true })) ?? {};
-      if (!task || !lease) break;
-      const isKnown = found.has(task.task_id); // another one ended meanwhile
-      found.set(task.task_id, { task, lease });
+      const given = await this.#next({ resume: true });
+      if (!isGiven(given)) break;
+      const { task_id } = given.task;
+      const isKnown = found.has(task_id); // another one ended meanwhile
+      found.set(task_id, given);
       if (isKnown) break;
     }
     if (this.#stop.signal.aborted) return;
-    for (const { task, lease } of found.values()) this.#start(task, lease);
+    for (const given of found.values()) this.#start(given);
     if (started > this.#concurrency) await this.#giveBackRest();
   }
 
@@ -397,9 +414,10 @@ class Worker<V extends Variant> {
     }
   }
 
-  #start(task: Task<V>, { epoch }: Lease): void {
+  #start({ task, lease: { epoch }, context = {} }: Given<V>): void {
     const job: Job<V> = {
       task,
+      context,
       epoch,
       abort: new AbortController(),
       end: new AbortController(),
@@ -480,10 +498,20 @@ class Worker<V extends Variant> {
   /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
+    const { inputs = [], checkpoint, failures = [] } = job.context;
     const { signal } = abort;
-    const extend = async (note?: string): Promise<void> => {
-      const refusal = await this.#extend(job, note);
+    const send = async (fields: Extension): Promise<void> => {
+      const refusal = await this.#extend(job, fields);
       if (refusal !== null) throw refusal;
+    };
+    const context: TaskContext<V> = {
+      signal,
+      epoch,
+      extend: (note) => send({ note }),
+      inputs,
+      checkpoint: checkpoint?.data,
+      failures,
+      saveCheckpoint: (data) => send({ checkpoint: data }),
     };
     return new Promise((resolve) => {
       const ended = new AbortController();
@@ -507,7 +535,7 @@ class Worker<V extends Variant> {
           abort.abort(job.timedOut);
         });
       Promise.resolve()
-        .then(() => this.#handler(task, { signal, epoch, extend }))
+        .then(() => this.#handler(task, context))
         .then(
           (result) => end({ isDone: true, result }),
           (error: unknown) => end({ isDone: false, error }),
@@ -584,9 +612,9 @@ class Worker<V extends Variant> {
   }
 
   /** Extends the lease of a job, and aborts the job if its task is lost. Returns the error, or null. */
-  async #extend(job: Job<V>, note?: string): Promise<unknown> {
+  async #extend(job: Job<V>, fields: Extension = {}): Promise<unknown> {
     try {
-      await this.#call("task/extend", { ...this.#holder(job), note }, { signal: job.end.signal });
+      await this.#call("task/extend", { ...this.#holder(job), ...fields }, { signal: job.end.signal });
       return null;
     } catch (error) {
       if (isLoss(error)) this.#lose(job, error);
@@ -607,11 +635,19 @@ class Worker<V extends Variant> {
   }
 }
 
+type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint">;
+
 type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
 type Outcome =
   | { readonly isDone: true; readonly result: TaskResult }
   | { readonly isDone: false; readonly error: unknown };
+
+function isGiven<V extends Variant>(
+  answer: AnswerOf<"task/next", V> | null,
+): answer is Given<V> & typeof answer {
+  return answer !== null && answer.task !== null && answer.lease !== null;
+}
 
 function handedOutAgain(): LuxHubError {
   const detail = "The task was taken from this worker, which then got it again.";

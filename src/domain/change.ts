@@ -5,6 +5,7 @@
 import type { NewEvent } from "./event.ts";
 import type {
   BroadcastTally,
+  Checkpoint,
   DeliveryState,
   FileRecord,
   KeyRecord,
@@ -64,9 +65,15 @@ export type Change =
   | { readonly kind: "task.created"; readonly task: Task }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
-  /** The mutable fields of a task: state, holder, lease, attempts, result. */
-  | { readonly kind: "task.moved"; readonly task: Task }
+  /**
+   * The mutable fields of a task: state, holder, lease, attempts, result. `waitedMs`: an open task was handed out, and how
+   * long it had been ready; for the metrics, not stored.
+   */
+  | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
   | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** Replaces the checkpoint of a task. */
+  | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
+  | { readonly kind: "checkpoint.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

@@ -9,6 +9,7 @@ import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
 import type { FileRecord, Node, Task } from "./model.ts";
+import { fileBytes } from "./quota.ts";
 
 /** Bytes of one file id in the answer of its task, which has it twice: a UUID, the quotes and a comma. */
 export const FILE_ID_BYTES = 2 * 39;
@@ -35,12 +36,19 @@ export function upload(
   const nodeId = bound?.nodeId ?? node?.nodeId ?? null;
   const isOutput = nodeId !== null && task?.assignedNode === nodeId;
   const attached = task && (isOutput ? "output" : "input");
-  const file: FileRecord = { ...named, taskId: task?.taskId ?? null, nodeId, attached };
+  // As charge() of quota.ts sets it, which the response does not see.
+  const keptBytes = bound ? fileBytes(named) : 0;
+  const file: FileRecord = { ...named, taskId: task?.taskId ?? null, nodeId, attached, keptBytes };
   return accept(file, [
     { kind: "file.saved", file },
     { kind: "files.tallied", files: 1, bytes: file.sizeBytes },
     fileEvent("file.uploaded", file, file.uploadedAt),
   ]);
+}
+
+/** Whether a file was uploaded with a key that is bound to its node: only then it counts against the quota of a node. */
+export function isVerified({ keptBytes }: Pick<FileRecord, "keptBytes">): boolean {
+  return keptBytes > 0;
 }
 
 /** Whether a new task may take the file as an input. */

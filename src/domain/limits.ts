@@ -81,6 +81,8 @@ export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
 export const DEPENDENCIES_MAX = 1_000;
+/** Tasks that one task/wait waits for. */
+export const WAITED_TASKS_MAX = 100;
 /** Unfinished dependencies that one task shows by their ids. */
 export const UNMET_SHOWN_MAX = 20;
 /** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
@@ -90,6 +92,18 @@ export const RETRIED_DEPENDENCIES_MAX = 10_000;
 export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
+/** Failed attempts that a task remembers for its next worker. */
+export const FAILED_ATTEMPTS_KEPT = 5;
+/** A checkpoint, as JSON. */
+export const CHECKPOINT_MAX_BYTES = 64 * KIB;
+/** The results of its dependencies that a dispatched task carries; GET task/<id>/inputs has the others. */
+export const CONTEXT_RESULTS_MAX_BYTES = 256 * KIB;
+/** The files of its dependencies that a dispatched task names. */
+export const CONTEXT_FILES_MAX = 1_000;
+/** A page of GET task/<id>/inputs ends with the input that reaches it. */
+export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
+export const INPUTS_PER_PAGE_MAX = 100;
+export const INPUTS_PER_PAGE_DEFAULT = 20;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
@@ -146,6 +160,10 @@ export const EVENTS_SCANNED_MAX = 10_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
+/** The name of a thread. */
+export const THREAD_MAX_CHARS = 128;
+/** Messages of one thread, the newest, among which message/history finds those of a node. */
+export const THREAD_SCANNED_MAX = 2_000;
 /**
  * The contents of one receive or history answer together; beyond it the answer has fewer messages. For a receive, whose
  * whole answer is in memory and may be stored, their JSON counts as well.
@@ -262,17 +280,33 @@ export const RECENT_EVENTS_MAX = 1_000;
 export const RECENT_EVENTS_MAX_WEIGHT = 1 * MIB;
 
 // MCP.
-/** An agent that waits longer runs into the time limit of its own client, often 60 s. */
-export const MCP_WAIT_MAX_SECONDS = 25;
-/** A file that is a part of a call or its answer; a larger one goes by its URL. A model reads the text. */
+/** A result that a model reads, in either form: some clients refuse 25,000 tokens. */
+export const MCP_RESULT_MAX_CHARS = 16_000;
+/** Of one message in a list of several, and of a text of one line: the title of a task, why it failed. */
+export const MCP_MESSAGE_MAX_CHARS = 4_000;
+export const MCP_LINE_MAX_CHARS = 160;
+/** Of the tasks that a task depends on, those whose results a result shows, and files of each. */
+export const MCP_INPUTS_MAX = 6;
+/** A client gives up after 60 s, unless it hears of progress: then a call may wait as long as one of HTTP. */
+export const MCP_WAIT_MAX_SECONDS = 50;
+export const MCP_PROGRESS_EVERY_MS = 15 * SECOND_MS;
+/** A file that is a part of a call; a larger one is uploaded by a URL. */
 export const MCP_INLINE_MAX_BYTES = 64 * KIB;
-/** The contents of the messages of one mail_check together. */
+/** Binary content is shown in base64 up to this size. */
+export const MCP_BINARY_MAX_BYTES = 4 * KIB;
+/** The contents of the messages that one mail_check loads. */
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
-/** Dependencies of a task that an answer names. */
-export const MCP_DEPENDENCIES_MAX = 20;
+/** Types of open tasks that task_next names because its caller does not take them. */
+export const NOT_TAKEN_MAX = 20;
+/** Dependencies, files and receivers that a result names; of more it says how many there are. */
+export const MCP_NAMED_MAX = 20;
+export const MCP_LIST_DEFAULT = 20;
 export const MCP_LIST_MAX = 50;
+/** Tasks of one task_wait, and how many of them may have ended for it to show their results. */
+export const MCP_WAITED_MAX = 50;
+export const MCP_WAITED_RESULTS_MAX = 10;
 export const MCP_EVENTS_MAX = 100;
 
 // A2A.
@@ -515,8 +549,19 @@ export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
 /** Secrets that are looked up in the store together, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;
+/** How long a presigned URL is valid, and how long its ticket may be: it names a key, a node and a task. */
+export const TICKET_LIFE_MS = 10 * MINUTE_MS;
+export const TICKET_MAX_CHARS = 1_024;
+/** 128 bits. */
+export const TICKET_MAC_BYTES = 16;
+/** Rounds of PBKDF2 for the key of the MAC: some 50 ms at the first ticket of a hub. */
+export const TICKET_MAC_ROUNDS = 100_000;
 /** A shorter secret can be guessed, and is a warning. */
 export const SECRET_SAFE_CHARS = 16;
+
+/** A search in the manual. */
+export const MANUAL_QUERY_MAX_CHARS = 100;
+export const MANUAL_HITS_MAX = 30;
 
 /** After fewer completed tasks than this, the leaderboard is updated from their nodes; after more, from all nodes. */
 export const TOP_NODES_STEPS_MAX = 200;

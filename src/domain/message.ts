@@ -251,6 +251,26 @@ function ownDelivery(
   return reject("not_your_message", detail);
 }
 
+/** The name of a message's conversation: what its sender named, else the id of the first message. */
+export function threadOf({ thread, messageId }: Pick<Message, "thread" | "messageId">): string {
+  return thread ?? messageId;
+}
+
+/**
+ * Checks that a node may see a message, because it sent or received it.
+ * @param delivery of this message to the node
+ */
+export function seenBy(
+  message: Message | null,
+  delivery: DeliveryStub | null,
+  asked: { messageId: string; nodeId: string },
+): Decision<Message> {
+  if (!message) return messageNotFound(asked.messageId);
+  if (message.fromNode === asked.nodeId || delivery) return accept(message);
+  const detail = `Message ${asked.messageId} was neither sent nor received by ${asked.nodeId}.`;
+  return reject("not_your_message", detail);
+}
+
 export function messageNotFound(messageId: string, advice = ""): Rejected {
   const detail = `There is no message ${messageId}: it never existed, or was deleted after its retention time.`;
   return reject("message_not_found", `${detail}${advice}`);

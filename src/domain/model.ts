@@ -94,6 +94,8 @@ export type Task = {
   readonly taskType: string;
   readonly priority: Priority;
   readonly creatorNode: string | null;
+  /** It was created with a key that is bound to `creatorNode`. */
+  readonly creatorVerified: boolean;
   readonly status: TaskStatus;
   /** Millionths of a LUX. */
   readonly luxRewardMicro: number;
@@ -145,6 +147,10 @@ export type Task = {
   readonly progress: string | null;
   /** The last failure. */
   readonly failure: Failure | null;
+  /** The attempts that failed before it, oldest first: with it at most FAILED_ATTEMPTS_KEPT (failedAttempts()). */
+  readonly earlierFailures: readonly Failure[];
+  /** The bytes of its checkpoint; 0: it has none. */
+  readonly checkpointBytes: number;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -154,6 +160,22 @@ export type Task = {
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };
+
+/** What a worker left for the attempts after its own. */
+export type Checkpoint = {
+  /** JSON text, as it was sent. */
+  readonly data: string;
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  readonly at: number;
+};
+
+/** What a caller reads of a task while it waits for its end. */
+export type TaskState = Pick<
+  Task,
+  "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
+>;
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
 export type TaskOrigin = {
@@ -198,6 +220,10 @@ export type Message = {
   readonly type: MessageType;
   readonly content: string;
   readonly requireAck: boolean;
+  /** The message that this one answers. */
+  readonly replyTo: string | null;
+  /** The name of its conversation; null: its own id. */
+  readonly thread: string | null;
   /** It came with a key that is bound to its sender. */
   readonly verified: boolean;
   readonly sentAt: number;

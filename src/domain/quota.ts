@@ -46,13 +46,14 @@ export function usageBy(
 // ---- What a row counts
 
 function taskBytes(task: Task): number {
-  const { title, description, result, progress, failure, dependsOn, unmet } = task;
+  const { title, description, result, progress, failure, earlierFailures, dependsOn, unmet } = task;
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
   bytes += dependsOn.length * KEPT_DEPENDENCY_ID_BYTES + unmet * KEPT_DEPENDENCY_BYTES;
   for (const text of [result?.problem, result?.improvement, result?.lesson, result?.extra])
     if (text) bytes += Buffer.byteLength(text);
   for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
-  return bytes;
+  for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
+  return bytes + task.checkpointBytes;
 }
 
 /** What a file counts: its blocks and its record. */

@@ -42,13 +42,23 @@ import {
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
-import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
+import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
-import type { Failure, FileRecord, Moment, Node, Task, TaskOrigin, TaskResult, TaskStatus } from "./model.ts";
+import type {
+  Checkpoint,
+  Failure,
+  FileRecord,
+  Moment,
+  Node,
+  Task,
+  TaskOrigin,
+  TaskResult,
+  TaskStatus,
+} from "./model.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
@@ -58,6 +68,7 @@ export type TaskDraft = Pick<
   | "taskType"
   | "priority"
   | "creatorNode"
+  | "creatorVerified"
   | "luxRewardMicro"
   | "balanced"
   | "maxAttempts"
@@ -129,6 +140,8 @@ export function create(
     startedAt: null,
     progress: null,
     failure: null,
+    earlierFailures: [],
+    checkpointBytes: 0,
     createdAt: at.now,
     updatedAt: at.now,
     files,
@@ -169,10 +182,11 @@ export function createWith(
   return accept(created.answer, [...created.changes, ...attached.changes]);
 }
 
-/** The data of a task sent through A2A, besides its draft. */
+/** The data of a task that is created for one node or through A2A, besides its draft. */
 export type Sent = {
-  readonly origin: TaskOrigin;
-  /** The node whose card it was sent to; null: the hub's. */
+  /** Of a task sent through A2A. */
+  readonly origin: TaskOrigin | null;
+  /** The node that gets it; null: any. */
   readonly nodeId: string | null;
   /** Those in the message: their bytes are on disk. */
   readonly files: readonly FileRecord[];
@@ -190,7 +204,8 @@ export function createSent(
   const candidates = nodeId === null ? rows.candidates : [];
   const created = createWith(draft, taskId, { ...rows, candidates }, boundTo, at);
   if (created.kind === "rejected") return created;
-  const changes: Change[] = [...created.changes, { kind: "task.sent", taskId, origin }];
+  const changes: Change[] = [...created.changes];
+  if (origin) changes.push({ kind: "task.sent", taskId, origin });
   let task = created.answer;
   for (const file of files) {
     const owner = file.nodeId === null ? null : { nodeId: file.nodeId };
@@ -374,9 +389,10 @@ export function complete(
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     ...NO_LEASE,
+    checkpointBytes: 0,
     updatedAt: at.now,
   });
-  changes.push({ kind: "task.moved", task: after });
+  changes.push(movedFrom(task, after, at.now), ...withoutCheckpoint(task));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -393,20 +409,24 @@ export type HolderRequest = {
   readonly epoch: number | null;
 };
 
+/** A request with which a worker may leave a checkpoint: the text of a JSON value. */
+export type CheckpointRequest = HolderRequest & { readonly checkpoint?: string | null };
+
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: HolderRequest & { reason: string | null },
+  asked: CheckpointRequest & { reason: string | null },
   at: Moment,
 ): Decision<Task> {
-  const held = heldBy(task, node, asked);
-  if ("code" in held) return held;
+  const found = heldBy(task, node, asked);
+  if ("code" in found) return found;
+  const { held, saved } = leaveCheckpoint(found, asked, at);
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return assignIfBalanced(freed.after, candidates, [...freed.changes, event], at);
+  return assignIfBalanced(freed.after, candidates, [...saved, ...freed.changes, event], at);
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -414,13 +434,14 @@ export function fail(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: HolderRequest & { error: string; retry: boolean },
+  asked: CheckpointRequest & { error: string; retry: boolean },
   at: Moment,
 ): Decision<Task> {
-  const held = heldBy(task, node, asked);
-  if ("code" in held) return held;
+  const found = heldBy(task, node, asked);
+  if ("code" in found) return found;
+  const { held, saved } = leaveCheckpoint(found, asked, at);
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return assignIfBalanced(ended.after, candidates, ended.changes, at);
+  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], at);
 }
 
 /**
@@ -429,22 +450,42 @@ export function fail(
 export function extend(
   task: Task | null,
   node: Node | null,
-  asked: HolderRequest & { note: string | null },
+  asked: CheckpointRequest & { note: string | null },
   at: Moment,
 ): Decision<Task> {
-  const held = heldBy(task, node, asked);
-  if ("code" in held) return held;
-  if (asked.note === null && held.timeoutMs === null) return accept(held);
+  const before = heldBy(task, node, asked);
+  if ("code" in before) return before;
+  if (asked.note === null && (asked.checkpoint ?? null) === null && before.timeoutMs === null)
+    return accept(before);
+  const { held, saved } = leaveCheckpoint(before, asked, at);
   const after = recharged({
     ...held,
     leaseUntil: leaseFrom(held, held.runUntil, at),
     progress: asked.note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
   });
-  const changes: Change[] = [{ kind: "task.moved", task: after }, ...usageTally(held, after)];
+  const changes: Change[] = [...saved, { kind: "task.moved", task: after }, ...usageTally(before, after)];
   if (asked.note !== null)
     changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note: asked.note }));
   return accept(after, changes);
+}
+
+/** The last checkpoint counts: it replaces an earlier one. */
+function leaveCheckpoint(
+  task: Task,
+  { checkpoint: data = null, nodeId }: CheckpointRequest,
+  at: Moment,
+): { readonly held: Task; readonly saved: readonly Change[] } {
+  if (data === null) return { held: task, saved: [] };
+  const checkpoint: Checkpoint = { data, epoch: task.epoch, nodeId, at: at.now };
+  return {
+    held: { ...task, checkpointBytes: Buffer.byteLength(data) },
+    saved: [{ kind: "checkpoint.saved", taskId: task.taskId, checkpoint }],
+  };
+}
+
+function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[] {
+  return checkpointBytes === 0 ? [] : [{ kind: "checkpoint.removed", taskId }];
 }
 
 /** The task, if this node holds it and names its current epoch or none. */
@@ -496,6 +537,9 @@ export function revoke(
 /** `boundTo`: the node of a bound key, which may cancel and retry only tasks that it created; null: any task. */
 export type CreatorRequest = { readonly taskId: string; readonly boundTo: string | null };
 
+/** `keepCheckpoint`: whether the next attempt gets the checkpoint of those before it (default true). */
+export type RetryRequest = CreatorRequest & { readonly keepCheckpoint?: boolean };
+
 /** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
 export function cancel(
   task: Task | null,
@@ -522,14 +566,16 @@ export function retry(
   task: Task | null,
   dependencies: readonly Dependency[],
   candidates: readonly Node[],
-  asked: CreatorRequest,
+  asked: RetryRequest,
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
   if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
   if (task.status !== "failed") return notFailed(task);
-  const { after, changes } = reopen(task, byId(dependencies), at);
-  return assignIfBalanced(after, candidates, changes, at);
+  const removed = (asked.keepCheckpoint ?? true) ? [] : withoutCheckpoint(task);
+  const again = removed.length === 0 ? task : { ...task, checkpointBytes: 0 };
+  const { after, changes } = reopen(again, byId(dependencies), at);
+  return assignIfBalanced(after, candidates, [...changes, ...removed], at);
 }
 
 /** Failed -> open; or failed again at once, if one of its dependencies has failed. */
@@ -543,8 +589,9 @@ function reopen(
   const uncounted = { attempts: 0, failures: 0, restarts: 0 };
   const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt };
   const wait = waitFor(again, dependencies, at);
-  const { after, changes } = move(task, { ...again, ...wait.patch }, at.now);
   const { failure } = wait.patch;
+  const failedAgain = failure ? failedBy(task, failure) : {};
+  const { after, changes } = move(task, { ...again, ...wait.patch, ...failedAgain }, at.now);
   const wasBroken = task.failure?.kind === "dependency" && !failure;
   return {
     after,
@@ -577,7 +624,7 @@ export function retryWithDependents(
   dependents: readonly Task[],
   dependencies: readonly Dependency[],
   candidates: readonly Node[],
-  asked: CreatorRequest,
+  asked: RetryRequest,
   at: Moment,
 ): Decision<Retried> {
   if (!task) return taskNotFound(asked.taskId);
@@ -615,6 +662,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   if (!task) return taskNotFound(taskId);
   return accept(task, [
     { kind: "task.deleted", taskId },
+    ...withoutCheckpoint(task),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
@@ -748,17 +796,33 @@ function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Mome
   const attempts = task.attempts + 1;
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
-  const counted: Task = { ...task, attempts, failures, failure };
+  const counted: Task = { ...task, attempts, failures };
   const data = kind === "failed" ? { attempts, error: message } : { attempts };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
   const notBefore = kind === "offline" ? task.notBefore : at.now + backoffOf(counted);
   const { after, changes } = move(
     task,
-    { ...returned(counted), attempts, failures, failure, notBefore },
+    { ...returned(counted), attempts, failures, ...failedBy(task, failure), notBefore },
     at.now,
   );
   return { after, changes: [...changes, event] };
+}
+
+const isAttempt = ({ kind }: Failure): boolean => kind in ATTEMPT_EVENTS;
+
+/** Its attempts that failed, oldest first: the last FAILED_ATTEMPTS_KEPT. What the next worker can learn from. */
+export function failedAttempts({
+  failure,
+  earlierFailures,
+}: Pick<Task, "failure" | "earlierFailures">): readonly Failure[] {
+  return failure !== null && isAttempt(failure) ? [...earlierFailures, failure] : earlierFailures;
+}
+
+/** The fields that a new failure sets. */
+function failedBy(task: Task, failure: Failure): Pick<Task, "failure" | "earlierFailures"> {
+  const kept = isAttempt(failure) ? FAILED_ATTEMPTS_KEPT - 1 : FAILED_ATTEMPTS_KEPT;
+  return { failure, earlierFailures: failedAttempts(task).slice(-kept) };
 }
 
 /** Without `maxAttempts`, nodes that go offline never end a task. */
@@ -774,7 +838,8 @@ function backoffOf({ backoffMs, attempts }: Task): number {
 
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
 function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
-  const patch = { ...NO_LEASE, status: "failed", assignedNode: null, unmet: 0, failure } as const;
+  const failed = { status: "failed", assignedNode: null, unmet: 0 } as const;
+  const patch = { ...NO_LEASE, ...failed, ...failedBy(task, failure) };
   const { after, changes } = move(task, patch, at.now);
   return {
     after,
@@ -896,7 +961,14 @@ function withSchedule(task: Task, now: number): Task {
 
 function move(before: Task, patch: Partial<Task>, now: number): Step {
   const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
-  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now)] };
+  return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
+}
+
+function movedFrom(before: Task, task: Task, now: number): Change {
+  if (before.status !== "open" || task.assignedNode === null) return { kind: "task.moved", task };
+  // An open task is last updated when it is opened, when a dependency is met, or when its time has come (makeReady).
+  const readyAt = Math.max(before.updatedAt, before.notBefore ?? 0);
+  return { kind: "task.moved", task, waitedMs: Math.max(0, now - readyAt) };
 }
 
 /** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */
@@ -970,7 +1042,9 @@ function failedEvent(task: Task, holder: string | null, { kind, message, at }: F
 
 // ---- Refusals
 
-const isFinished = ({ status }: Task): boolean => status === "completed" || status === "failed";
+/** Whether a task is completed or has failed. */
+export const isFinished = ({ status }: Pick<Task, "status">): boolean =>
+  status === "completed" || status === "failed";
 
 function finishedAlready(task: Task): Rejected {
   if (task.status === "failed") {
@@ -996,7 +1070,7 @@ function notReady(task: Task): Rejected {
 
 function notReadyForNode(): Rejected {
   const detail =
-    "A task for a node must be ready: leave delay_s and not_before out and name only completed tasks in depends_on, or send it to the hub.";
+    "A task for one node must be ready: leave delay_s and not_before out and name only completed tasks in depends_on, or leave it to any node.";
   return reject("task_not_ready", detail);
 }
 

@@ -7,6 +7,7 @@
  * One for the process, as the table of descriptors is. Must not close a connection on which a request runs.
  */
 import { closeSync, openSync, readFileSync } from "node:fs";
+import { devNull } from "node:os";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
@@ -225,7 +226,7 @@ function limitOfFiles(): number {
 /** A descriptor; null when none is free. */
 function openOne(): number | null {
   try {
-    return openSync("/dev/null", "r");
+    return openSync(devNull, "r");
   } catch (error) {
     if (codeOf(error) === "EMFILE" || codeOf(error) === "ENFILE") return null;
     throw error;

@@ -269,7 +269,7 @@ function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchan
 }
 
 /** A query parameter whose name contains one of these may be a secret. */
-const SECRET_WORD = /secret|key|token|passw/i;
+const SECRET_WORD = /secret|key|token|ticket|passw/i;
 
 /**
  * Path and query for the access log, never the host: the client can send any. Of a POST only the path: no POST reads
@@ -341,7 +341,7 @@ function noSuchRoute(table: MethodTable, method: string): Problem {
       404,
       "not_found",
       "Not found",
-      "There is no such path. The paths of the API begin with /api/v1; the page /docs lists them.",
+      "There is no such path. The paths of the API begin with /api/v1; the page /docs/api-reference lists them.",
     );
   }
   const detail = `This path does not support ${method}. Use ${table.allow}.`;

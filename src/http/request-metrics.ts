@@ -45,19 +45,19 @@ export class RequestMetrics {
     const called = [...this.#routes.values(), this.unmatched].filter(({ seconds }) => seconds.count > 0);
     text.counter(
       "luxhub_http_requests_total",
-      "Requests answered, by endpoint and status.",
+      "Responses, by endpoint and status.",
       called.flatMap(({ labels, statuses }) =>
         [...statuses].map(([status, count]) => [{ ...labels, status: String(status) }, count] as const),
       ),
     );
     text.histogram(
       "luxhub_http_request_duration_seconds",
-      "Time until the answer was ready to be sent, including the wait of a call that waits.",
+      "Time until the response was ready to be sent, including the wait of a long poll.",
       called.map(({ labels, seconds }) => [labels, seconds] as const),
     );
     text.gauge(
       "luxhub_http_requests_in_flight",
-      "Requests that are not answered yet, including the calls that wait.",
+      "Requests without a response yet, including long polls.",
       this.#inFlight,
     );
   }

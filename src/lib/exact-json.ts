@@ -35,6 +35,11 @@ export function parseExact(text: string): unknown {
   );
 }
 
+/** Whether a value is a number in its source text. */
+export function isRawNumber(value: unknown): boolean {
+  return isRawJSON(value);
+}
+
 /** Rounds the raw numbers among the fields of an object from parseExact(). Leaves those in nested lists and objects. */
 export function withRoundedNumbers(
   fields: Readonly<Record<string, unknown>>,

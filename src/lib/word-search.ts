@@ -18,13 +18,15 @@ export function matchesWords(words: readonly string[], text: string): boolean {
   return words.every((word) => hasWord(searched, word));
 }
 
-function hasWord(text: string, word: string): boolean {
+/** Prepares a text that is searched often, for hasWord(). */
+export function folded(text: string): string {
+  return text.normalize("NFKC").toUpperCase(); // folds more than lower case does: ß is SS
+}
+
+/** Whether a word of wordsOf() is the beginning of a word in a text of folded(). */
+export function hasWord(text: string, word: string): boolean {
   const anywhere = UNSPACED.test(word);
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1))
     if (anywhere || !ENDS_IN_WORD.test(text.slice(Math.max(0, at - 2), at))) return true;
   return false;
-}
-
-function folded(text: string): string {
-  return text.normalize("NFKC").toUpperCase(); // folds more than lower case does: ß is SS
 }

@@ -35,7 +35,15 @@ import {
 import { type NodePart, nodePart } from "../store/sql/nodes.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { Answer, Committed, Query, Store, Transact } from "../store/store.ts";
-import { type Mail, MailBusy, type Receiver, type Sent, type Taken, type Transport } from "./mail.ts";
+import {
+  type Mail,
+  MailBusy,
+  type Receiver,
+  type Sent,
+  type TakerFilter,
+  type Taken,
+  type Transport,
+} from "./mail.ts";
 
 const TOO_SLOW = "The broadcast took too long and reached no node.";
 
@@ -63,10 +71,16 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  async broadcast(transact: Transact<Sent>, message: Message, steady: () => number): Promise<Answer<Sent>> {
+  async broadcast(
+    transact: Transact<Sent>,
+    message: Message,
+    steady: () => number,
+    taking: TakerFilter = null,
+  ): Promise<Answer<Sent>> {
     const { transport } = this;
     const { messageId } = message;
-    const sent = await transact({ nodes: nodePart("", limit.BROADCAST_STEP_NODES) }, ({ nodes }) => {
+    const load = { nodes: nodePart("", limit.BROADCAST_STEP_NODES, taking) };
+    const sent = await transact(load, ({ nodes }) => {
       if (nodes.next !== null) return UNDECIDED; // it takes more than one step
       const { answer, changes } = broadcast(message, nodes.online);
       return accept({ messageId, receivers: answer.toSorted(), transport }, changes);
@@ -76,7 +90,7 @@ export class EmbeddedMail implements Mail {
       throw new MailBusy("Too many broadcasts are waiting.");
     await this.#broadcasting.acquire(1);
     try {
-      return await this.#broadcastInSteps(transact, message, steady);
+      return await this.#broadcastInSteps(transact, message, steady, taking);
     } finally {
       this.#broadcasting.release(1);
     }
@@ -87,12 +101,14 @@ export class EmbeddedMail implements Mail {
     transact: Transact<Sent>,
     message: Message,
     steady: () => number,
+    taking: TakerFilter,
   ): Promise<Committed<Sent>> {
     const { transport } = this;
     const { messageId } = message;
     const receivers: string[] = [];
     for (let from: string | null = ""; from !== null;) {
-      const part: NodePart = await this.#queueSome(message, from, receivers.length, steady());
+      const nodes = nodePart(from, limit.BROADCAST_STEP_NODES, taking);
+      const part: NodePart = await this.#queueSome(message, nodes, from === "", receivers.length, steady());
       receivers.push(...part.online);
       from = part.next;
     }
@@ -106,18 +122,20 @@ export class EmbeddedMail implements Mail {
     return sent;
   }
 
-  /** Queues a broadcast for the next nodes, those whose id is above `from`; `before`: for how many it is queued already. */
-  async #queueSome(message: Message, from: string, before: number, steady: number): Promise<NodePart> {
-    const load = {
-      unfinished: unfinishedBroadcast(message.messageId),
-      nodes: nodePart(from, limit.BROADCAST_STEP_NODES),
-    };
+  /** Queues a broadcast for the next nodes; `before`: for how many it is queued already. */
+  async #queueSome(
+    message: Message,
+    nodes: Query<NodePart>,
+    isFirst: boolean,
+    before: number,
+    steady: number,
+  ): Promise<NodePart> {
+    const load = { unfinished: unfinishedBroadcast(message.messageId), nodes };
     const writeUntil = steady + limit.BROADCAST_LEASE_MS;
     const part = await this.#store.transact(load, ({ unfinished, nodes }) => {
-      const step =
-        from === ""
-          ? beginBroadcast(message, nodes.online, writeUntil)
-          : continueBroadcast(message, nodes.online, unfinished, before, writeUntil);
+      const step = isFirst
+        ? beginBroadcast(message, nodes.online, writeUntil)
+        : continueBroadcast(message, nodes.online, unfinished, before, writeUntil);
       if (step.kind === "undecided") return step;
       return accept<NodePart>({ next: nodes.next, online: step.answer }, step.changes);
     });

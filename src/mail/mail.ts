@@ -36,6 +36,9 @@ export type Receiver = {
   readonly maxBytes?: number;
 };
 
+/** Selects the nodes that take tasks of this type (domain/balancer.ts); null: every node. */
+export type TakerFilter = string | null;
+
 /**
  * `transact` comes from the caller, who may store an answer in the same commit. For `now` and `steady` see
  * lib/clock.ts.
@@ -46,12 +49,17 @@ export interface Mail {
   /** Sends to one node. @throws {Rejection} node_not_found */
   send(transact: Transact<Sent>, message: Message, toNode: string): Promise<Answer<Sent>>;
   /**
-   * Sends to every node that is online, except the sender; if it throws, to none. A broadcast to many nodes is written
+   * Sends to every node that is online, or to those that take a type of tasks, except the sender; if it throws, to none. A broadcast to many nodes is written
    * in several commits, with requests served in between, one such broadcast at a time. It is invisible until the last
    * commit.
    * @throws {MailBusy} when too many broadcasts wait, or this one took too long
    */
-  broadcast(transact: Transact<Sent>, message: Message, steady: () => number): Promise<Answer<Sent>>;
+  broadcast(
+    transact: Transact<Sent>,
+    message: Message,
+    steady: () => number,
+    taking?: TakerFilter,
+  ): Promise<Answer<Sent>>;
   /**
    * Takes up to `count` messages; undefined when none waits, or when the receiver hung up before there was room to load
    * them.

@@ -212,7 +212,7 @@ function shut(...clients: readonly RedisClient[]): void {
 /** Settles as the promise does, or rejects when it takes longer than `limitMs`. */
 async function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const reject = (): void => late.reject(new Error(`no answer within ${limitMs} ms`));
+  const reject = (): void => late.reject(new Error(`no response within ${limitMs} ms`));
   // Polls the sockets once more first: if this process was suspended, the answer may have arrived meanwhile.
   const timer = setTimeout(() => setImmediate(reject), limitMs);
   try {

@@ -26,7 +26,7 @@ import { newestEvents } from "../store/sql/events.ts";
 import { databaseId } from "../store/sql/messages.ts";
 import { type Answer, type Store, type Transact, uncommitted } from "../store/store.ts";
 import { EmbeddedMail } from "./embedded.ts";
-import type { Sent, Transport } from "./mail.ts";
+import type { Sent, TakerFilter, Transport } from "./mail.ts";
 import { RedisConnection } from "./redis-connection.ts";
 
 const REDIS: Transport = "redis";
@@ -94,8 +94,9 @@ export class RedisMail extends EmbeddedMail {
     transact: Transact<Sent>,
     message: Message,
     steady: () => number,
+    taking: TakerFilter = null,
   ): Promise<Answer<Sent>> {
-    return this.#published(await super.broadcast(transact, message, steady));
+    return this.#published(await super.broadcast(transact, message, steady, taking));
   }
 
   override async expireSome(now: number, steady: number): Promise<number> {

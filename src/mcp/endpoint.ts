@@ -7,12 +7,14 @@
 import { type Call, type Endpoint, rawEndpoint } from "../api/endpoint.ts";
 import { keyLost } from "../api/error-table.ts";
 import { JSON_BODY_LIMITS } from "../api/input.ts";
+import type { Body } from "../api/response-backpressure.ts";
 import type { CrossOrigin } from "../http/cross-origin.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { inMcp } from "../variant/mcp.ts";
 import { type Serve, Session, type Shared } from "./session.ts";
+import { recordOf } from "./shapes.ts";
 
 /** Loads the protocol. Tests replace it, to run the same endpoint with other tools. */
 export type LoadServer = () => Promise<{ readonly serve: Serve }>;
@@ -26,26 +28,37 @@ export type McpParts = Pick<Shared, "publicUrl"> & {
 const PARSE_ERROR = -32_700;
 const METHOD_NOT_FOUND = -32_601;
 
-export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: McpParts): Endpoint {
+/** Some clients end the URL that they are given with a slash. */
+const PATHS = ["/mcp", "/mcp/"] as const;
+
+export function mcpEndpoints({
+  publicUrl,
+  crossOrigin,
+  loadServer = ownServer,
+}: McpParts): readonly Endpoint[] {
   const shared: Shared = { publicUrl };
-  return rawEndpoint({
-    method: "POST",
-    path: "/mcp",
-    auth: "secret",
-    summary: "The Model Context Protocol, for AI agents",
-    rejections: [],
-    handle: async (call) => {
-      crossOrigin.checkOrigin(call.exchange.request);
-      return answer(call, shared, loadServer);
-    },
-  });
+  const endpointAt = (path: string): Endpoint =>
+    rawEndpoint({
+      method: "POST",
+      path,
+      auth: "secret",
+      summary: "The Model Context Protocol, for AI agents",
+      rejections: [],
+      handle: async (call) => {
+        crossOrigin.checkOrigin(call.exchange.request);
+        return answer(call, shared, loadServer);
+      },
+    });
+  return PATHS.map(endpointAt);
 }
 
 const ownServer: LoadServer = () => import("./server.ts");
 
-async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promise<Response> {
+async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promise<Response | Body> {
   const { request } = call.exchange;
-  const session = new Session({ ...call, variant: inMcp(call.variant), repeatable: true }, shared);
+  const hungUp = new AbortController();
+  const own = { ...call, variant: inMcp(call.variant), repeatable: true };
+  const session = new Session(own, shared, hungUp.signal);
   const message = await readMessage(request, session);
   if (message instanceof Response) return message;
   if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
@@ -53,14 +66,36 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   if (message["method"] === "subscriptions/listen")
     return rpcError(404, METHOD_NOT_FOUND, "Method not found", message["id"]);
   const { serve } = await loadServer();
-  const response = await serve(request, message, session);
-  // Whole, and not as a stream: what a slow reader leaves unread is bounded with the answers of the other endpoints.
-  const text = await response.text();
+  const response = await serve(acceptingBoth(request), message, session);
   const headers = new Headers(response.headers);
   headers.set("Cache-Control", "no-store");
   for (const [name, value] of Object.entries(NO_SNIFF)) headers.set(name, value);
+  if (response.body !== null && wantsProgress(message) && isEventStream(response)) {
+    const body = call.backpressure.ofStream(call, response.body, () => hungUp.abort());
+    return new Response(body, { status: response.status, headers });
+  }
+  // Whole, and not as a stream: what a slow reader leaves unread is bounded with the answers of the other endpoints.
+  const text = await response.text();
   const body = text === "" ? null : call.backpressure.ofWrite(call, text);
   return new Response(body, { status: response.status, headers });
+}
+
+/** The protocol wants both types by name; a client that accepts everything accepts them. */
+function acceptingBoth(request: Request): Request {
+  if (!/(?:^|[\s,])\*\/\*/.test(request.headers.get("accept") ?? "*/*")) return request;
+  const headers = new Headers(request.headers);
+  headers.set("Accept", "application/json, text/event-stream");
+  return new Request(request.url, { method: request.method, headers, signal: request.signal });
+}
+
+/** Whether notifications about the progress of a call come before its response, as events of a stream. */
+function wantsProgress({ params }: JsonObject): boolean {
+  const { _meta: meta } = recordOf(params);
+  return recordOf(meta)["progressToken"] !== undefined;
+}
+
+function isEventStream({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
 async function readMessage(request: Request, session: Session): Promise<JsonObject | Response> {

@@ -1,66 +1,125 @@
-/** The tools and the resource of files: small ones are part of the answer, larger ones go by their URL. */
+/**
+ * The tools and the resource of files. A text is shown in parts; small binary content in base64. The rest goes by a
+ * presigned URL, because a model does not know its key.
+ */
 import { encodeSuccess } from "../api/answer.ts";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
 import { encodeFile } from "../api/response-schemas.ts";
+import { isVerified } from "../domain/file.ts";
 import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { parseExact } from "../lib/exact-json.ts";
+import { type Args, countOf } from "./arguments.ts";
+import { pageThatFits } from "./pages.ts";
+import { Foreign, type ToolResult } from "./result.ts";
 import type { Session } from "./session.ts";
-import { type ToolAnswer, compact, recordOf } from "./texts.ts";
+import { fileDetail, fileRow, plural, recordOf, recordsOf } from "./shapes.ts";
+import { REPEATED } from "./task-tools.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The bytes of a small file, as text where they are UTF-8; null for a larger one. */
-export type Inline = {
-  readonly file: FileRecord;
-  readonly bytes: Uint8Array | null;
-  readonly text: string | null;
-};
+/** The bytes of a file from an offset on, and as text if they are UTF-8. */
+type Part = { readonly offset: number; readonly bytes: Uint8Array; readonly text: string | null };
 
-export async function readFile({ call }: Session, fileId: string): Promise<Inline> {
-  const { files } = call.services;
-  const file = await files.get(fileId);
-  if (file.sizeBytes > limit.MCP_INLINE_MAX_BYTES) return { file, bytes: null, text: null };
-  const content = await files.open(file, 0, file.sizeBytes);
+/** Reads at most MCP_RESULT_MAX_CHARS bytes, without a half character at either end. */
+async function readPart({ call }: Session, file: FileRecord, offset: number): Promise<Part> {
+  const end = Math.min(offset + limit.MCP_RESULT_MAX_CHARS, file.sizeBytes);
+  if (offset >= end) return { offset, bytes: new Uint8Array(), text: "" };
+  const content = await call.services.files.open(file, offset, end);
   if (content === null) {
-    const detail = `The bytes of ${fileId} are missing. Tell the operator of the hub.`;
+    const detail = `The bytes of ${file.fileId} are missing. Tell the operator of the hub.`;
     throw new Problem(500, "content_missing", "Content missing", detail);
   }
   const bytes = await new Response(content).bytes();
+  const start = offset === 0 ? 0 : bytes.findIndex((byte) => !isContinuation(byte));
+  const whole = bytes.subarray(start >= 0 && start <= 3 ? start : 0);
   try {
-    return { file, bytes, text: UTF8.decode(bytes) };
+    const text = UTF8.decode(end === file.sizeBytes ? whole : withoutHalfCharacter(whole));
+    return { offset: offset + bytes.length - whole.length, bytes: whole, text };
   } catch {
-    return { file, bytes, text: null };
+    return { offset, bytes, text: null };
   }
 }
 
-export async function getFile(session: Session, args: JsonObject): Promise<ToolAnswer> {
-  const { file, bytes, text } = await readFile(session, String(args["file_id"]));
-  const url = downloadUrl(session, file);
-  const head = `${file.name}, ${file.sizeBytes} bytes, ${file.contentType}`;
-  const data = { file: compact({ ...recordOfFile(file), url }) };
-  if (text !== null) return { text: `${head}\n\n${text}`, data };
-  const how = `Download it from ${url} with the header X-Matrix-Secret (your key).`;
-  if (bytes === null) return { text: `${head}: too large to show. ${how}`, data };
-  const blob = Buffer.from(bytes).toString("base64");
-  const resource = { uri: `luxhub://file/${file.fileId}`, mimeType: file.contentType, blob };
-  return { text: `${head}: not text. ${how}`, data, more: [{ type: "resource", resource }] };
+/** Whether a byte of UTF-8 is not the first of its character. */
+function isContinuation(byte: number): boolean {
+  return byte >= 0x80 && byte < 0xc0;
 }
 
-export function recordOfFile(file: FileRecord): JsonObject {
+/** Without the first bytes of a character of UTF-8 whose last ones are missing. */
+function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
+  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) return bytes; // ASCII
+    if (isContinuation(byte)) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    return length > back ? bytes.subarray(0, bytes.length - back) : bytes;
+  }
+  return bytes;
+}
+
+function recordOfFile(file: FileRecord): JsonObject {
   const { success: _, ...record } = recordOf(parseExact(encodeSuccess(encodeFile(file))));
   return record;
 }
 
-export function downloadUrl({ shared }: Session, { fileId }: Pick<FileRecord, "fileId">): string {
-  return `${shared.publicUrl()}/api/v1/file/download/${fileId}`;
+/** A presigned URL, whole. @throws {Refused} */
+async function urlFor(
+  session: Session,
+  path: "file/download-url" | "file/upload-url",
+  input: JsonObject,
+): Promise<{ readonly url: string; readonly expires_at: unknown }> {
+  const { url, expires_at } = await session.ask("POST", path, input);
+  return { url: `${session.shared.publicUrl()}${String(url)}`, expires_at };
+}
+
+export async function getFile(session: Session, args: Args): Promise<ToolResult> {
+  const file = await session.call.services.files.get(String(args["file_id"]));
+  const asked = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
+  const record = recordOfFile(file);
+  const { file_id } = record;
+  const by = { node: file.nodeId, verified: isVerified(file) };
+  const { offset, bytes, text } = await readPart(session, file, Math.min(asked, file.sizeBytes));
+  const shown = { file: fileDetail(record), offset };
+  if (text !== null) {
+    const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
+    const content = new Foreign(text, { by, readOn: { call: "file_get", file_id }, part });
+    const isWhole = offset === 0 && bytes.length === file.sizeBytes;
+    const link = isWhole ? {} : await urlFor(session, "file/download-url", { file_id });
+    const say = isWhole
+      ? "The file."
+      : "A part of the file, from the byte offset on. The url downloads all of it without a key, for 10 minutes.";
+    return { say, ...shown, content, ...link };
+  }
+  const link = await urlFor(session, "file/download-url", { file_id });
+  const say = "It is not text. The url downloads it without a key, for 10 minutes: curl -o FILE URL.";
+  if (file.sizeBytes > limit.MCP_BINARY_MAX_BYTES || offset > 0) return { say, ...shown, ...link };
+  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by, readOn: null });
+  return { say, ...shown, base64, ...link };
+}
+
+export async function listFiles(session: Session, args: Args): Promise<ToolResult> {
+  const { task_id, cursor } = args;
+  const { rows, next } = await pageThatFits(
+    countOf(args["limit"], limit.MCP_LIST_DEFAULT, limit.MCP_LIST_MAX),
+    async (most) => {
+      const page = await session.ask("GET", "file/list", { task_id, cursor, per_page: String(most) });
+      return { rows: recordsOf(page["files"]).map(fileRow), next: page["next_cursor"] };
+    },
+  );
+  const found =
+    rows.length === 0
+      ? "No such files."
+      : `${plural(rows.length, "file")}, newest first: file_get reads one.`;
+  const more = next === null ? "" : " There are more: file_list with cursor next_cursor.";
+  return { say: `${found}${more}`, files: rows, next_cursor: next };
 }
 
 const CONTROL = /[\0-\x1f\x7f/\\]/;
 
-export async function putFile(session: Session, args: JsonObject): Promise<ToolAnswer> {
+export async function putFile(session: Session, args: Args): Promise<ToolResult> {
   const { call, self } = session;
   const name = String(args["name"]);
   if (name === "" || name.length > limit.FILE_NAME_MAX_CHARS || CONTROL.test(name)) {
@@ -91,14 +150,16 @@ export async function putFile(session: Session, args: JsonObject): Promise<ToolA
       await writer.discard(); // does nothing after finish()
     }
   });
-  const isRepeat = answer instanceof Response;
-  const { success: _, ...file } = recordOf(
-    JSON.parse(await (isRepeat ? answer : new Response(answer)).text()),
-  );
-  const repeated = isRepeat ? "You stored this very file just now; nothing was done again. " : "";
-  const attached = taskId === null ? "" : ` It is attached to ${taskId}.`;
-  const text = `${repeated}Stored ${name} as ${file["file_id"]}.${attached}`;
-  return { text, data: { file: compact(file), ...(isRepeat ? { repeated: true } : {}) } };
+  const repeated = answer instanceof Response;
+  const file = recordOf(JSON.parse(await (repeated ? answer : new Response(answer)).text()));
+  const attached =
+    taskId === null ? " For a new task: task_create {files: [file_id]}." : " It is attached to the task.";
+  return {
+    say: `${repeated ? REPEATED : ""}Stored.${attached}`,
+    file_id: file["file_id"],
+    file: fileDetail(file),
+    ...(repeated ? { repeated } : {}),
+  };
 }
 
 /** @throws {Problem} 400 for what is no base64, or too large */
@@ -110,17 +171,35 @@ function bytesOf(content: string, isBase64: boolean): Uint8Array {
     throw invalidRequest([{ path: "content", message: "must be base64, because encoding is base64" }]);
   }
   if (bytes.byteLength <= limit.MCP_INLINE_MAX_BYTES) return bytes;
-  const message = `must have at most ${limit.MCP_INLINE_MAX_BYTES} bytes; leave it out to get instructions for the upload of a larger file`;
+  const message = `must have at most ${limit.MCP_INLINE_MAX_BYTES} bytes; leave it out to get a URL for the upload of a larger file`;
   throw invalidRequest([{ path: "content", message }]);
 }
 
-/** @param taskId of a task that exists: the agent may paste it into a shell */
-function howToUpload({ shared, self }: Session, name: string, taskId: string | null): ToolAnswer {
-  const url = `${shared.publicUrl()}/api/v1/file/upload`;
-  const metadata = JSON.stringify({ node: self, ...(taskId === null ? {} : { task_id: taskId }) });
-  const text =
-    `Upload it with a POST of multipart/form-data to ${url}, with the header X-Matrix-Secret (your key), the part file, ` +
-    `and the part metadata: ${metadata}. For example: curl -H "X-Matrix-Secret: $SECRET" -F 'metadata=${metadata}' ` +
-    `-F 'file=@${name.replaceAll("'", "'\\''")}' ${url}`;
-  return { text, data: { upload: { url, method: "POST", metadata: JSON.parse(metadata) } } };
+/** The file may have any name on the disk of the agent: `filename` gives it the asked one. */
+async function howToUpload(session: Session, name: string, taskId: string | null): Promise<ToolResult> {
+  const input = { node_id: session.self, ...(taskId === null ? {} : { task_id: taskId }) };
+  const link = await urlFor(session, "file/upload-url", input);
+  const quoted = name.replaceAll(/["'\\`$;,]/g, "_");
+  return {
+    say: "Upload it with command, with the path of your file instead of PATH: the url takes one file without a key, for 10 minutes. The response has its file_id.",
+    command: `curl -F 'file=@PATH;filename=${quoted}' '${link.url}'`,
+    ...link,
+  };
+}
+
+/** The content of a file as a resource: text, or small binary content; null for what is larger. */
+export async function readWhole(
+  session: Session,
+  fileId: string,
+): Promise<{ readonly file: FileRecord; readonly text: string | null; readonly blob: string | null }> {
+  const file = await session.call.services.files.get(fileId);
+  if (file.sizeBytes > limit.MCP_RESULT_MAX_CHARS) return { file, text: null, blob: null };
+  const { bytes, text } = await readPart(session, file, 0);
+  return { file, text, blob: text === null ? Buffer.from(bytes).toString("base64") : null };
+}
+
+/** The record of a file with its URL, for one whose content is not shown. */
+export async function recordWithUrl(session: Session, file: FileRecord): Promise<JsonObject> {
+  const record = recordOfFile(file);
+  return { ...record, ...(await urlFor(session, "file/download-url", { file_id: record["file_id"] })) };
 }

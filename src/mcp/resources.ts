@@ -1,9 +1,10 @@
 /** The resources: a task, a file, and the log of events since a cursor. */
-import type { JsonObject } from "../http/json-body.ts";
 import * as limit from "../domain/limits.ts";
 import { Rejection } from "../domain/decision.ts";
-import { downloadUrl, readFile, recordOfFile } from "./files.ts";
+import { readWhole, recordWithUrl } from "./files.ts";
+import { formsOf } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
+import { recordOf, recordsOf, taskDetail } from "./shapes.ts";
 
 const JSON_TYPE = "application/json";
 
@@ -20,13 +21,13 @@ export const RESOURCE_TEMPLATES = [
   {
     uriTemplate: "luxhub://task/{task_id}",
     name: "task",
-    description: "A task, with its result",
+    description: "A task, with its result; what is long is cut",
     mimeType: JSON_TYPE,
   },
   {
     uriTemplate: "luxhub://file/{file_id}",
     name: "file",
-    description: "A file of at most 64 KiB; of a larger one its record, with the URL",
+    description: "A file of at most 16,000 bytes; of a larger one its record, with a URL for 10 minutes",
   },
   {
     uriTemplate: "luxhub://events{?since}",
@@ -50,28 +51,45 @@ export async function readResource(session: Session, uri: string): Promise<Conte
   const [, kind, id = "", since] = match;
   try {
     if (kind === "file") return await fileContents(session, uri, decodeURIComponent(id));
-    const answer =
-      kind === "task"
-        ? (await session.ask("GET", "task/:task_id", { task_id: decodeURIComponent(id) }))["task"]
-        : await session.ask("GET", "events", eventsQuery(since));
-    return { uri, mimeType: JSON_TYPE, text: JSON.stringify(answer) };
+    const text =
+      kind === "task" ? await taskText(session, decodeURIComponent(id)) : await eventsText(session, since);
+    return { uri, mimeType: JSON_TYPE, text };
   } catch (error) {
     if (isUnknown(error)) return null;
     throw error;
   }
 }
 
-function eventsQuery(since: string | undefined): JsonObject {
-  return { limit: String(limit.MCP_EVENTS_MAX), ...(since === undefined ? {} : { since }) };
+/** As much of a task as task_get shows. */
+async function taskText(session: Session, taskId: string): Promise<string> {
+  const answer = await session.ask("GET", "task/:task_id", { task_id: taskId, context: "1" });
+  const task = taskDetail(recordOf(answer["task"]), answer["context"]);
+  const { say: _, ...shown } = formsOf({ say: "", ...task }).structured;
+  return JSON.stringify(shown);
+}
+
+/** As many events as fit: those after the cursor, or the newest; the cursor goes on after the last of them. */
+async function eventsText(session: Session, since: string | undefined): Promise<string> {
+  const query = { limit: String(limit.MCP_EVENTS_MAX), ...(since === undefined ? {} : { since }) };
+  const answer = await session.ask("GET", "events", query);
+  let events = recordsOf(answer["events"]);
+  let { cursor } = answer;
+  for (let text = JSON.stringify({ events, cursor }); ; text = JSON.stringify({ events, cursor })) {
+    if (text.length <= limit.MCP_RESULT_MAX_CHARS) return text;
+    if (since === undefined) events = events.slice(1);
+    else {
+      events = events.slice(0, -1);
+      cursor = events.at(-1)?.["id"];
+    }
+  }
 }
 
 async function fileContents(session: Session, uri: string, fileId: string): Promise<Contents> {
-  const { file, bytes, text } = await readFile(session, fileId);
+  const { file, text, blob } = await readWhole(session, fileId);
   const mimeType = file.contentType;
   if (text !== null) return { uri, mimeType, text };
-  if (bytes !== null) return { uri, mimeType, blob: Buffer.from(bytes).toString("base64") };
-  const record = { ...recordOfFile(file), url: downloadUrl(session, file) };
-  return { uri, mimeType: JSON_TYPE, text: JSON.stringify(record) };
+  if (blob !== null) return { uri, mimeType, blob };
+  return { uri, mimeType: JSON_TYPE, text: JSON.stringify(await recordWithUrl(session, file)) };
 }
 
 function isUnknown(error: unknown): boolean {

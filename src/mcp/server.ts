@@ -62,8 +62,17 @@ function serverFor(session: Session): Server {
     },
   );
   server.setRequestHandler("tools/list", () => ({ tools: [...TOOL_LIST] }));
-  server.setRequestHandler("tools/call", async ({ params }): Promise<CallToolResult> => {
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }): Promise<CallToolResult> => {
     const { name, arguments: given = {} } = params;
+    const progressToken = mcpReq._meta?.progressToken;
+    if (progressToken !== undefined)
+      session.progress = (progress, total) => {
+        const told = {
+          method: "notifications/progress",
+          params: { progressToken, progress, total },
+        } as const;
+        mcpReq.notify(told).catch(() => {}); // the client has hung up: its call notices that by itself
+      };
     if (!hasTool(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
     return callTool(session, name, given);
   });

@@ -5,11 +5,17 @@
  * done by the endpoints of HTTP, whose limits and refusals hold here too.
  */
 import type { Call, Invocation } from "../api/endpoint.ts";
-import { JSON_DEPTH_MAX } from "../domain/limits.ts";
+import {
+  JSON_DEPTH_MAX,
+  MCP_PROGRESS_EVERY_MS,
+  MCP_WAIT_MAX_SECONDS,
+  WAIT_MAX_SECONDS,
+} from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
+import { SECOND_MS } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { recordOf } from "./texts.ts";
+import { recordOf } from "./shapes.ts";
 
 /** A call was refused; `body` is the problem (RFC 9457). */
 export class Refused extends Error {
@@ -33,6 +39,9 @@ export type Shared = {
   readonly publicUrl: () => string;
 };
 
+/** Tells the client how many seconds of `total` a call has waited. */
+export type Progress = (seconds: number, total: number) => void;
+
 export class Session {
   readonly call: Call;
   readonly shared: Shared;
@@ -40,16 +49,25 @@ export class Session {
   readonly nodeId: string | null;
   /** The body of the call. */
   text = "";
+  /** Null: the client did not ask for it (`progressToken`). */
+  progress: Progress | null = null;
+  /** How long the call may wait. */
+  #waitSeconds = 0;
 
-  /** @throws {Problem} 403 when the key is bound to another node than X-Node-Id names */
-  constructor(call: Call, shared: Shared) {
+  /**
+   * @param hungUp aborts when the client no longer reads a response that has begun
+   * @throws {Problem} 403 when the key is bound to another node than X-Node-Id names
+   */
+  constructor(call: Call, shared: Shared, hungUp: AbortSignal) {
     const named = call.exchange.request.headers.get("x-node-id") || null;
     const bound = call.key?.nodeId ?? null;
     if (bound !== null && named !== null && named !== bound) {
       const detail = `This key acts for ${bound} only. Send X-Node-Id: ${bound}, or leave the header out.`;
       throw new Problem(403, "key_bound_to_other_node", "Key bound to another node", detail);
     }
-    this.call = call;
+    const hold: Call["hold"] = (wait) =>
+      call.hold((signal) => this.#whileWaiting(() => wait(AbortSignal.any([signal, hungUp]))));
+    this.call = { ...call, hold };
     this.shared = shared;
     this.nodeId = bound ?? named;
   }
@@ -58,8 +76,37 @@ export class Session {
   get self(): string {
     if (this.nodeId !== null) return this.nodeId;
     const message =
-      "is required for this tool: your key is not bound to a node, so name your node in this header (for all calls)";
+      "is missing, and this tool acts for a node. Tell your user: bind the key to a node (luxhub keys add NAME --node NODE), or set this header in the configuration of the client";
     throw new Refused(invalidRequest([{ path: "X-Node-Id", message }]).toJSON());
+  }
+
+  /** The node that an argument names: "me" is the caller's. @throws {Refused} when the caller has named none */
+  nodeOf(asked: unknown): unknown {
+    return asked === "me" ? this.self : asked;
+  }
+
+  /** How long a call may wait that asks for so many seconds: longer if the client hears of its progress. */
+  waitFor(asked: unknown): number {
+    const most = this.progress === null ? MCP_WAIT_MAX_SECONDS : WAIT_MAX_SECONDS;
+    this.#waitSeconds = typeof asked === "number" ? Math.min(Math.max(asked, 0), most) : 0;
+    return this.#waitSeconds;
+  }
+
+  async #whileWaiting<T>(wait: () => Promise<T>): Promise<T> {
+    const { progress } = this;
+    if (progress === null) return wait();
+    const total = this.#waitSeconds;
+    let waited = 0;
+    progress(waited, total);
+    const timer = setInterval(() => {
+      waited += MCP_PROGRESS_EVERY_MS / SECOND_MS;
+      progress(waited, Math.max(total, waited));
+    }, MCP_PROGRESS_EVERY_MS);
+    try {
+      return await wait();
+    } finally {
+      clearInterval(timer);
+    }
   }
 
   /**
@@ -109,7 +156,7 @@ export class Session {
     await this.ask("POST", "node/register", profile).catch((error: unknown) => {
       throw error instanceof Refused && error.body["error"] === "invalid_request" ? badNodeId(error) : error;
     });
-    return { node_id: this.nodeId, tasks_assigned: 0, messages_waiting: 0 };
+    return { node_id: this.nodeId, tasks_assigned: 0, messages_waiting: 0, drain: false };
   }
 }
 

@@ -18,7 +18,8 @@ import {
 } from "../domain/event.ts";
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
-import type { Task } from "../domain/model.ts";
+import type { Task, TaskState } from "../domain/model.ts";
+import { isFinished } from "../domain/task.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
@@ -34,7 +35,7 @@ import {
   nthEventOfTask,
   nodeEventsIn,
 } from "../store/sql/events.ts";
-import { taskById } from "../store/sql/tasks.ts";
+import { taskById, taskStates } from "../store/sql/tasks.ts";
 import type { Origin, Query, Store } from "../store/store.ts";
 import { untilFound } from "./blocked-calls.ts";
 import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
@@ -48,6 +49,9 @@ export type Gap = { readonly after: number; readonly resumedAt: number };
 
 /** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: the events missing before it. */
 export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
+
+/** The states of several tasks. `done`: all, or any, have ended, as the caller asked. */
+export type TaskEnds = { readonly tasks: readonly TaskState[]; readonly done: boolean };
 
 export type Subscriber = (eventId: number) => void;
 
@@ -161,6 +165,36 @@ export class Feed {
     const task = await this.#store.read(taskById(taskId));
     if (!task) throw new Rejection(taskNotFound(taskId));
     return task;
+  }
+
+  /**
+   * Returns the states of tasks, in the order of `taskIds`, once all or any of them have ended, or when the wait is over.
+   * @throws {Rejection} task_not_found for the first that there is not, also when it is deleted meanwhile
+   */
+  async taskEnds(
+    taskIds: readonly string[],
+    until: "all" | "any",
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<TaskEnds> {
+    const ids = [...new Set(taskIds)];
+    const read = async (): Promise<TaskEnds> => {
+      const found = await this.#store.read(taskStates(ids));
+      const byId = new Map(found.map((state) => [state.taskId, state]));
+      const tasks = ids.map((taskId) => {
+        const state = byId.get(taskId);
+        if (!state) throw new Rejection(taskNotFound(taskId));
+        return state;
+      });
+      const done = until === "all" ? tasks.every(isFinished) : tasks.some(isFinished);
+      return { tasks, done };
+    };
+    const find = async (): Promise<TaskEnds | null> => {
+      const ends = await read();
+      return ends.done ? ends : null;
+    };
+    const found = await untilFound(this.#readers.join(...ids), find, { waitMs, signal }, this.#clock);
+    return found ?? read();
   }
 
   /**

@@ -13,12 +13,21 @@ import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import { fileSizes, fileSizesOf, fileTotals, filesBySeq, filesCountOf } from "../store/sql/files.ts";
-import { type Committed, OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
-import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
+import {
+  fileSizes,
+  fileSizesBelow,
+  fileSizesOf,
+  fileTotals,
+  filesBySeq,
+  filesCountOf,
+} from "../store/sql/files.ts";
+import { type Committed, OutcomeUnknown, type Read, type Store, type Transact } from "../store/store.ts";
+import { type CursorPage, ListPages, type PageRequest, type Position, loadRows } from "./list-pages.ts";
 
 /** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
+
+export type FilePage = CursorPage<FileRecord> & { readonly total: number };
 
 export class FileService {
   readonly #store: Store;
@@ -136,13 +145,28 @@ export class FileService {
     return file;
   }
 
-  /** `taskId`: only the files of this task. */
-  list(page: PageRequest, taskId: string | null): Promise<Page<FileRecord>> {
-    return this.#pages.load(page, async (read) => ({
-      total: taskId === null ? (await read(fileTotals())).files : await read(filesCountOf(taskId)),
+  /** One page, newest first. `taskId`: only the files of this task. */
+  async list(request: PageRequest, taskId: string | null): Promise<FilePage> {
+    const page = await this.#pages.load(request, async (read) => ({
+      total: await countOf(taskId, read),
       sizes: (slice) => (taskId === null ? fileSizes(slice) : fileSizesOf(taskId, slice)),
       rowsBySeq: filesBySeq,
     }));
+    const { rows, total, lastSeq } = page;
+    const hasMore = lastSeq !== null && request.page * request.perPage < total;
+    return { ...request, rows, total, next: hasMore ? { before: lastSeq } : null };
+  }
+
+  /** The files after a position, newest first. */
+  after(taskId: string | null, { before }: Position, perPage: number): Promise<FilePage> {
+    return this.#store.readTogether(async (read) => {
+      const sizes = await read(fileSizesBelow(taskId, before, perPage + 1));
+      const shown = sizes.slice(0, perPage);
+      const last = sizes.length > perPage ? shown.at(-1) : undefined;
+      const rows = await loadRows(shown, filesBySeq, read, (later) => this.#store.read(later));
+      const total = await countOf(taskId, read);
+      return { rows, page: null, perPage, total, next: last ? { before: last.seq } : null };
+    });
   }
 
   /**
@@ -187,4 +211,8 @@ export class FileService {
     for (const blobId of orphans) await this.#blobs.remove(blobId);
     return orphans.length;
   }
+}
+
+async function countOf(taskId: string | null, read: Read): Promise<number> {
+  return taskId === null ? (await read(fileTotals())).files : read(filesCountOf(taskId));
 }

@@ -9,8 +9,9 @@
  *   open             an open task of any type           the same for calls that take every type
  *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
- * worker was woken. The earlier one keeps its position, and is woken first for the next task. No task uses up a wake-up
- * for room, because there may be more room: a woken worker passes it on until one finds the node full again.
+ * worker was woken. The earlier one keeps its position, and is woken first for the next task. A wake-up for room is not
+ * used up by taking a task, because the node may have more room: when the worker leaves, the wake-up passes to the next
+ * one, until a worker finds the node full. After `work.missed` (notifications of other hubs may be lost) all read again.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
@@ -147,11 +148,14 @@ export class IdleWorker {
     if (found.task === null) this.#isFull = found.isFull;
     else if (found.from === "open") this.#waiter.markServed(openOf(found.task.taskType));
     else if (found.from === "gifts") this.#waiter.markServed(this.#gifts);
+    // "started": the node held the task already, so it used no wake-up.
   }
 
   /** Sleeps after a read that found no task: as Waiter.wait(). */
   wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
-    const isEmpty = (key: string): boolean => key === this.#gifts || (key === this.#room) === this.#isFull;
+    // Full: gifts and room; otherwise gifts and open tasks.
+    const isEmpty = (key: string): boolean =>
+      key === this.#gifts || (this.#isFull ? key === this.#room : key !== this.#room);
     return this.#waiter.wait(remainingMs, signal, onWake, isEmpty);
   }
 

@@ -108,6 +108,12 @@ export class KeyRing {
     };
   }
 
+  /** The valid key of this name; null when this hub knows none. */
+  named(keyId: string): KeyRecord | null {
+    const key = this.#index.byId.get(keyId);
+    return key && isValid(key, this.#clock.now()) ? key : null;
+  }
+
   /** Whether a key that was found is still valid. */
   isInForce({ keyId, hash }: KeyRecord): boolean {
     const current = this.#index.byId.get(keyId);

@@ -73,6 +73,18 @@ export function upToBytes(sizes: readonly Sized[], maxBytes: number): readonly S
   return end === -1 ? sizes : sizes.slice(0, end + 1);
 }
 
+/** A position in a list that is read by cursor: `before` is the number of the row above it. */
+export type Position = { readonly before: number };
+
+/** A page of such a list. `page` and `total` are null if they were not counted, `next` at the end of the list. */
+export type CursorPage<T> = {
+  readonly rows: Rows<T>;
+  readonly page: number | null;
+  readonly perPage: number;
+  readonly total: number | null;
+  readonly next: Position | null;
+};
+
 /** `page` counts from 1. */
 export type PageRequest = { readonly page: number; readonly perPage: number };
 

@@ -8,13 +8,16 @@
  */
 import { Rejection } from "../domain/decision.ts";
 import { MESSAGES_ANSWER_MAX_BYTES, STORED_RECEIVE_MAX_BYTES } from "../domain/limits.ts";
-import { type HandOut, messageNotFound } from "../domain/message.ts";
+import { type HandOut, messageNotFound, seenBy, threadOf } from "../domain/message.ts";
 import type { Delivery, Message, MessageFate } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import type { Mail, Receiver, Sent, Taken, Transport } from "../mail/mail.ts";
+import type { Mail, Receiver, Sent, TakerFilter, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
 import {
+  type PlacedMessage,
+  deliveryOf,
   hasEmptyMailbox,
   historySizes,
   mailboxSizes,
@@ -22,6 +25,7 @@ import {
   messageFates,
   parkedCount,
   parkedSizes,
+  waitingAfter,
   waitingDeliveries,
 } from "../store/sql/messages.ts";
 import type { Answer, Committed, Query, Store, Transact } from "../store/store.ts";
@@ -59,12 +63,45 @@ export class MessageService {
     this.#pages = new ListPages(store);
   }
 
-  /** Sends to `draft.toNode`; when that is null, to every node that is online. */
-  send(transact: Transact<Sent>, draft: MessageDraft): Promise<Answer<Sent>> {
-    const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
-    return draft.toNode === null
-      ? this.#mail.broadcast(transact, message, () => this.#clock.steady())
-      : this.#mail.send(transact, message, draft.toNode);
+  /**
+   * Sends to `draft.toNode`; when that is null, to every node that is online, or to those that take a type of tasks. A
+   * reply continues the thread of the message that it answers, unless the draft names a thread.
+   * @throws {Rejection} node_not_found; message_not_found, not_your_message: it answers what its sender never saw
+   */
+  async send(
+    transact: Transact<Sent>,
+    draft: MessageDraft,
+    taking: TakerFilter = null,
+  ): Promise<Answer<Sent>> {
+    const { fromNode, toNode, replyTo } = draft;
+    const answered = replyTo === null ? null : await this.#seen(fromNode, replyTo);
+    const thread = draft.thread ?? (answered && threadOf(answered.message));
+    const message: Message = { ...draft, thread, messageId: this.#newId(), sentAt: this.#clock.now() };
+    return toNode === null
+      ? this.#mail.broadcast(transact, message, () => this.#clock.steady(), taking)
+      : this.#mail.send(transact, message, toNode);
+  }
+
+  /** A message that a node sent or received, and its place. @throws {Rejection} message_not_found, not_your_message */
+  async #seen(nodeId: string, messageId: string): Promise<PlacedMessage> {
+    const [placed, delivery] = await Promise.all([
+      this.#store.read(messageById(messageId)),
+      this.#store.read(deliveryOf(messageId, nodeId)),
+    ]);
+    const seen = seenBy(placed?.message ?? null, delivery, { messageId, nodeId });
+    if (seen.kind === "rejected") throw new Rejection(seen);
+    return must(placed, "a message that was seen is there");
+  }
+
+  /**
+   * A message that a node sent or received, and what became of it.
+   * @throws {Rejection} message_not_found, not_your_message
+   */
+  async one(nodeId: string, messageId: string): Promise<MessageFate> {
+    const { seq } = await this.#seen(nodeId, messageId);
+    const [fate] = await this.#store.read(messageFates(nodeId, [seq], "newest first"));
+    if (!fate) throw new Rejection(messageNotFound(messageId)); // it was removed meanwhile
+    return fate;
   }
 
   /**
@@ -113,18 +150,25 @@ export class MessageService {
   }
 
   /**
-   * The oldest messages that wait in a mailbox, and leaves them there; waits for the first of them. `maxBytes`: of their
-   * contents together, but one message is always answered.
+   * The oldest messages that wait in a mailbox, or those after one (`after`: its id), and leaves them there; waits for
+   * the first of them. `maxBytes`: of their contents together, but one message is always answered.
+   * @throws {Rejection} message_not_found: there is no message `after`
    * @throws {WaitAborted} when the caller is gone
    */
   async peek(
     nodeId: string,
-    most: { readonly count: number; readonly maxBytes: number },
+    most: { readonly count: number; readonly maxBytes: number; readonly after: string | null },
     patience: Patience,
   ): Promise<readonly Delivery[]> {
+    const { count, maxBytes } = most;
+    const after = await this.#placeOf(most.after, "cursor");
+    const query =
+      after === null
+        ? waitingDeliveries(nodeId, count, maxBytes)
+        : waitingAfter(nodeId, after, count, maxBytes);
     const waiter = this.#receivers.join(nodeId); // before the first read, so that no wake-up is missed
     const read = async (): Promise<readonly Delivery[] | null> => {
-      const waiting = await this.#store.read(waitingDeliveries(nodeId, most.count, most.maxBytes));
+      const waiting = await this.#store.read(query);
       return waiting.length > 0 ? waiting : null; // leave() passes the wake-up on: nothing was taken
     };
     return (await untilFound(waiter, read, patience, this.#clock)) ?? [];
@@ -135,13 +179,18 @@ export class MessageService {
   }
 
   /**
-   * The messages that a node sent or received, newest first; with `before`, those before that message.
+   * The messages that a node sent or received, newest first; with `before`, those before that message; with `thread`,
+   * those of this thread.
    * @throws {Rejection} node_not_found, message_not_found
    */
-  async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
+  async history(
+    nodeId: string,
+    asked: { readonly before: string | null; readonly thread: string | null },
+    count: number,
+  ): Promise<MessageList> {
     await getNodeOrDeleted(this.#store, nodeId);
-    const place = await this.#placeOf(before, "before");
-    return this.#load(nodeId, await this.#measure(historySizes(nodeId, place, count)));
+    const before = await this.#placeOf(asked.before, "before");
+    return this.#load(nodeId, await this.#measure(historySizes(nodeId, before, count, asked.thread)));
   }
 
   /**

@@ -29,6 +29,8 @@ export type Gauges = {
   readonly isLeading: () => boolean;
   readonly chores: () => readonly ChoreRuns[];
   readonly diagnose: () => Promise<StoreReport>;
+  /** The free space of the data directory's disk in bytes; null when the system does not tell. */
+  readonly diskFree: () => number | null;
   readonly writeRequests: (text: MetricsText) => void;
 };
 
@@ -103,7 +105,7 @@ export class Metrics {
     const text = new MetricsText();
     this.#writeHub(text, gauges, stored !== null);
     gauges.writeRequests(text);
-    this.#writeStore(text);
+    this.#writeStore(text, gauges);
     if (stored !== null) this.#writeStored(text, stored);
     this.#types.write(text, stored?.types ?? null, this.#clock.now());
     await writeProcess(text);
@@ -165,7 +167,7 @@ export class Metrics {
       (this.#clock.steady() - this.#startedSteady) / SECOND_MS,
     );
     text.gauge("luxhub_leader", "1 if this hub does the periodic work.", flag(gauges.isLeading()));
-    text.gauge("luxhub_writable", "0 after a refused write, until one succeeds.", [
+    text.gauge("luxhub_writable", "0 after a failed write, until one succeeds.", [
       [{ store: "database" }, flag(this.#store.writable)],
       [{ store: "files" }, flag(this.#blobs.writable)],
     ]);
@@ -199,7 +201,7 @@ export class Metrics {
     );
   }
 
-  #writeStore(text: MetricsText): void {
+  #writeStore(text: MetricsText, { diskFree }: Gauges): void {
     const plain: Labels = {};
     text.counter(
       "luxhub_events_total",
@@ -214,6 +216,9 @@ export class Metrics {
     text.histogram("luxhub_commit_duration_seconds", "Time from the beginning of a group to its commit.", [
       [plain, this.#commitSeconds],
     ]);
+    const free = diskFree();
+    if (free !== null)
+      text.gauge("luxhub_disk_free_bytes", "Free space on the disk of the data directory.", free);
   }
 
   #writeStored(text: MetricsText, stored: Stored): void {

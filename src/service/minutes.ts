@@ -62,6 +62,9 @@ export type LastMinutes = {
   readonly total: Summary;
 };
 
+/** A task as a commit writes it. A new one that is assigned at once has not waited. */
+type Moved = { readonly task: Task; readonly waitedMs?: number };
+
 export class Minutes {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -126,12 +129,12 @@ export class Minutes {
 
   #note(changes: readonly Notified[], origin: Origin): void {
     if (origin !== "own") return;
-    let task: Task | null = null;
+    let moved: Moved | null = null;
     let numbers: Numbers | null = null;
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i];
       if (change === undefined) continue;
-      if (change.kind === "task.created" || change.kind === "task.moved") task = change.task;
+      if (change.kind === "task.created" || change.kind === "task.moved") moved = change;
       else if (change.kind === "lux.entered")
         (numbers ??= this.#current()).luxMicro += Number(change.entry.amountMicro);
       else if (change.kind === "event.logged") {
@@ -144,20 +147,16 @@ export class Minutes {
         else if (kind === "task.assigned" || kind === "task.completed") {
           numbers ??= this.#current();
           // The change of the task precedes its event, except when a node completes an open task.
-          const isMoved = task?.taskId === taskId && task.status !== "open";
-          const moved = isMoved ? task : movedAfter(changes, i, taskId);
-          const ms = moved === null ? 0 : Math.max(0, at - dueAt(moved));
+          const isMoved = moved?.task.taskId === taskId && moved.task.status !== "open";
+          const { task, waitedMs = 0 } = must(isMoved ? moved : movedAfter(changes, i, taskId), MOVED);
           if (kind === "task.completed") {
             numbers.completed++;
-            observe(numbers.toFinish, ms);
-            if (moved !== null && moved.startedAt !== null)
-              this.#types.ran(moved.taskType, Math.max(0, at - moved.startedAt));
+            observe(numbers.toFinish, Math.max(0, at - dueAt(task)));
+            if (task.startedAt !== null) this.#types.ran(task.taskType, Math.max(0, at - task.startedAt));
           } else {
             numbers.started++;
-            if (moved?.epoch === 1) {
-              observe(numbers.toStart, ms);
-              this.#types.waited(moved.taskType, ms);
-            }
+            if (task.epoch === 1) observe(numbers.toStart, waitedMs);
+            this.#types.waited(task.taskType, waitedMs);
           }
         }
       }
@@ -185,10 +184,12 @@ function minuteOf(now: number): number {
   return now - (now % MINUTE_MS);
 }
 
-function movedAfter(changes: readonly Notified[], i: number, taskId: string | null): Task | null {
+const MOVED = "the commit that assigns or completes a task writes it";
+
+function movedAfter(changes: readonly Notified[], i: number, taskId: string | null): Moved | null {
   for (let next = i + 1; next < changes.length; next++) {
     const change = changes[next];
-    if (change?.kind === "task.moved" && change.task.taskId === taskId) return change.task;
+    if (change?.kind === "task.moved" && change.task.taskId === taskId) return change;
   }
   return null;
 }

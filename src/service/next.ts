@@ -12,11 +12,12 @@
  */
 import { typesFor } from "../domain/balancer.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
-import { SWEEP_BATCH } from "../domain/limits.ts";
+import { NOT_TAKEN_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
+import { backlogTypes } from "../store/sql/balancer.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
@@ -128,6 +129,28 @@ export class NextService {
    */
   unacknowledged(nodeId: string): Promise<Task | null> {
     return this.#store.read(firstUnacknowledged(nodeId));
+  }
+
+  /**
+   * The types of ready tasks that a node does not get when it asks for these types (null: all that it takes), in
+   * alphabetical order, NOT_TAKEN_MAX at most; "" is no type.
+   */
+  async notTaken(
+    node: Pick<Node, "capabilities">,
+    asked: readonly string[] | null,
+  ): Promise<readonly string[]> {
+    const taken = typesFor(node, asked);
+    if (taken === null) return [];
+    const [balanced, others, untyped] = await Promise.all([
+      this.#store.read(backlogTypes(true, "", NOT_TAKEN_MAX + taken.length)),
+      this.#store.read(backlogTypes(false, "", NOT_TAKEN_MAX + taken.length)),
+      this.#store.read(bestReady([""])),
+    ]);
+    const types = new Set([...(untyped.tasks.length > 0 ? [""] : []), ...balanced, ...others]);
+    return [...types]
+      .filter((type) => !taken.includes(type))
+      .toSorted()
+      .slice(0, NOT_TAKEN_MAX);
   }
 
   /** The node as it may be: the transaction checks it. */

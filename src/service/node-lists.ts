@@ -4,6 +4,7 @@
  * The order of ids is an index. The other orders change with every task, and an index of one would cost a write with each:
  * their pages are found by reading all nodes, in steps of bounded size between which others are served.
  */
+import { fits } from "../domain/balancer.ts";
 import type { EventKind } from "../domain/event.ts";
 import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, NODES_SEARCH_STEP } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
@@ -30,6 +31,8 @@ export type NodeOrder = (typeof NODE_ORDERS)[number];
 export type NodeQuery = {
   readonly state: NodeState | null;
   readonly prefix: string;
+  /** Selects the nodes that take tasks of this type. */
+  readonly taking: string | null;
   readonly order: NodeOrder;
 };
 
@@ -85,7 +88,7 @@ export class NodeLists {
   async page(query: NodeQuery, { page, perPage }: PageRequest): Promise<NodePage> {
     const upTo = page * perPage;
     const { found, end, matching } = await this.#search(query, START, upTo);
-    const total = query.prefix === "" ? await this.#count(query.state) : matching;
+    const total = isScan(query) ? matching : await this.#count(query.state);
     const shown = found.slice(upTo - perPage, upTo);
     return { nodes: await this.#load(query, shown), page, perPage, total, next: nextOf(found, upTo, end) };
   }
@@ -133,8 +136,8 @@ export class NodeLists {
     from: NodePosition,
     wanted: number,
   ): Promise<Search> {
-    // The beginnings of names are compared here: then all nodes of a step have to come.
-    const most = query.prefix === "" ? wanted + 1 : NODES_SEARCH_STEP;
+    // Names and capabilities are compared here: then all nodes of a step have to come.
+    const most = isScan(query) ? NODES_SEARCH_STEP : wanted + 1;
     const rangeAfter = (after: number) => this.#store.read(nodeRangeAfter(after, NODES_SEARCH_STEP));
     const inRange = (range: NodeRange) =>
       this.#store.read(rankedNodes(order, query.state, range, from, most));
@@ -173,11 +176,17 @@ function nextOf(found: readonly RankedNode[], upTo: number, end: NodePosition | 
   return found.length > upTo ? (found[upTo - 1] ?? null) : end;
 }
 
+/** Whether only a look at each node shows whether it matches. */
+function isScan({ prefix, taking }: NodeQuery): boolean {
+  return prefix !== "" || taking !== null;
+}
+
 function matches(
-  { state, prefix }: NodeQuery,
-  node: Pick<RankedNode, "nodeId" | "name" | "online" | "draining" | "deleted">,
+  { state, prefix, taking }: NodeQuery,
+  node: Pick<RankedNode, "nodeId" | "name" | "capabilities" | "online" | "draining" | "deleted">,
 ): boolean {
   if (node.deleted || (state !== null && !isIn(state, node))) return false;
+  if (taking !== null && !fits(node, { taskType: taking })) return false;
   return prefix === "" || [node.nodeId, node.name].some((text) => text.toLowerCase().startsWith(prefix));
 }
 

@@ -40,25 +40,24 @@ import {
   unfinishedFirstSizes,
 } from "../store/sql/tasks.ts";
 import type { Read, Store } from "../store/store.ts";
-import { ListPages, type PageRequest, PagesBusy, Rows, loadRows } from "./list-pages.ts";
+import {
+  type CursorPage,
+  ListPages,
+  type PageRequest,
+  PagesBusy,
+  type Position,
+  Rows,
+  loadRows,
+} from "./list-pages.ts";
 
 /** `words`: each begins a word of the title (lib/word-search.ts); none is any title. */
 export type TaskQuery = TaskFilter & { readonly words: readonly string[] };
 
-/** A position in a list: `before` is the number of the task above it. */
-export type Position = { readonly before: number };
-
 /** The beginning of every list. */
 const START: Position = { before: Number.MAX_SAFE_INTEGER };
 
-/** `page` and `total` are null if they were not counted, `next` at the end of the list. */
-export type TaskPage = {
-  readonly rows: Rows<Task>;
-  readonly page: number | null;
-  readonly perPage: number;
-  readonly total: number | null;
-  readonly next: Position | null;
-};
+/** A page of a list of tasks. */
+export type TaskPage = CursorPage<Task>;
 
 /** What a search found, newest first, each with its own position; `end`: where it stopped, null at the end of the list. */
 type Search = { readonly found: readonly Position[]; readonly end: Position | null };

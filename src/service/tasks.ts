@@ -23,7 +23,9 @@ import {
 import type { FileRecord, Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
+  type CheckpointRequest,
   type CreatorRequest,
+  type RetryRequest,
   type Dependency,
   type HolderRequest,
   type Sent,
@@ -231,7 +233,7 @@ export class TaskService {
 
   release(
     transact: Transact<Task>,
-    asked: HolderRequest & { reason: string | null },
+    asked: CheckpointRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
       release(task, node, candidates, asked, this.#at()),
@@ -240,14 +242,17 @@ export class TaskService {
 
   fail(
     transact: Transact<Task>,
-    asked: HolderRequest & { error: string; retry: boolean },
+    asked: CheckpointRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
       fail(task, node, candidates, asked, this.#at()),
     );
   }
 
-  extend(transact: Transact<Task>, asked: HolderRequest & { note: string | null }): Promise<Committed<Task>> {
+  extend(
+    transact: Transact<Task>,
+    asked: CheckpointRequest & { note: string | null },
+  ): Promise<Committed<Task>> {
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
     return transact(load, ({ task, node }) => extend(task, node, asked, this.#at()));
   }
@@ -314,7 +319,7 @@ export class TaskService {
     return cancelled;
   }
 
-  async retry(transact: Transact<RetryOutcome>, asked: CreatorRequest): Promise<Committed<RetryOutcome>> {
+  async retry(transact: Transact<RetryOutcome>, asked: RetryRequest): Promise<Committed<RetryOutcome>> {
     // What it depends on never changes, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
     const dependsOn = before?.dependsOn ?? [];
@@ -335,7 +340,7 @@ export class TaskService {
   /** As retry(), and opens again what failed only because of the task: the oldest, as many as one transaction holds. */
   async retryWithDependents(
     transact: Transact<RetryOutcome>,
-    asked: CreatorRequest,
+    asked: RetryRequest,
   ): Promise<Committed<RetryOutcome>> {
     const at = this.#at();
     const { taskId, boundTo } = asked;

@@ -33,7 +33,7 @@ export type StoredTypes = ReadonlyMap<string, Readonly<Stored>>;
 export class TypeMetrics {
   readonly #times = new Map<string, Times>();
 
-  /** Counts the first start of a task, `ms` after it became ready. */
+  /** Counts a hand-out of a task, `ms` after it became ready; a task that is handed out again counts again. */
   waited(taskType: string, ms: number): void {
     this.#timesOf(taskType).wait.observe(ms / SECOND_MS);
   }
@@ -100,7 +100,7 @@ export class TypeMetrics {
     }
     text.histogram(
       "luxhub_type_task_wait_seconds",
-      "Time from when a task became ready to its first start, by type.",
+      "Time from when a task became ready to when it was handed out, each time, by type.",
       labelled.map(({ labels, times }) => [labels, times.wait] as const),
     );
     text.histogram(

@@ -28,7 +28,7 @@ export class WaitAborted extends Error {
   override readonly name = "WaitAborted";
 
   constructor() {
-    super("The caller of a waiting call is gone.");
+    super("The caller of a long poll has hung up.");
   }
 }
 
@@ -284,7 +284,7 @@ export class Waiter {
     });
   }
 
-  /** Ends the wake-up that the waiter carries for a row in the queue `key`: the waiter took one. */
+  /** Ends the wake-up that the waiter carries, if it is for a row in the queue `key`: the waiter took one. */
   markServed(key: string): void {
     if (this.#wakeUp?.key === key) this.#wakeUp = null;
   }
@@ -301,7 +301,7 @@ export class Waiter {
 
   /** Whether each further wait is "drained" or, after leave(), "aborted". */
   get isEnded(): boolean {
-    return this.#end !== null;
+    return this.#end !== null || this.#all.isDrained;
   }
 
   // What follows is for the queues.

@@ -128,8 +128,10 @@ const QUERY = "a load has a query under each of its names";
 /** What a transaction costs, as far as its loads say it: each part weighs 1, and a lookup of many rows more. */
 function weightOf({ parts }: Transaction): number {
   let weight = parts.length;
-  for (const { load } of parts)
+  for (const part of parts) {
+    const load = part.load();
     for (const name in load) weight += must(load[name], QUERY).params.length >> PARAMS_WEIGHT_SHIFT;
+  }
   return weight;
 }
 

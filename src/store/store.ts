@@ -62,7 +62,8 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
 
 /** A part of a transaction: what it loads, and how it decides. */
 export type Part = {
-  readonly load: Load;
+  /** Pure, but that it may depend on what the parts before it have decided: SQLite calls it when it is the part's turn. */
+  readonly load: () => Load;
   readonly decide: (rows: never) => Decision<unknown> | Undecided;
 };
 

@@ -10,9 +10,10 @@
  */
 import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
+import { flushDirectory } from "../blobs/disk.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { ArchiveUnread, ArchiveUnwritten, FILE_MODE, flushDirectory, writeAll } from "./upkeep.ts";
+import { ArchiveUnread, ArchiveUnwritten, FILE_MODE, writeAll } from "./upkeep.ts";
 
 /** Takes the bytes of one archive, in order. Each method throws ArchiveUnwritten when the bytes cannot be stored. */
 export type ArchiveSink = {
@@ -58,9 +59,9 @@ export function dateOf(name: string): number {
   return Date.UTC(year ?? Number.NaN, (month ?? 1) - 1, day, hour, minute, second);
 }
 
-/** Whether the text names a place for dated backups: it ends with a slash. */
+/** Whether the text names a place for dated backups: it ends with a slash, on Windows perhaps with a backslash. */
 export function isPlace(to: string): boolean {
-  return to.endsWith("/");
+  return to.endsWith("/") || to.endsWith(sep);
 }
 
 /** Parses where a single backup goes: `-`, `s3://BUCKET/KEY` or a path. */

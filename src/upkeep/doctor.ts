@@ -11,7 +11,7 @@ import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, findTraceOfHub, freeFloorOf, makeDataDir, secretWarnings } from "../data-dir.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { refuseWorldWritable } from "../permissions.ts";
+import { HAS_MODES, refuseWorldWritable } from "../permissions.ts";
 import { FACTS, LATEST_TIME } from "../store/sql/consistency.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { POSTGRES_MIGRATIONS } from "../store/postgres/migrations.ts";
@@ -107,7 +107,12 @@ export function* examineSecrets(dir: DataDir, env: Parameters<typeof secretWarni
     const warnings = secretWarnings(dir, env);
     for (const text of warnings) yield { grade: "warn", about: "secrets", text };
     if (warnings.length === 0)
-      yield ok("secrets", "long enough, and only their owner may write or read them");
+      yield ok(
+        "secrets",
+        HAS_MODES
+          ? "long enough, and only their owner may write or read them"
+          : "long enough; who may read them is not checked on Windows",
+      );
   } catch (error) {
     yield bad("secrets", messageOf(error));
   }

@@ -9,7 +9,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { blobFileOf } from "../blobs/disk.ts";
+import { blobFileOf, flushDirectory } from "../blobs/disk.ts";
 import { beginBlobWithin } from "../blobs/postgres.ts";
 import type { DataDir } from "../data-dir.ts";
 import { codeOf } from "../lib/reason.ts";
@@ -19,14 +19,7 @@ import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { PostgresRows, toDatabaseError } from "./postgres-rows.ts";
 import { SqliteRows, openStopped } from "./sqlite-rows.ts";
 import { copyTables } from "./tables.ts";
-import {
-  type Copied,
-  type OnBytes,
-  SECRET_ENTRIES,
-  type Tools,
-  flushDirectory,
-  writeNewFile,
-} from "./upkeep.ts";
+import { type Copied, type OnBytes, SECRET_ENTRIES, type Tools, writeNewFile } from "./upkeep.ts";
 
 export type Target = {
   /** A new directory for the database, until finish(), and for the secrets that the hub brings. */
@@ -177,7 +170,7 @@ async function putSecrets({ path, unfinishedRestore }: DataDir): Promise<void> {
 }
 
 async function flushFile(path: string): Promise<void> {
-  const file = await open(path, "r");
+  const file = await open(path, "r+"); // Windows flushes only what may be written
   try {
     await file.sync();
   } finally {

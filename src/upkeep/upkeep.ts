@@ -113,16 +113,6 @@ export async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<voi
     done += (await file.write(bytes, done, bytes.length - done)).bytesWritten;
 }
 
-/** fsync of a directory: makes the names in it durable. */
-export async function flushDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
-}
-
 export function sizeText(bytes: number): string {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);

@@ -524,7 +524,9 @@ const NEVER: readonly string[] = [
   "message/broadcast",
   "agent/broadcast",
   "task/batch-assign",
+  "file/download-url",
   "file/upload",
+  "file/upload-url",
   "key/add",
 ];
 

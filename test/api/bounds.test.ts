@@ -308,7 +308,9 @@ test("the stored answers of one key are bounded, and those of others stay", asyn
   await using hub = await startHub({ variants: ["A"] });
   const db = new Database(join(hub.dataDir, "luxhub.db"), { strict: true });
   try {
-    const insert = db.prepare(`INSERT INTO answers VALUES (?, 'h', 200, ?, ?, ?, ?)`);
+    const insert = db.prepare(
+      `INSERT INTO answers (scope, body_hash, status, body, stored_at, key_id, bytes) VALUES (?, 'h', 200, ?, ?, ?, ?)`,
+    );
     const body = "x".repeat(2 ** 20);
     const now = hub.clock.now();
     for (let i = 0; i < 70; i++) insert.run(`greedy p ${i}`, body, now - 1_000 + i, "greedy", body.length);

@@ -90,6 +90,7 @@ describe("upload", () => {
       content_type: "text/markdown",
       metadata,
       node_id: "n1",
+      verified: false,
       task_id: taskId,
       url: `/api/v1/file/download/${file_id}`,
     });

@@ -17,10 +17,12 @@ import {
   list,
   nodeOf,
   ok,
+  pick,
   record,
   send,
   taskOf,
   until,
+  waits,
 } from "./scene.ts";
 
 const RESULT = { problem: "it was slow", improvement: "it is fast", lesson: "measure first" };
@@ -42,14 +44,15 @@ function post(
 
 /** The same by a client of 2026. */
 function modern(hub: TestHub, method: string, params: Record<string, unknown> = {}): Promise<Response> {
-  const meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": {},
-  };
   const headers = { ...WITH_SECRET, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method };
-  return post(hub, { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } }, headers);
+  return post(hub, { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: MODERN_META } }, headers);
 }
+
+const MODERN_META = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
 
 const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 const WITH_SECRET = { "X-Matrix-Secret": SECRET };
@@ -76,10 +79,24 @@ describe("who may call", () => {
         body: JSON.stringify(PING),
       });
       expect(answer.status).toBe(401);
+      expect(answer.headers.get("www-authenticate")).toStartWith('Bearer realm="luxhub"');
       expect(answer.headers.get("www-authenticate")).not.toMatch(/resource_metadata|oauth/i);
       expect(await answer.json()).toMatchObject({ error: "unauthorized" });
       for (const name of ["oauth-protected-resource", "oauth-authorization-server"])
         expect((await fetch(`${hub.base(variant)}/.well-known/${name}`)).status).toBe(404);
+    }
+  });
+
+  test("every client is understood: any Accept, a slash after the path, and older revisions", async () => {
+    for (const Accept of ["*/*", "application/json, */*;q=0.1", FORM.Accept])
+      expect((await post(hub, PING, { ...WITH_SECRET, Accept })).status).toBe(200);
+    expect((await post(hub, PING, { ...WITH_SECRET, Accept: "text/html" })).status).toBe(406);
+    const options = { method: "POST", headers: { ...FORM, ...WITH_SECRET }, body: JSON.stringify(PING) };
+    expect((await fetch(`${hub.base()}/mcp/`, options)).status).toBe(200);
+    for (const protocolVersion of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
+      const params = { protocolVersion, capabilities: {}, clientInfo: { name: "t", version: "1" } };
+      const answer = await post(hub, { jsonrpc: "2.0", id: 1, method: "initialize", params }, WITH_SECRET);
+      expect(await answer.text()).toContain(`"protocolVersion":"${protocolVersion}"`);
     }
   });
 
@@ -113,14 +130,14 @@ describe("who may call", () => {
 
   test("without a node an agent can look and create, and is told how to name one", async () => {
     await using agent = await Agent.connect(hub.base(), "", "2026-07-28", WITH_SECRET);
-    expect(await agent.ok("hub_status")).not.toHaveProperty("you");
+    expect(await agent.ok("hub_status")).toMatchObject({ you: null });
     const taskId = await create(agent);
     expect(record((await agent.ok("task_get", { task_id: taskId }))["task"])).not.toHaveProperty(
       "creator_node",
     );
     const { isError, text } = await agent.call("task_next");
     expect(isError).toBe(true);
-    expect(text).toContain("X-Node-Id");
+    expect(text).toContain("X-Node-Id: is missing, and this tool acts for a node. Tell your user: ");
     await using bad = await Agent.connect(hub.base(), "not an id");
     expect((await bad.call("hub_status")).text).toContain("X-Node-Id: must");
   });
@@ -222,17 +239,27 @@ describe("the list of tools", () => {
       await using agent = await Agent.connect(hub.base(), "n1", era);
       const answer = await agent.client.listTools();
       const json = JSON.stringify(answer.tools);
-      expect(json.length / 4).toBeLessThan(2_500);
+      expect(json.length / 4).toBeLessThan(3_000); // with the hints, which most clients keep to themselves
       expect(json).not.toMatch(/\$schema|9007199254740991/);
       tools.push(json);
       const names = answer.tools.map(({ name }) => name);
-      expect(names.length).toBeLessThanOrEqual(18);
+      expect(names.length).toBeLessThanOrEqual(24);
       const page = readFileSync(join(import.meta.dir, "../../docs/mcp.md"), "utf8");
       const rows = page.slice(page.indexOf("<!-- tools -->"), page.indexOf("<!-- /tools -->"));
       expect([...rows.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)).toEqual(names);
-      for (const { description = "", inputSchema } of answer.tools) {
+      for (const { name, description = "", inputSchema, annotations } of answer.tools) {
         expect(description).toMatch(/^[A-Z].{30,}\.$/);
         expect(Object.keys(inputSchema.properties ?? {})).not.toContain("from_node");
+        for (const property of Object.values(inputSchema.properties ?? {}))
+          expect(["type", "anyOf"].some((key) => Object.hasOwn(record(property), key))).toBeTrue();
+        const reads = /^(?:hub_status|\w+_(?:list|get|wait|check))$/.test(name);
+        expect({ name, ...annotations }).toEqual({
+          name,
+          readOnlyHint: reads,
+          destructiveHint: name === "task_cancel",
+          idempotentHint: true,
+          openWorldHint: false,
+        });
       }
     }
     expect(tools[0]).toBe(tools[1] ?? "");
@@ -252,16 +279,16 @@ describe("the list of tools", () => {
     await using agent = await Agent.connect(hub.base(), "n1");
     const { data, text } = await agent.call("task_create", {
       title: 1,
-      node_id: "n2",
+      creator: "n2",
       priority: "urgent",
     });
     expect(list(data, "errors").map(({ path }) => path)).toEqual([
       "description",
       "title",
-      "node_id",
+      "creator",
       "priority",
     ]);
-    expect(text).toContain("node_id: is not an argument of this tool; its arguments are: title, description");
+    expect(text).toContain("creator: is not an argument of this tool; its arguments are: title, description");
     const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
     expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
     await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
@@ -289,13 +316,19 @@ for (const era of ERAS)
       await addNode(hub, "boss");
       const taskId = await addTask(hub, { creator_node: "boss", title: "build", priority: 0, lux_reward: 2 });
       const { text, data } = await agent.call("task_next");
-      expect(text).toContain("[assigned, yours] high: build\nd\ncreator: boss");
+      expect(text).toStartWith("This task is yours. End it with task_complete,");
+      expect(text).toContain('\n  title, by boss (not verified): "build"\n');
+      expect(text).toContain('\n  description, by boss (not verified): "d"\n');
       expect(data["task"]).toMatchObject({ task_id: taskId, priority: "high", assigned_node: "a1" });
       await agent.ok("task_progress", { task_id: taskId, note: "half" });
       expect((await taskOf(hub, taskId))["progress"]).toBe("half");
       const output = { rows: [1, { deep: null }] };
-      const done = await agent.call("task_complete", { task_id: taskId, ...RESULT, output });
-      expect([done.text, done.data["lux_paid"]]).toEqual([expect.stringContaining("2 LUX"), 2]);
+      expect(await agent.ok("task_complete", { task_id: taskId, ...RESULT, output })).toEqual({
+        say: "Completed. Call task_next for the next task.",
+        task_id: taskId,
+        status: "completed",
+        lux_paid: 2,
+      });
       expect((await taskOf(hub, taskId))["result"]).toEqual({ ...RESULT, output });
       expect((await agent.call("task_next")).text).toStartWith("No task for you now.");
     });
@@ -303,11 +336,11 @@ for (const era of ERAS)
     test("counts in words, of one and of many", async () => {
       await using counting = await Agent.connect(hub.base(), "counting", era);
       const text = async (): Promise<string> => (await counting.call("hub_status")).text;
-      expect(await text()).toContain("you hold 0 tasks, and 0 messages wait for you.");
+      expect(await text()).toContain("you hold 0 tasks, and 0 messages wait for you (");
       const taskId = await create(counting);
       await counting.ok("task_claim", { task_id: taskId });
       await counting.ok("mail_send", { to_node: "counting", content: "x" });
-      expect(await text()).toContain("you hold 1 task, and 1 message waits for you.");
+      expect(await text()).toContain("you hold 1 task, and 1 message waits for you (");
       await counting.ok("task_cancel", { task_id: taskId });
     });
 
@@ -333,12 +366,12 @@ for (const era of ERAS)
       expect(await stored.text()).toContain(`"output":${output}`);
       const shown = await call("task_get", JSON.stringify({ task_id: taskId }));
       expect(shown).toContain(`"output":${output}`); // the structured content
-      expect(shown).toContain(JSON.stringify(`"output":${output}`).slice(1, -1)); // and the text
+      expect(shown).toContain(JSON.stringify(`output, by a1 (not verified): ${output}`).slice(1, -1)); // and the text
     });
 
     test("chooses, gives back, fails and cancels", async () => {
       const taskId = await create(agent, { task_type: "odd" });
-      expect((await agent.call("task_claim", { task_id: taskId })).text).toContain("type odd");
+      expect((await agent.call("task_claim", { task_id: taskId })).text).toContain("task_type: odd");
       await agent.ok("task_release", { task_id: taskId, reason: "no tool" });
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 0 });
       await agent.ok("task_claim", { task_id: taskId });
@@ -360,19 +393,19 @@ for (const era of ERAS)
       for (let i = 0; i < 5; i++)
         created.push(await addTask(hub, { creator_node: "lister", title: `page ${i}` }));
       const shown: unknown[] = [];
-      let cursor: unknown = undefined;
+      let cursor: unknown = null;
       do {
         const page: Record<string, unknown> = await agent.ok("task_list", {
           creator_node: "lister",
           limit: 2,
-          ...(cursor === undefined ? {} : { cursor }),
+          cursor,
         });
         shown.push(...list(page, "tasks").map((task) => task["task_id"]));
         cursor = page["next_cursor"];
-      } while (cursor !== undefined);
+      } while (cursor !== null);
       expect(shown).toEqual(created.toReversed());
-      expect((await agent.call("task_list", { q: "page", status: "open", limit: 1 })).text).toContain(
-        "More: cursor ",
+      expect((await agent.call("task_list", { q: "page", status: "open", limit: "1" })).text).toContain(
+        "There are more: task_list with cursor next_cursor.",
       );
       for (const taskId of created) await agent.ok("task_cancel", { task_id: taskId });
     });
@@ -402,12 +435,12 @@ for (const era of ERAS)
       const ids = [await send(hub, "friend", "a1", { content: "first" }), await send(hub, "friend", "a1")];
       for (let i = 0; i < 2; i++) {
         const { text, data } = await agent.call("mail_check");
-        expect(list(data, "messages").map(({ id }) => id)).toEqual(ids);
-        expect(text).toContain("from friend at ");
+        expect(list(data, "messages").map(({ message_id }) => message_id)).toEqual(ids);
+        expect(text).toContain('; content, by friend (not verified): "first"');
       }
       const answer = await agent.ok("mail_ack", { message_ids: [ids[0], String(sent["message_id"])] });
       expect(answer).toMatchObject({ acked: [ids[0]], refused: [{ error: "not_your_message" }] });
-      expect(list(await agent.ok("mail_check"), "messages").map(({ id }) => id)).toEqual([ids[1]]);
+      expect(pick(await agent.ok("mail_check"), "messages", "message_id")).toEqual([ids[1]]);
       await agent.ok("mail_ack", { message_ids: [ids[1]] });
     });
 
@@ -423,34 +456,43 @@ for (const era of ERAS)
       const mail = agent.ok("mail_check", { wait_s: 25 });
       await until("the call waits", () => waits(hub, 1));
       const messageId = await send(hub, "op", "a1");
-      expect(list(await mail, "messages")).toMatchObject([{ id: messageId }]);
+      expect(list(await mail, "messages")).toMatchObject([{ message_id: messageId }]);
       // Nothing was taken out.
       expect(await ok(hub.post("/message/receive", { node_id: "a1" }))).toMatchObject({ count: 1 });
     });
 
-    test("stores and reads small files, and is told the URL of large ones", async () => {
+    test("stores and reads files: a text in parts, the rest by URLs without a key", async () => {
       const taskId = await create(agent);
       const put = await agent.ok("file_put", { name: "note.md", content: "# Grüße\n", task_id: taskId });
       const file = record(put["file"]);
       expect(file).toMatchObject({ name: "note.md", node_id: "a1", task_id: taskId, size: 10 });
-      expect((await taskOf(hub, taskId))["files"]).toEqual([file["file_id"]]);
-      expect((await agent.call("file_get", { file_id: file["file_id"] })).text).toEndWith("\n\n# Grüße\n");
-      const bytes = Buffer.from([0xff, 0, 0xfe]);
-      const content = bytes.toString("base64");
-      const { file: image } = await agent.ok("file_put", { name: "a.png", content, encoding: "base64" });
-      const shown = await agent.call("file_get", { file_id: record(image)["file_id"] });
-      expect(shown.content[1]).toMatchObject({ resource: { mimeType: "image/png", blob: content } });
+      expect((await taskOf(hub, taskId))["files"]).toEqual([put["file_id"]]);
+      expect(await agent.ok("file_get", { file_id: put["file_id"] })).toMatchObject({ content: "# Grüße\n" });
+      const content = Buffer.from([0xff, 0, 0xfe]).toString("base64");
+      const image = await agent.ok("file_put", { name: "a.png", content, encoding: "base64" });
+      const shown = await agent.ok("file_get", { file_id: image["file_id"] });
+      expect(shown).toMatchObject({ base64: content, file: { content_type: "image/png" } });
 
+      const whole = "Straße ".repeat(10_000);
+      const asked = await agent.ok("file_put", { name: "large.txt" });
+      expect(String(asked["command"])).toEndWith(`'${String(asked["url"])}'`);
       const form = new FormData();
-      form.set("file", new Blob(["x".repeat(64 * 1024 + 1)]), "large.txt");
-      const large = await ok(hub.post("/file/upload", form));
-      const told = await agent.call("file_get", { file_id: large["file_id"] });
-      const url = String(record(told.data["file"])["url"]);
-      expect(told.text).toContain(`Download it from ${url}`);
-      expect(await (await fetch(url)).text()).toHaveLength(64 * 1024 + 1);
-      expect((await agent.call("file_put", { name: "large.txt" })).text).toContain(
-        `${hub.base()}/api/v1/file/upload`,
-      );
+      form.set("file", new Blob([whole]), "large.txt");
+      const uploaded = await fetch(String(asked["url"]), { method: "POST", body: form });
+      const { file_id } = record(await uploaded.json());
+      let text = "";
+      for (let offset: unknown = 0; offset !== undefined;) {
+        const part = await agent.ok("file_get", { file_id, offset });
+        text += String(part["content"]);
+        expect(await (await fetch(String(part["url"]))).text()).toBe(whole);
+        offset = part["cut"] === undefined ? undefined : list(part, "cut")[0]?.["offset"];
+      }
+      expect(text).toBe(whole);
+      const listed = await agent.ok("file_list", { limit: 1 });
+      expect(pick(listed, "files", "file_id")).toEqual([file_id]);
+      const rest = await agent.ok("file_list", { cursor: listed["next_cursor"] });
+      expect(pick(rest, "files", "file_id").slice(0, 2)).toEqual([image["file_id"], put["file_id"]]);
+      expect(pick(await agent.ok("file_list", { task_id: taskId }), "files", "name")).toEqual(["note.md"]);
       const pasted = { name: "large.txt", task_id: "'; rm -rf x; '" };
       expect(await agent.refused("file_put", pasted)).toBe("task_not_found");
       const tooLarge = { name: "large.txt", content: "x".repeat(64 * 1024 + 1) };
@@ -474,8 +516,8 @@ for (const era of ERAS)
       const other = await Agent.connect(hub.base(), `other-${era}`, era);
       await other.ok("task_claim", { task_id: taskId });
       const { text, data } = await other.call("task_next");
-      expect(text).toContain(`\ninput files (file_get): ${input}\n`);
-      expect(text).toContain(`\noutput files (of its worker, or of earlier attempts): ${output}\n`);
+      expect(text).toContain(`\n  inputs: ${input}\n`);
+      expect(text).toContain(`\n  outputs: ${output}\n`);
       expect(data["task"]).toMatchObject({ inputs: [input], outputs: [output] });
       await other.ok("task_cancel", { task_id: taskId });
       await other.client.close();
@@ -485,8 +527,7 @@ for (const era of ERAS)
       const many = await addTasks(hub, 30, { task_type: "none" });
       const taskId = await create(agent, { depends_on: many });
       const { text, data } = await agent.call("task_get", { task_id: taskId });
-      expect(text).toContain(`\nwaits for 30 tasks: ${many.slice(0, 20).join(", ")}`);
-      expect(text).toContain("and 10 more");
+      expect(text).toContain(`\n  depends_on: ${many.slice(0, 20).join(", ")}\n  depends_on_count: 30\n`);
       expect(data["task"]).toMatchObject({
         depends_on: many.slice(0, 20),
         depends_on_count: 30,
@@ -527,18 +568,93 @@ for (const era of ERAS)
       const prompt = { name: "work_for_this_hub", arguments: { task_types: "a, b" } };
       const [message] = (await agent.client.getPrompt(prompt)).messages;
       const text = message?.content.type === "text" ? message.content.text : "";
-      expect(text).toContain('task_next {wait_s: 25, task_types: ["a","b"]}');
+      expect(text).toContain('task_next {wait_s: 50, task_types: ["a","b"]}');
       for (const [named] of text.matchAll(/\b(?:task|mail|file|node|hub)_[a-z]+\b/g))
         expect(["task_id", "task_types", ...tools.map(({ name }) => name)]).toContain(named);
       await agent.ok("task_cancel", { task_id: taskId });
     });
   });
 
-/** How many calls of callers with the secret wait, by the hub's own metrics. */
-async function waits(hub: TestHub, count: number): Promise<boolean> {
-  const answer = await fetch(`${hub.base()}/metrics`, { headers: WITH_SECRET });
-  return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
-}
+describe("a call that waits long", () => {
+  /** The notifications and the result of a call, as events of a stream. */
+  async function* framesOf(response: Response): AsyncGenerator<Record<string, unknown>, void, undefined> {
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk, { stream: true });
+      for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
+        const [, data] = /^data: (.+)$/m.exec(text.slice(0, end)) ?? [];
+        text = text.slice(end + 2);
+        if (data !== undefined) yield record(JSON.parse(data));
+      }
+    }
+  }
+
+  /** Calls a tool as a client of either revision that wants to hear of its progress. */
+  function callWithProgress(
+    hub: TestHub,
+    era: (typeof ERAS)[number],
+    name: string,
+    args: Record<string, unknown>,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const isModern = era === "2026-07-28";
+    const params = {
+      name,
+      arguments: args,
+      _meta: { progressToken: "p1", ...(isModern ? MODERN_META : {}) },
+    };
+    const headers = {
+      ...FORM,
+      ...WITH_SECRET,
+      "X-Node-Id": "a1",
+      "MCP-Protocol-Version": era,
+      ...(isModern ? { "Mcp-Method": "tools/call", "Mcp-Name": name } : {}),
+    };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params });
+    return fetch(`${hub.base()}/mcp`, { method: "POST", headers, body, ...(signal ? { signal } : {}) });
+  }
+
+  test.each(ERAS)("tells a client of %s of its progress, and then the result", async (era) => {
+    await using hub = await startHub();
+    const response = await callWithProgress(hub, era, "task_next", { wait_s: 1_000 });
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    const frames = framesOf(response);
+    expect((await frames.next()).value).toMatchObject({
+      method: "notifications/progress",
+      params: { progressToken: "p1", progress: 0, total: 300 },
+    });
+    await until("it waits", () => waits(hub, 1));
+    const taskId = await addTask(hub);
+    const result = record(record((await frames.next()).value)["result"]);
+    expect(taskIdOf(record(result["structuredContent"]))).toBe(taskId);
+    expect((await frames.next()).done).toBe(true);
+    // A call that need not wait has its result alone.
+    const quick = await callWithProgress(hub, era, "task_next", { wait_s: 200 });
+    expect(await quick.text()).not.toContain("notifications/progress");
+  });
+
+  test.each(ERAS)("loses no task when a client of %s hangs up", async (era) => {
+    await using hub = await startHub();
+    const hangUp = new AbortController();
+    const response = await callWithProgress(hub, era, "task_next", { wait_s: 200 }, hangUp.signal);
+    await framesOf(response).next();
+    await until("it waits", () => waits(hub, 1));
+    hangUp.abort();
+    await until("the hub has noticed", () => waits(hub, 0));
+    const taskId = await addTask(hub);
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+  });
+
+  test("is cut, and not refused, when it asks for more than it may", async () => {
+    await using hub = await startHub();
+    await using agent = await Agent.connect(hub.base(), "a1");
+    const next = agent.ok("task_next", { wait_s: 1_000 });
+    await until("it waits", () => waits(hub, 1));
+    const taskId = await addTask(hub);
+    expect(taskIdOf(await next)).toBe(taskId);
+  });
+});
 
 describe("a call that is repeated", () => {
   let hub: TestHub;
@@ -566,7 +682,7 @@ describe("a call that is repeated", () => {
     await agent.ok("task_complete", { task_id: first, ...RESULT });
     // It is taken from the agent, so there is nothing to repeat.
     await ok(hub.admin("/task/delete", { task_id: second }));
-    expect(await agent.ok("task_next")).not.toHaveProperty("task");
+    expect(await agent.ok("task_next")).toMatchObject({ task: null });
   });
 
   test("task_next at a hub that was restarted", async () => {
@@ -707,7 +823,7 @@ test("three agents share thirty tasks that depend on each other; one is killed; 
     );
     for (let taken = 1; ; taken++) {
       const { task } = await agent.ok("task_next");
-      if (task === undefined || taken === dieWith) return;
+      if (task === null || taken === dieWith) return;
       const taskId = String(record(task)["task_id"]);
       const needed = record(task)["depends_on"] ?? [];
       for (const id of Array.isArray(needed) ? needed : []) expect(done.get(String(id))).toHaveLength(1);

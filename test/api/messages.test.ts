@@ -47,7 +47,15 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     expect(body).toMatchObject({ success: true, count: 1, transport: hub.transport });
     const [message = {}] = list(body, "messages");
     const { sent_at, ...shown } = message;
-    expect(shown).toEqual({ ...asked, id: message_id, verified: false, redelivered: false, deliveries: 1 });
+    expect(shown).toEqual({
+      ...asked,
+      id: message_id,
+      reply_to: null,
+      thread: message_id,
+      verified: false,
+      redelivered: false,
+      deliveries: 1,
+    });
     expect(sent_at).toMatch(ISO);
   });
 

@@ -139,6 +139,11 @@ describe("the metrics", () => {
       expect(await of("task_run_seconds_sum")).toBeGreaterThanOrEqual(20);
       expect(await of("task_wait_seconds_sum")).toBeLessThan(20);
     }
+    // Each event task.assigned is one wait.
+    await ok(hub.post("/task/release", { task_id: second, node_id: "typed" }));
+    await ok(hub.post("/task/claim", { task_id: second, node_id: "typed" }));
+    await ok(hub.post("/task/next", { node_id: "typed", resume: true })); // again, without an event
+    expect(await counts()).toEqual([1, 1, 3, 1]);
     // What falls to nothing stays visible, so that an autoscaler sees a 0.
     for (const task_id of tasks.slice(1)) await ok(hub.admin("/task/delete", { task_id }));
     expect((await counts()).slice(0, 2)).toEqual([0, 0]);

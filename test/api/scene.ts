@@ -183,6 +183,12 @@ export function pick(body: Readonly<Record<string, unknown>>, name: string, fiel
   return list(body, name).map((item) => item[field]);
 }
 
+/** Whether so many calls of callers with the secret wait, by the hub's own metrics. */
+export async function waits(hub: TestHub, count: number): Promise<boolean> {
+  const answer = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+  return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
+}
+
 /** Polls until the hub brings a condition about by itself (its sweeper runs every second of real time). */
 export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + HANG_MS;

@@ -265,6 +265,20 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
     }
   });
 
+  test("names in a comment what it does not read of its query", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    for (const [path, names] of [
+      ["/agent/sse?node_id=n1&kinds=x&%0Adata=1", ["kinds", "\ndata"]],
+      ["/events/stream?since=&kinds=task.created&node_id=n1", ["kinds"]],
+    ] as const) {
+      const client = await clients.open(hub, { path });
+      await until("the comment is there", () => Promise.resolve(client.others.length === 2));
+      expect(client.others).toEqual(["retry: 3000", `: ${JSON.stringify({ ignored: names })}`]);
+    }
+  });
+
   test("carries the node's messages and the events of its tasks as the log and the mailbox have them", async () => {
     await using hub = await startHub();
     using clients = new Clients();
@@ -294,6 +308,8 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       content: "hi",
       type: "task",
       require_ack: true,
+      reply_to: null,
+      thread: first,
       verified: false,
     });
     expect(sent_at).toMatch(ISO);

@@ -43,6 +43,7 @@ describe("create", () => {
     expect(rest).toEqual({
       ...asked,
       task_id: taskId,
+      creator_verified: false,
       status: "open",
       assigned_node: null,
       result: null,

@@ -74,6 +74,8 @@ describe("every endpoint on both variants", () => {
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
+    await get("/task/wait", `?task_ids=${fourth}`);
+    seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
     await get("/task/list");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
@@ -118,6 +120,8 @@ describe("every endpoint on both variants", () => {
     const file = await upload();
     seen.set("POST /file/upload", file);
     await get("/file/list");
+    await post("/file/download-url", { file_id: file["file_id"] });
+    await post("/file/upload-url", { node_id: "n1" });
     const download = await hub.get(`/file/download/${file["file_id"]}`, { variant });
     expect(download.status).toBe(200);
     seen.set("GET /file/download/:file_id", {});

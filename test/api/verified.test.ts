@@ -146,6 +146,7 @@ const CASES: readonly Case[] = [
   { path: "/agent/ack", strict: "bound", body: sent, events: ["message.acked true"] },
   { path: "/message/redrive", strict: "administrator", body: sent, status: 409 }, // it is not parked
   { path: "/signin", strict: "bound", body: own, events: ["lux.signin true"] },
+  { path: "/file/upload-url", strict: "bound", body: own, alone: true },
   {
     path: "/file/upload",
     strict: "bound",
@@ -297,6 +298,21 @@ describe("what is verified", () => {
       await ok(hub.post("/task/complete", done, again)); // a repeat changes nothing
       const { task } = await ok(hub.get(`/task/${task_id}`));
       expect(task).toMatchObject({ status: "completed", result: RESULT, result_verified: wanted });
+    }
+  });
+
+  test("the creator of a task, by the key that created it", async () => {
+    const { hub, n1 } = all;
+    const draft = { title: "t", description: "d" };
+    for (const [options, fields, wanted] of [
+      [as(n1), {}, { creator_node: "n1", creator_verified: true }],
+      [as(n1), { creator_node: "n1" }, { creator_node: "n1", creator_verified: true }],
+      [{}, { creator_node: "n1" }, { creator_node: "n1", creator_verified: false }],
+      [{}, {}, { creator_node: null, creator_verified: false }],
+    ] as const) {
+      const made = await ok(hub.post("/task/create", { ...draft, ...fields }, options));
+      expect(made["task"]).toMatchObject(wanted);
+      expect((await ok(hub.get(`/task/${made["task_id"]}`)))["task"]).toMatchObject(wanted);
     }
   });
 

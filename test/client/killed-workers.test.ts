@@ -1,6 +1,7 @@
 /**
- * Every published worker, killed while it waits, works and reports: no process of it is left that asks the hub for tasks,
- * its node goes offline, and its task is free again. Only the pauses of the scripts are shortened.
+ * Every published worker, killed while it waits, works and reports: no process of it is left, its node goes offline, and
+ * its task is free again; a call that waited takes no task that comes later. The pauses of the scripts are shortened, and
+ * their waits are lengthened: one that goes on waiting outlives the test.
  */
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -11,13 +12,6 @@ import { PROGRAM, PROJECT } from "../support/executable.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
 
 const read = (path: string): string => readFileSync(join(PROJECT, path), "utf8");
-
-/** The one block of a page in a language. */
-function block(page: string, language: string): string {
-  const [, text = "", ...more] = read(page).split(new RegExp(`^\`\`\`${language}\n`, "m"));
-  expect(more).toEqual([]);
-  return text.split("\n```")[0] ?? "";
-}
 
 /** Says that it has started, and goes on when the file `go` is there. */
 const SHELL_WORK = `#!/usr/bin/env bash
@@ -45,55 +39,70 @@ await new LuxHub({ url, secret }).worker(process.argv[2] ?? "", async ({ title }
 `;
 
 /** Between heartbeats. */
-const PAUSES = /(?<=sleep |time\.sleep\(|\[|min\()30\b/g;
+const PAUSES = /(?<=\[|min\()30\b/g;
+/** Seconds of a call that waits, and those after which its client gives up. */
+const WAITS = /(?<=wait: |wait=|timeout=|-m )(?:25|60)\b/g;
+
+/** The text of a worker as it is tested here. */
+function adapted(text: string): string {
+  return text.replaceAll(PAUSES, "0.2").replaceAll(WAITS, "300");
+}
 
 type Published = {
   readonly name: string;
   readonly needs: readonly string[];
-  /** Without the id of the node and the program. */
   readonly command: readonly string[];
   readonly text: string;
+  readonly args: readonly string[];
+  /** Also when the process that was started is killed. */
+  readonly stopsInOrder?: boolean;
 };
 
 const SHELL_NEEDS = ["bash", "curl", "jq"];
 const WORKERS: readonly Published[] = [
   {
-    name: "the bash worker of docs/worker.md",
-    needs: SHELL_NEEDS,
-    command: ["bash", "worker"],
-    text: block("docs/worker.md", "bash"),
-  },
-  {
     name: "docs/examples/worker.sh",
     needs: SHELL_NEEDS,
     command: ["bash", "worker"],
-    text: read("docs/examples/worker.sh"),
-  },
-  {
-    name: "the Python worker of docs/worker.md",
-    needs: ["python3"],
-    command: ["python3", "worker"],
-    text: block("docs/worker.md", "python"),
+    text: adapted(read("docs/examples/worker.sh")),
+    args: ["victim", "./work"],
   },
   {
     name: "docs/examples/worker.py",
     needs: ["python3"],
     command: ["python3", "worker"],
-    text: read("docs/examples/worker.py").replace(/(?<=def work\(task, lost\):\n)/, PYTHON_WORK),
+    text: adapted(read("docs/examples/worker.py")).replace(/(?<=def work\(task, lost\):\n)/, PYTHON_WORK),
+    args: ["victim"],
   },
   {
     name: "the worker of the Python client",
     needs: ["python3"],
     command: ["python3", "worker"],
     text: PYTHON_CLIENT,
+    args: ["victim"],
   },
   {
     name: "the worker of the TypeScript client",
     needs: [],
     command: [process.execPath, "worker.ts"],
     text: TYPESCRIPT,
+    args: ["victim"],
   },
-  { name: "luxhub worker", needs: [], command: [...PROGRAM, "worker", "--node"], text: "" },
+  {
+    name: "luxhub worker",
+    needs: [],
+    command: [...PROGRAM, "worker"],
+    text: "",
+    args: ["--node", "victim", "--", "./work"],
+  },
+  {
+    name: "luxhub worker under npx",
+    needs: ["npm"],
+    command: ["npm", "exec", "-c", `${PROGRAM.join(" ")} worker --node victim -- ./work`],
+    text: "",
+    args: [],
+    stopsInOrder: true, // it sees that npx is gone
+  },
 ];
 
 /** A TCP proxy that can keep a request from the hub. */
@@ -179,16 +188,14 @@ class Victim extends TempDir {
   readonly child: Bun.Subprocess;
   readonly #mark: string;
 
-  constructor({ command, text }: Published, url: string) {
+  constructor({ command, text, args }: Pick<Published, "command" | "text" | "args">, url: string) {
     super();
     this.#mark = `KILLED_WORKER=${this.path}`;
-    for (const name of ["worker", "worker.ts"])
-      writeFileSync(this.join(name), text.replaceAll(PAUSES, "0.2"));
+    for (const name of ["worker", "worker.ts"]) writeFileSync(this.join(name), text);
     writeFileSync(this.join("luxhub.py"), read("src/client/luxhub.py"));
     writeFileSync(this.join("work"), SHELL_WORK);
     chmodSync(this.join("work"), 0o755);
-    const separator = command.at(-1) === "--node" ? ["--"] : [];
-    this.child = Bun.spawn([...command, "victim", ...separator, "./work"], {
+    this.child = Bun.spawn([...command, ...args], {
       cwd: this.path,
       env: {
         PATH: process.env["PATH"] ?? "",
@@ -222,6 +229,9 @@ class Victim extends TempDir {
 }
 
 const STATES = ["waits", "works", "reports", "is without its hub"] as const;
+const BOTH = ["SIGKILL", "SIGTERM"] as const;
+/** One that stops in order waits for its hub, to leave it. */
+const SIGNALS = { waits: BOTH, works: BOTH, reports: BOTH, "is without its hub": ["SIGKILL"] } as const;
 
 /** Brings the worker into the state; returns the task that it has, if it has one. */
 async function bring(
@@ -251,6 +261,11 @@ async function create(hub: TestHub, title: string): Promise<string> {
   return String(body["task_id"]);
 }
 
+async function waitingCalls(hub: TestHub): Promise<number> {
+  const response = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+  return Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(await response.text())?.[1]);
+}
+
 const asked = (gate: Gate): number => gate.sent.split("/task/next").length - 1;
 
 for (const worker of WORKERS) {
@@ -259,19 +274,23 @@ for (const worker of WORKERS) {
   const reason = missing.length === 0 ? "" : ` (skipped: there is no ${missing.join(" and no ")} here)`;
   describe.skipIf(reason !== "")(`${worker.name}${reason}`, () => {
     for (const state of STATES)
-      for (const signal of state === "waits" ? (["SIGKILL", "SIGTERM"] as const) : (["SIGKILL"] as const))
+      for (const signal of SIGNALS[state])
         test(`${signal} while it ${state}`, async () => {
           await using hub = await startHub();
           using gate = new Gate(hub.port());
           using victim = new Victim(worker, gate.url);
           const begun = await bring(state, victim, gate, hub);
           victim.child.kill(signal);
-          if (signal === "SIGKILL") await victim.child.exited;
-          // What a call of it that still waits is given must come free, too.
+          const isEnded = until(() => victim.running().length === 0);
+          if (begun === "" && signal === "SIGKILL") {
+            await isEnded;
+            await until(async () => (await waitingCalls(hub)) === 0); // the connection ends a moment later
+          }
+          // After SIGTERM it may come in time for a worker that stops in order.
           const taskId = begun === "" ? await create(hub, "later") : begun;
           gate.drop();
-          writeFileSync(victim.join("go"), ""); // the program that it ran goes on to its end
-          await until(() => victim.running().length === 0);
+          writeFileSync(victim.join("go"), ""); // a program that outlives its worker goes on to its end
+          await isEnded;
           gate.isAway = false;
           const before = asked(gate);
           for (let passed = 0; passed < 240; passed += 30) {
@@ -279,13 +298,45 @@ for (const worker of WORKERS) {
             await hub.sweep();
           }
           const { body } = await hub.get(`/task/${taskId}`);
-          // One that stops in order at SIGTERM does what its last call was given.
+          const { events } = (await hub.get(`/events?since=0&task_id=${taskId}`)).body;
+          if (begun === "" && signal === "SIGKILL") expect(events).toHaveLength(1); // nobody has had it
+          // One that stops in order does what its last call was given.
           const isDone =
-            signal === "SIGTERM" && objectOf(JSON.stringify(body["task"]))["status"] === "completed";
+            (signal === "SIGTERM" || worker.stopsInOrder === true) &&
+            objectOf(JSON.stringify(body["task"]))["status"] === "completed";
           if (!isDone)
             expect(body["task"]).toMatchObject({ status: "open", assigned_node: null, ready: true });
           expect((await hub.get("/node/victim")).body["node"]).toMatchObject({ status: "offline" });
           expect(asked(gate)).toBe(before);
         });
+  });
+}
+
+/** The programs that wait for a task of theirs, and take none. */
+const WAITERS = [
+  { name: "producer.sh", needs: SHELL_NEEDS, program: "bash", args: ["Watched", "By its producer"] },
+  { name: "planner.py", needs: ["python3"], program: "python3", args: ["First part"] },
+] as const;
+
+for (const { name, needs, program, args } of WAITERS) {
+  const missing = needs.filter((one) => Bun.which(one) === null);
+  if (!existsSync("/proc/self/environ")) missing.push("/proc");
+  const reason = missing.length === 0 ? "" : ` (skipped: there is no ${missing.join(" and no ")} here)`;
+  describe.skipIf(reason !== "")(`docs/examples/${name}${reason}`, () => {
+    for (const isAway of [false, true])
+      test(`SIGKILL while it ${isAway ? "is without its hub" : "waits"}`, async () => {
+        await using hub = await startHub();
+        using gate = new Gate(hub.port());
+        // Its last call ends by itself, after a wait that is shortened here; nothing must come after it.
+        const text = read(`docs/examples/${name}`).replaceAll(/\?wait=\d+/g, "?wait=1");
+        using victim = new Victim({ command: [program, "worker"], text, args }, gate.url);
+        await until(() => gate.sent.includes("?wait=1"));
+        if (isAway) {
+          gate.goAway();
+          await until(() => gate.refused > 1);
+        }
+        victim.child.kill("SIGKILL");
+        await until(() => victim.running().length === 0);
+      });
   });
 }

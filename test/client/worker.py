@@ -121,6 +121,27 @@ def failures() -> None:
         assert get(task_id)["status"] == "failed" and failure is not None and said in str(failure["message"]), failure
 
 
+def context_travels() -> None:
+    before = create("first-step")
+    second = create("second-step", depends_on=[before], backoff_s=0)
+    seen: list[object] = []
+
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        results = [given["result"] for given in context.inputs]
+        seen.append((results, context.checkpoint, [failure["message"] for failure in context.failures]))
+        if context.checkpoint is not None:
+            return RESULT
+        context.save_checkpoint({"page": 2})
+        raise ValueError("half done")
+
+    with TestWorker("first-step", lambda task, context: RESULT) as worker:
+        worker.heard("completed")
+    with TestWorker("second-step", handle) as worker:
+        worker.heard("completed")
+    assert seen == [([RESULT], None, []), ([RESULT], {"page": 2}, ["ValueError: half done"])], seen
+    assert get(second)["status"] == "completed"
+
+
 def leases() -> None:
     by, calls = counting()
     lost: list[bool] = []
@@ -450,6 +471,7 @@ def refused() -> None:
 
 for scenario in (
     failures,
+    context_travels,
     leases,
     cancelled,
     hears_at_once,

@@ -146,6 +146,28 @@ async function fetchShortLease(url: string, init?: RequestInit): Promise<Respons
   return Response.json({ ...rest, task: hasLease ? { ...task, timeout_s: 1 } : task });
 }
 
+test("a handler gets the context of its task, and saves a checkpoint for the next attempt", async () => {
+  const before = await create("first-step");
+  const first = new TestWorker("first-step", () => ({ ...RESULT, pages: 3 }));
+  const { task_id } = await create("second-step", { depends_on: [before.task_id], backoff_s: 0 });
+  const seen: unknown[] = [];
+  const handler: Handler = async (_, { inputs, checkpoint, failures, saveCheckpoint }) => {
+    seen.push([inputs.map(({ result }) => result), checkpoint, failures.map(({ message }) => message)]);
+    if (checkpoint !== undefined) return RESULT;
+    await saveCheckpoint({ page: 2 });
+    throw new Error("half done");
+  };
+  await using worker = new TestWorker("second-step", handler);
+  await worker.heard("completed");
+  await first[Symbol.asyncDispose]();
+  const inputs = [{ ...RESULT, pages: 3 }];
+  expect(seen).toEqual([
+    [inputs, undefined, []],
+    [inputs, { page: 2 }, ["half done"]],
+  ]);
+  expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
+});
+
 test("a lease is extended while the handler works, and its loss aborts the handler", async () => {
   const leaseEnds: number[] = [];
   const impatient = new LuxHub({

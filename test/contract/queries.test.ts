@@ -164,6 +164,10 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       after = part.next;
     }
     expect(inParts).toEqual(inOrder.filter(({ online }) => online).map(({ nodeId }) => nodeId));
+    for (const taking of ["x", "y", "none of theirs"])
+      expect((await read(nodeReads.nodePart("", 500, taking))).online).toEqual(
+        inOrder.filter((node) => node.online && fits(node, { taskType: taking })).map(({ nodeId }) => nodeId),
+      );
     expect(await read(nodeReads.hasNodes(nodes.length))).toBeTrue();
     expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
@@ -290,6 +294,15 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     const ids = tasks.slice(10, 17).map(idOf);
     const found = await read(taskReads.tasksById([...ids, "none"]));
     expect(found.map(idOf).toSorted()).toEqual(ids.toSorted());
+    const states = await read(taskReads.taskStates([...ids, "none"]));
+    expect(states.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual(
+      tasks
+        .filter(({ taskId }) => ids.includes(taskId))
+        .map(({ taskId, title, status, assignedNode, progress, failure, updatedAt }) => {
+          return { taskId, title, status, assignedNode, progress, failure, updatedAt };
+        })
+        .toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1)),
+    );
     expect(await read(taskReads.taskTotals())).toEqual({
       open: tasks.filter(({ status }) => status === "open").length,
       assigned: tasks.filter(({ status }) => status === "assigned").length,
@@ -614,6 +627,14 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
         expect(await read(fileReads.filesBySeq(sizes.map(({ seq }) => seq)))).toEqual(expected);
       }
     }
+    const all = await read(fileReads.fileSizes({ from: "newest", limit: 1_000, offset: 0 }));
+    for (const { seq } of [{ seq: Number.MAX_SAFE_INTEGER }, ...all])
+      expect(await read(fileReads.fileSizesBelow(null, seq, 3))).toEqual(
+        all.filter((one) => one.seq < seq).slice(0, 3),
+      );
+    const taskId = ofTasks[0]?.taskId ?? "";
+    const own = await read(fileReads.fileSizesOf(taskId, { from: "newest", limit: 1_000, offset: 0 }));
+    expect(await read(fileReads.fileSizesBelow(taskId, Number.MAX_SAFE_INTEGER, 3))).toEqual(own.slice(0, 3));
   });
 
   test("events: after a cursor by any set of kinds, the newest, the last id, by id", async () => {
@@ -728,6 +749,9 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
       const all = await read(mail.waitingPart(nodeId, 0));
       expect(all).toEqual({ count: waiting.length, last: waiting.at(-1)?.seq ?? 0 });
       for (const [at, { seq }] of waiting.entries()) {
+        expect(await read(mail.waitingAfter(nodeId, seq, 3, 1_000))).toMatchObject(
+          waiting.slice(at + 1, at + 4),
+        );
         const rest = await read(mail.waitingPart(nodeId, seq));
         expect(rest).toEqual({ count: waiting.length - at - 1, last: all.last });
       }
@@ -808,6 +832,29 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
           );
       }
     }
+  });
+
+  test("historySizes of a thread: its first message and those that name it, which the node sent or got", async () => {
+    const [first] = messages;
+    const root = first?.message.messageId ?? "";
+    for (const thread of [root, "release", "none"])
+      for (const nodeId of nodeIds) {
+        const own = messages
+          .filter(({ message: { messageId, fromNode, thread: name } }) => {
+            const got = deliveries.some((one) => one.messageId === messageId && one.toNode === nodeId);
+            return (name === thread || messageId === thread) && (fromNode === nodeId || got);
+          })
+          .toReversed();
+        if (thread !== "none" && nodeId !== "n09") expect(own.length).toBeGreaterThan(0);
+        for (const limit of [1, 7, 1_000])
+          for (const before of [null, 20, 150])
+            expect(await read(mail.historySizes(nodeId, before, limit, thread))).toEqual(
+              own
+                .filter(({ seq }) => before === null || seq < before)
+                .map(sizeOf)
+                .slice(0, limit),
+            );
+      }
   });
 
   test("mailboxSizes: messages that a node got: newest first, or oldest first after a seq", async () => {

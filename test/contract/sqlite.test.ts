@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { type Query, StoreFull } from "../../src/store/store.ts";
+import { type Query, StoreDamaged, StoreFull } from "../../src/store/store.ts";
 import { message } from "../domain/samples.ts";
 import {
   SQLITE,
@@ -21,6 +21,22 @@ import {
 } from "./store-engines.ts";
 
 await prepareStores();
+
+describe("store: sqlite: damage", () => {
+  test("after the first sign of damage nothing more is written, nor what is queued already", async () => {
+    const { store } = await openFresh(SQLITE, () => {});
+    await store.transact({}, log("before"));
+    const damaged = store.transact({}, () => {
+      throw Object.assign(new Error("database disk image is malformed"), { code: "SQLITE_CORRUPT" });
+    });
+    const queued = store.transact({}, log("queued"));
+    expect(await outcome(damaged)).toBeInstanceOf(StoreDamaged);
+    expect(await outcome(queued)).toBeInstanceOf(StoreDamaged);
+    expect(await outcome(store.transact({}, log("later")))).toBeInstanceOf(StoreDamaged);
+    expect(store.writable).toBe(false);
+    expect(await names(store)).toEqual(["before"]);
+  });
+});
 
 describe("store: sqlite: schema", () => {
   test("an empty file is migrated to the newest version, and opening again changes nothing", async () => {

@@ -211,6 +211,8 @@ export function makeMail(roll: (sides: number) => number): Pick<Rows, "messages"
       type: broadcast ? "alert" : "task",
       content: `Inhalt ${i} 🚀`,
       requireAck: i % 2 === 0,
+      replyTo: i % 4 === 3 ? (messages[i - 3]?.message.messageId ?? null) : null,
+      thread: i % 7 === 0 ? null : i % 4 === 3 ? (messages[0]?.message.messageId ?? null) : "release",
       verified: i % 3 === 0,
       sentAt: 10_000 + i,
     });

@@ -165,14 +165,14 @@ for (const engine of ENGINES) {
       expect(await names(store)).toEqual(["first", "after"]);
     });
 
-    const part = (name: string): Part => ({ load: {}, decide: log(name) });
+    const part = (name: string): Part => ({ load: () => ({}), decide: log(name) });
 
     test("parts are decided before their transaction, each sees those before it, and all commit once", async () => {
       const { store, place } = await openFresh(engine);
       const seen: unknown[] = [];
       const load = { last: eventReads.lastEventId() };
       const sees = (name: string): Part => ({
-        load,
+        load: () => load,
         decide: ({ last }: { last: number }) => {
           seen.push(last);
           return accept(null, [event(name)]);
@@ -180,8 +180,8 @@ for (const engine of ENGINES) {
       });
       const told: (readonly [number, readonly number[]])[] = [];
       store.onCommit((changes, ids) => told.push([changes.length, ids]));
-      const rejected: Part = { load: {}, decide: () => nodeNotFound("n1") };
-      const undecided: Part = { load, decide: () => UNDECIDED };
+      const rejected: Part = { load: () => ({}), decide: () => nodeNotFound("n1") };
+      const undecided: Part = { load: () => load, decide: () => UNDECIDED };
       const outcomes = await Promise.all([
         store.transact({}, log("before")),
         store.transact(load, ({ last }) => accept(last, [event("d")]), [
@@ -207,11 +207,11 @@ for (const engine of ENGINES) {
         throw fault;
       };
       const created: Change = { kind: "task.created", task: task("t") };
-      const twice: Part = { load: {}, decide: () => accept(null, [created, created]) };
+      const twice: Part = { load: () => ({}), decide: () => accept(null, [created, created]) };
       const outcomes = await Promise.all([
         outcome(store.transact({}, log("first"))),
         outcome(store.transact({}, throws, [part("a"), part("b")])),
-        outcome(store.transact({}, log("c"), [part("d"), { load: {}, decide: throws }])),
+        outcome(store.transact({}, log("c"), [part("d"), { load: () => ({}), decide: throws }])),
         outcome(store.transact({}, log("second"), [part("e")])),
         outcome(store.transact({}, log("f"), [part("g"), twice, part("h")])),
         outcome(store.transact({}, log("third"))),
@@ -233,7 +233,7 @@ for (const engine of ENGINES) {
       expect(
         await outcome(store.transact({}, decide, many.concat(Array(room).fill(part("x"))))),
       ).toBeInstanceOf(StoreBusy);
-      taken.push(store.transact({}, decide, Array(room - 1).fill({ load: {}, decide })));
+      taken.push(store.transact({}, decide, Array(room - 1).fill({ load: () => ({}), decide })));
       expect(await outcome(store.transact({}, decide))).toBeInstanceOf(StoreBusy);
       expect(await Promise.all(taken)).toEqual([1, 1]);
       expect(await Promise.all(counts)).toEqual([1_500, 1_500, 1_500]);

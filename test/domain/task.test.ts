@@ -819,6 +819,87 @@ describe("time", () => {
   });
 });
 
+describe("how long an open task has been ready when it is handed out", () => {
+  const LATER = { now: NOW + 1_000, steady: STEADY + 1_000 };
+  const waited = (open: Task, at = LATER): readonly (number | undefined)[] =>
+    assignTo(open, "n1", "next", at).changes.flatMap((change) =>
+      change.kind === "task.moved" ? [change.waitedMs] : [],
+    );
+  const opened = (decision: Decision<Task> | Decision<readonly Task[]>): Task => {
+    if (decision.kind === "rejected") throw new Error(decision.code);
+    return [decision.answer].flat()[0] ?? task("t");
+  };
+  const held = task("t", { status: "assigned", assignedNode: "n1", createdAt: EARLIER, updatedAt: EARLIER });
+  const asked = { taskId: "t", nodeId: "n1", epoch: null };
+
+  test.each<[since: string, ms: number, open: () => Task]>([
+    ["its creation", 1_000, () => create(draft(), "t", [], AT).answer],
+    ["its start time", 600, () => create(draft({ notBefore: NOW + 400 }), "t", [], AT).answer],
+    [
+      "when it entered the backlog",
+      1_000,
+      () => opened(makeReady([task("t", { scheduled: true, notBefore: EARLIER })], AT)),
+    ],
+    [
+      "its last dependency",
+      1_000,
+      () => opened(settle([task("t", { unmet: 1, createdAt: EARLIER })], "a", "completed", AT)),
+    ],
+    ["a release", 1_000, () => opened(release(held, node("n1"), [], { ...asked, reason: null }, AT))],
+    [
+      "the end of a backoff",
+      700,
+      () =>
+        opened(fail({ ...held, backoffMs: 300 }, node("n1"), [], { ...asked, error: "e", retry: true }, AT)),
+    ],
+    [
+      "a timeout without a backoff",
+      1_000,
+      () => opened(timeOut([{ ...held, timeoutMs: 5, backoffMs: 0 }], AT)),
+    ],
+    [
+      "a retry",
+      1_000,
+      () =>
+        opened(
+          retry(
+            { ...held, status: "failed", assignedNode: null },
+            [],
+            [],
+            { taskId: "t", boundTo: null },
+            AT,
+          ),
+        ),
+    ],
+  ])("since %s", (_, ms, open) => {
+    expect(waited(open())).toEqual([ms]);
+  });
+
+  test("never less than nothing, though the clock has gone back", () => {
+    expect(waited(task("t", { updatedAt: NOW }), { now: NOW - 5_000, steady: STEADY })).toEqual([0]);
+  });
+
+  test("also when a node of B completes it; not when a node starts or gives back what it has", () => {
+    const open = task("t", { updatedAt: NOW });
+    const done = complete(
+      open,
+      node("n1"),
+      { ...asked, result: RESULT, claimOnComplete: true, entryId: "e" },
+      LATER,
+    );
+    const given = take(held, node("n1"), { ...asked, by: "claim" }, LATER);
+    const freed = release(held, node("n1"), [], { ...asked, reason: null }, LATER);
+    const moved = [done, given, freed].flatMap((decision) =>
+      decision.kind === "accepted" ? decision.changes : [],
+    );
+    expect(moved.flatMap((change) => (change.kind === "task.moved" ? [change.waitedMs] : []))).toEqual([
+      1_000,
+      undefined,
+      undefined,
+    ]);
+  });
+});
+
 describe("dependencies", () => {
   const ask = (dependencies: readonly Dependency[], patch: Partial<TaskDraft> = {}) =>
     create(draft({ dependsOn: ["a", "b"], balanced: true, ...patch }), "t", [node("n1")], AT, dependencies);

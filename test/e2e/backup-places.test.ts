@@ -5,7 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { datedName } from "../../src/upkeep/backup-target.ts";
 import { PROGRAM } from "../support/executable.ts";
+import { SmallDisk, whyNoSmallDisk } from "../support/small-disk.ts";
 import { Hub, Program, TempDir, run, withoutProgress } from "./program.ts";
 
 const DATED = /^luxhub-\d{8}T\d{6}Z\.tar$/;
@@ -77,6 +79,20 @@ test("a directory keeps the newest backups, and what a killed one left is remove
   }
 });
 
+/** When the newest backup was made, in seconds since 1970, and how many failed, as the hub tells Prometheus. */
+async function backupMetrics(hub: Hub): Promise<{ readonly made: number; readonly failures: number }> {
+  const response = await fetch(hub.api.replace("/api/v1", "/metrics"), {
+    headers: { Authorization: `Bearer ${hub.secret}` },
+  });
+  const text = await response.text();
+  const valueOf = (metric: string): number =>
+    Number(new RegExp(`^${metric}\\{chore="backup"\\} (\\S+)$`, "m").exec(text)?.[1]);
+  return {
+    made: valueOf("luxhub_chore_last_success_timestamp_seconds"),
+    failures: valueOf("luxhub_chore_failures_total"),
+  };
+}
+
 describe("serve --backup-to", () => {
   test("makes them by itself, keeps the newest, and goes on after a restart", async () => {
     using dir = new TempDir();
@@ -89,6 +105,12 @@ describe("serve --backup-to", () => {
     await until(() => namesIn(place).filter((name) => DATED.test(name)).length === 2);
     const [oldest = ""] = namesIn(place);
     await until(() => !namesIn(place).includes(oldest));
+    const { made, failures } = await backupMetrics(first);
+    expect([made > Date.now() / 1_000 - 3_600, made <= Date.now() / 1_000, failures]).toEqual([
+      true,
+      true,
+      0,
+    ]);
     expect((await first.stop()).code).toBe(0);
     const names = namesIn(place);
     expect(names.filter((name) => !DATED.test(name))).toEqual([]); // a running one is ended in order
@@ -101,6 +123,9 @@ describe("serve --backup-to", () => {
     await second.register("worker-2");
     expect(second.program.stdout).not.toContain("backup");
     expect(namesIn(place)).toEqual(names);
+    let newest = Number.NaN;
+    while (Number.isNaN(newest)) ({ made: newest } = await backupMetrics(second));
+    expect(datedName(newest * 1_000)).toBe(names.at(-1) ?? "none");
   });
 
   test("a place that cannot be used is logged, and the hub serves on", async () => {
@@ -112,6 +137,8 @@ describe("serve --backup-to", () => {
       /backup failed cause="cannot use \S+: (?:file already exists|not a directory)"(?:.|\n)*backup failed/,
     );
     expect((await hub.get("/status")).status).toBe(200);
+    const { made, failures } = await backupMetrics(hub);
+    expect([made, failures >= 2]).toEqual([Number.NaN, true]);
   });
 
   test("creates its directory, but none above it, which may be of a disk that is not mounted", async () => {
@@ -181,6 +208,20 @@ describe.skipIf(noStorage !== null)(
         code: 1,
         stderr: expect.stringContaining("luxhub: cannot read s3://backups/none.tar: "),
       });
+      const noDisk = await whyNoSmallDisk(dir.join("probe"));
+      if (noDisk === null) {
+        await using disk = await SmallDisk.mount(dir.join("disk"));
+        const full = join(disk.path, "again");
+        const refused = await run(["restore", "s3://backups/one.tar", "--data", full], {
+          command: disk.command(PROGRAM),
+          env,
+        });
+        expect([refused.code, withoutProgress(refused.stderr)]).toEqual([
+          1,
+          expect.stringMatching(/^luxhub: cannot write \S+\.partial: no space left on device\n$/),
+        ]);
+        expect(readdirSync(disk.inside(disk.path))).toEqual([]);
+      } else console.log(`not tried: a restore onto a full disk: ${noDisk}`);
       expect((await restore("one.tar")).code).toBe(0);
       expect((await restore("one.tar")).stderr).toContain("again is not empty");
       expect(namesIn(dir.path).filter((name) => name.includes("partial"))).toEqual([]);

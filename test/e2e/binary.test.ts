@@ -73,6 +73,17 @@ describe("the executable", () => {
       expect((await fetch(hub.api.replace("/api/v1", `/${path}`))).status).toBe(200);
     }
 
+    // The manual and its pictures too.
+    const manual = hub.api.replace("/api/v1", "/docs");
+    for (const [name, wanted] of Object.entries({
+      "": '<h1 id="documentation">',
+      "/tutorial": "luxhub serve",
+      "/search?q=stale_lease": "<mark>stale</mark>",
+      "/api-reference": "task/claim",
+      "/drawing-states-of-a-task.svg": "</svg>",
+    }))
+      expect(await (await fetch(`${manual}${name}`)).text()).toContain(wanted);
+
     // The parser of uploads is loaded with the first of them.
     const body = new FormData();
     body.append("file", new Blob(["Hello"]), "hello.txt");

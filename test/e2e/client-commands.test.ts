@@ -571,7 +571,7 @@ describe("output generated from the declarations", () => {
 
   test("the manual page names every command and exit code, and groff finds no fault in it", async () => {
     const { stdout } = await run(["man"]);
-    for (const { name } of COMMANDS) expect(stdout).toContain(`.SS luxhub ${name}`);
+    for (const { name } of COMMANDS) expect(stdout).toContain(`.SS luxhub ${name.replaceAll("-", "\\-")}`);
     for (const code of [0, 1, 2, 3, 4, 5, 6, 124]) expect(stdout).toContain(`.B ${code}\n`);
     const groff = Bun.which("groff");
     if (groff === null)

@@ -1,6 +1,6 @@
 /**
- * The workers of docs/worker.md, word for word, and the programs of docs/examples against a real hub: failures, kill -9
- * of the worker and of the hub, and lost tasks. Only the pauses between heartbeats are shortened.
+ * The programs of docs/examples against a real hub: failures, kill -9 of the worker and of the hub, cancelled and lost
+ * tasks. Only the pauses between heartbeats are changed.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,15 +11,6 @@ import { OWN_HOST } from "../support/keeper.ts";
 import { type Answer, Hub, SECRET, TempDir, listOf, objectOf, until } from "./program.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-
-const PAGE = readFileSync(join(PROJECT, "docs/worker.md"), "utf8");
-
-/** The one block of the page in a language. */
-function block(language: string): string {
-  const [, text = "", ...more] = PAGE.split(new RegExp(`^\`\`\`${language}\n`, "m"));
-  expect(more).toEqual([]);
-  return text.split("\n```")[0] ?? "";
-}
 
 const example = (name: string): string => readFileSync(join(PROJECT, "docs/examples", name), "utf8");
 
@@ -44,12 +35,14 @@ const PYTHON_WORK = `
     return {"problem": "p", "improvement": "did it", "lesson": "l"}
 `;
 
-const PAUSES = /(?<=sleep |time\.sleep\(|\[|min\()30\b/g;
+/** The seconds between heartbeats, and those of a task without a timeout. */
+const PAUSES = /(?<=\[|min\()30\b/g;
+const NO_TIMEOUT = /(?<=timeout_s (?:\/\/|or) )90\b/g;
+
+const HANG_S = HANG_MS / 1_000;
 
 const SHELL_NEEDS = ["bash", "curl", "jq"];
 const workers = [
-  { name: "the bash worker of the page", needs: SHELL_NEEDS, file: "page.sh", text: block("bash") },
-  { name: "the Python worker of the page", needs: ["python3"], file: "page.py", text: block("python") },
   { name: "worker.sh", needs: SHELL_NEEDS, file: "worker.sh", text: example("worker.sh") },
   {
     name: "worker.py",
@@ -146,11 +139,14 @@ class Example implements AsyncDisposable {
 class Workplace extends TempDir {
   readonly #file: string;
 
-  constructor({ file, text }: { file: string; text: string }) {
+  /** `pauseS`: between heartbeats. */
+  constructor({ file, text, pauseS = 0.2 }: { file: string; text: string; pauseS?: number }) {
     super();
     this.#file = file;
     expect(text).toMatch(PAUSES);
-    writeFileSync(this.join(file), text.replaceAll(PAUSES, "0.2"));
+    expect(text).toMatch(NO_TIMEOUT);
+    const adapted = text.replaceAll(PAUSES, String(pauseS)).replaceAll(NO_TIMEOUT, String(3 * pauseS));
+    writeFileSync(this.join(file), adapted);
     writeFileSync(this.join("work"), WORK);
     chmodSync(this.join("work"), 0o755);
   }
@@ -195,7 +191,7 @@ for (const { name, needs, file, text } of workers) {
           const task = await ended(id);
           expect(task).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
           expect(JSON.stringify(task["result"])).toContain("did");
-          if (!file.startsWith("page")) expect(JSON.stringify(task["result"])).not.toContain("secret");
+          expect(JSON.stringify(task["result"])).not.toContain("secret");
         }
         const failed = await ended(failing);
         expect(failed).toMatchObject({ status: "failed", attempts: 1 });
@@ -221,36 +217,51 @@ for (const { name, needs, file, text } of workers) {
       expect(kinds).toEqual(["task.created", "task.assigned", "task.completed", "lux.paid"]);
     });
 
-    // Those of the page do neither.
-    if (!file.startsWith("page"))
-      test("extends its lease, drops a task that was taken from it, and leaves at SIGTERM", async () => {
-        using place = new Workplace({ file, text });
-        const id = await create("waits", { timeout_s: 600 });
-        await using worker = place.start(nodeId);
-        const work = await place.begun();
-        // A repeated claim changes nothing and shows the lease.
-        const lease = async (): Promise<Fields> =>
-          field(await ok(hub.post("/task/claim", { task_id: id, node_id: nodeId })), "lease");
-        const before = await lease();
-        await until(async () => String((await lease())["expires_at"]) > String(before["expires_at"]));
-        expect((await lease())["epoch"]).toBe(before["epoch"]);
+    test("extends its lease, drops a task that was taken from it, and leaves at SIGTERM", async () => {
+      using place = new Workplace({ file, text });
+      const id = await create("waits", { timeout_s: 600 });
+      await using worker = place.start(nodeId);
+      const work = await place.begun();
+      // A repeated claim changes nothing and shows the lease.
+      const lease = async (): Promise<Fields> =>
+        field(await ok(hub.post("/task/claim", { task_id: id, node_id: nodeId })), "lease");
+      const before = await lease();
+      await until(async () => String((await lease())["expires_at"]) > String(before["expires_at"]));
+      expect((await lease())["epoch"]).toBe(before["epoch"]);
 
-        await ok(hub.admin("/task/revoke", { task_id: id }));
-        const again = await place.begun(); // it has stopped, and was given it again
-        if (file.endsWith(".sh")) expect(again).not.toBe(work);
-        expect(Number((await lease())["epoch"])).toBeGreaterThan(Number(before["epoch"]));
+      await ok(hub.admin("/task/revoke", { task_id: id }));
+      const again = await place.begun(); // it has stopped, and was given it again
+      if (file.endsWith(".sh")) expect(again).not.toBe(work);
+      expect(Number((await lease())["epoch"])).toBeGreaterThan(Number(before["epoch"]));
 
-        worker.child.kill("SIGTERM");
-        const later = await create("after SIGTERM");
-        place.go();
-        const { code, err } = await worker.ended();
-        expect(code).toBe(0);
-        expect(err).toContain("stale_lease");
-        expect(await taskOf(id)).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
-        expect(await taskOf(later)).toMatchObject({ status: "open" });
-        expect(await nodeOf(nodeId)).toMatchObject({ status: "offline", tasks_assigned: 0 });
-        await ok(hub.admin("/task/delete", { task_id: later }));
-      });
+      worker.child.kill("SIGTERM");
+      const later = await create("after SIGTERM");
+      place.go();
+      const { code, err } = await worker.ended();
+      expect(code).toBe(0);
+      expect(err).toContain("stale_lease");
+      expect(await taskOf(id)).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
+      expect(await taskOf(later)).toMatchObject({ status: "open" });
+      expect(await nodeOf(nodeId)).toMatchObject({ status: "offline", tasks_assigned: 0 });
+      await ok(hub.admin("/task/delete", { task_id: later }));
+    });
+
+    test("stops at once when its task is cancelled or taken away, though its next heartbeat is far", async () => {
+      using place = new Workplace({ file, text, pauseS: 10 * HANG_S });
+      await using _worker = place.start(nodeId);
+      const cancelled = await create("waits");
+      const work = await place.begun();
+      await ok(hub.post("/task/cancel", { task_id: cancelled }));
+      const revoked = await create("waits");
+      const next = await place.begun(); // it does not wait for `go`
+      if (file.endsWith(".sh")) expect(() => process.kill(Number(work), 0)).toThrow();
+      await ok(hub.admin("/task/revoke", { task_id: revoked }));
+      const again = await place.begun();
+      if (file.endsWith(".sh")) expect(again).not.toBe(next);
+      place.go();
+      expect(await ended(revoked)).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
+      expect(await taskOf(cancelled)).toMatchObject({ status: "failed", failure: { kind: "cancelled" } });
+    });
   });
 }
 

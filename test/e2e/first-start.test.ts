@@ -95,8 +95,10 @@ test("the page lists the open reads and their addresses", async () => {
   );
   const shown = open.exec(alone)?.[1] ?? "";
   for (const path of paths) expect(shown).toContain(path.replace(/:(\w+)/, "<$1>"));
-  expect(alone).not.toContain("users of B");
-  expect(await page(listen)).toContain("So variant A shows the tasks, results and files of the users of B.");
+  expect(alone).not.toContain("the B listener");
+  expect(await page(listen)).toContain(
+    "So the open reads of variant A include tasks, results and files created through the B listener.",
+  );
   for (const args of [["--private"], ["--variant", "B"], ["--private", ...listen]])
     expect(await page(args)).toContain("  open       nothing: every request needs the secret");
 });

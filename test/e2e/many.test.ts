@@ -35,7 +35,7 @@ test(`a broadcast reaches ${NODES} receivers and ${NODES} streams, each once, an
   const messageId = String(sent.body["message_id"]);
   for (const { received } of receivers) {
     expect(received.match(/"count":1,/g)).toHaveLength(1);
-    expect(received.split(messageId)).toHaveLength(2);
+    expect(received.split(`"id":"${messageId}"`)).toHaveLength(2);
   }
   for (const { received } of streams) expect(received.split(`"id":"${messageId}"`)).toHaveLength(2);
   cut();

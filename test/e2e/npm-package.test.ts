@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeHubPackage } from "../../tools/release.ts";
+import { makeHubPackage, sharedFields } from "../../tools/release.ts";
 import { version } from "../../package.json";
 import { Hub, TempDir, run } from "./program.ts";
 
@@ -38,10 +38,40 @@ describe.skipIf(missing !== null)(
     test("is small, names Bun alone, and has its licences", () => {
       expect(Bun.file(place.join(`luxhub-${version}.tgz`)).size).toBeLessThan(2 ** 20);
       const manifest = JSON.parse(readFileSync(join(dirname(luxhub), "package.json"), "utf8"));
-      expect(manifest).toMatchObject({ name: "luxhub", version, bin: { luxhub: "luxhub.js" } });
+      expect(manifest).toMatchObject({
+        name: "luxhub",
+        version,
+        license: "MIT",
+        keywords: expect.arrayContaining(["task-queue"]),
+        bin: { luxhub: "luxhub.js" },
+        engines: { node: ">=20" },
+        os: ["linux", "darwin"],
+      });
+      expect(manifest.private).toBeUndefined();
+      expect(manifest.description).not.toBe("");
+      expect(readFileSync(join(dirname(luxhub), "README.md"), "utf8")).toStartWith("# luxhub");
       expect(Object.keys(manifest.optionalDependencies)).toHaveLength(6);
       expect([manifest.dependencies, manifest.scripts]).toEqual([undefined, undefined]);
       expect(readFileSync(join(dirname(luxhub), "LICENSES-OF-OTHERS"), "utf8")).toMatch(/^zod$/m);
+    });
+
+    test("has what the owner adds to package.json before publishing", () => {
+      const owner = {
+        author: "A <a@example.org>",
+        repository: { type: "git", url: "git+https://example.org/luxhub.git" },
+        homepage: "https://example.org/luxhub",
+        bugs: "https://example.org/luxhub/issues",
+        publishConfig: { access: "public" },
+      };
+      const given = {
+        name: "@a/luxhub",
+        description: "d",
+        scripts: { build: "b" },
+        dependencies: {},
+        version,
+      };
+      expect(sharedFields({ ...given, ...owner })).toEqual({ version, ...owner });
+      expect(sharedFields(given)).toEqual({ version });
     });
 
     test("serves, reads nothing from its current directory, and ends with the signal", async () => {
@@ -52,8 +82,18 @@ describe.skipIf(missing !== null)(
       await using hub = await Hub.start({ command, cwd, env });
       expect(hub.listeners.map(({ variant }) => variant)).toEqual(["A"]);
       await hub.register("worker-1");
+      const manual = hub.api.replace("/api/v1", "/docs");
+      expect(await (await fetch(`${manual}/tutorial`)).text()).toContain("luxhub serve");
+      expect((await fetch(`${manual}/dashboard-task.png`)).headers.get("content-type")).toBe("image/png");
       expect((await hub.stop()).code).toBe(0);
       expect(existsSync(join(cwd, "luxhub-data"))).toBe(true);
+    });
+
+    const noProc = existsSync("/proc/self/status") ? "" : " (skipped: there is no /proc here)";
+    test.skipIf(noProc !== "")(`ends in order when its launcher is killed${noProc}`, async () => {
+      await using hub = await Hub.start({ command, cwd: place.path, env });
+      hub.program.child.kill("SIGKILL");
+      await hub.program.printed(/ ended\n/);
     });
 
     test("passes the exit code on, and says when there is no Bun for the platform", async () => {

@@ -19,7 +19,7 @@ import { HANG_MS } from "../support/hang.ts";
 import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
-const STALLED_MESSAGES = 200;
+const STALLED_MESSAGES = 400;
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
   test("the largest broadcasts reach more streams than can buffer them at once", async () => {

@@ -24,6 +24,7 @@ import {
   messageSchema,
   nodeSchema,
   taskSchema,
+  taskStateSchema,
 } from "../../src/api/response-schemas.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
@@ -159,26 +160,52 @@ test("the session with curl", async () => {
   expect(lines[8]).toBe("Hello, everyone.");
 });
 
-/** A shell block of a page, with what the comment before it says: how it is run, or why it is not. */
+/**
+ * A shell block of a page, with what the comment before it says: `not run: REASON`; `terminal`, which goes on running; or
+ * `until: TEXT`, for what ends with a signal: it runs until it has printed the text.
+ */
 type Block = { readonly text: string; readonly mark: string };
 
 function blocksOf(text: string): readonly Block[] {
-  return [...text.matchAll(/(?:<!-- ((?:not run|terminal)\b[^>]*) -->\n\n)?```sh\n([^]*?)\n```/g)].map(
-    ([, mark = "", block = ""]) => ({ text: block, mark }),
-  );
+  return [
+    ...text.matchAll(/(?:<!-- ((?:not run|terminal|until)\b[^>]*) -->\n\n *)?```sh\n([^]*?)\n *```/g),
+  ].map(([, mark = "", block = ""]) => ({ text: block, mark }));
 }
 
-/** Runs blocks one after the other in the directory of a hub, as a reader would; those of a terminal go on running. */
+/** Runs a block until its output has a text, and ends it with SIGTERM. A hub in it has a port and data of its own. */
+const RUN_UNTIL = `run_until() { # TEXT NAME BLOCK
+  LUXHUB_PORT=0 LUXHUB_DATA="$2" bash -c "$3" >"$2.out" 2>&1 &
+  local started=$!
+  until grep -qF -- "$1" "$2.out"; do
+    kill -0 $started || { cat "$2.out" >&2; return 1; }
+    sleep 0.02
+  done
+  kill -TERM $started
+  wait $started || [ $? = 143 ]
+}`;
+
+function scriptOf({ text, mark }: Block, number: number): string {
+  if (mark === "terminal") return `{ ${text}\n} >>terminals 2>&1 &`;
+  if (!mark.startsWith("until: ")) return text;
+  const words = [mark.slice("until: ".length), `until-${number}`, text];
+  return `run_until ${words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")}`;
+}
+
+/** Runs blocks one after the other in the directory of a hub, as a reader would. */
 async function runBlocks(blocks: readonly Block[]): Promise<string> {
   using dir = new TempDir();
   await using hub = await Hub.start({ cwd: dir.path, ownSecrets: false });
-  mkdirSync(dir.join("bin"));
+  for (const name of ["bin", "backups"]) mkdirSync(dir.join(name));
   symlinkSync(PROGRAM[0] ?? "", dir.join("bin/luxhub"));
-  const lines = blocks
-    .filter(({ mark }) => !mark.startsWith("not run"))
-    .map(({ text, mark }) => (mark === "terminal" ? `{ ${text}\n} >>terminals 2>&1 &` : text))
+  symlinkSync(PROGRAM[0] ?? "", dir.join("luxhub"));
+  symlinkSync(process.execPath, dir.join("bin/bun"));
+  symlinkSync(join(PROJECT, "src"), dir.join("src")); // as in a checkout
+  const lines = [RUN_UNTIL, ...blocks.filter(({ mark }) => !mark.startsWith("not run")).map(scriptOf)]
     .join("\n")
-    .replaceAll("127.0.0.1:19104", `127.0.0.1:${hub.port}`);
+    .replaceAll("127.0.0.1:19104", `127.0.0.1:${hub.port}`)
+    .replaceAll("/path/to/luxhub/", `${PROJECT}/`)
+    .replaceAll("/var/lib/luxhub", dir.join("luxhub-data"))
+    .replaceAll("/backups", dir.join("backups"));
   const { PATH = "", HOME = "" } = process.env;
   const shell = Bun.spawn(["bash", "-eu", "-o", "pipefail"], {
     cwd: dir.path,
@@ -227,21 +254,44 @@ test("the first worker and the first agent of the README", async () => {
   expect(out).toContain('"success":true');
 });
 
-const NEEDS = ["bash", "curl"].filter((name) => Bun.which(name) === null);
+const NEEDS = ["bash", "curl", "jq"].filter((name) => Bun.which(name) === null);
 
-/** The pages whose shell blocks run in their order; `<!-- not run: REASON -->` stands before one that cannot. */
-const RUN_PAGES = ["tutorial", "recipes", "troubleshooting", "comparison"];
+/** The pages whose shell blocks run in their order, each page with a hub of its own. */
+const RUN_ALONE = ["tutorial", "recipes", "troubleshooting", "comparison", "worker"].map(
+  (name) => `docs/${name}.md`,
+);
+/** Other tests run the blocks of these. */
+const RUN_BY_OTHERS = ["README.md", "docs/api.md"];
+/** All other pages with shell blocks, which share a hub: first the page that starts a worker, last the one that changes keys. */
+const RUN_TOGETHER = [
+  "docs/worker-command.md",
+  ...[...PAGES]
+    .filter(([path, text]) => ![...RUN_ALONE, ...RUN_BY_OTHERS].includes(path) && blocksOf(text).length > 0)
+    .map(([path]) => path)
+    .filter((path) => !["docs/worker-command.md", "docs/security.md"].includes(path)),
+  "docs/security.md",
+];
+const WITHOUT = NEEDS.length > 0 ? ` (skipped: there is no ${NEEDS.join(", ")} here)` : "";
 
-for (const name of RUN_PAGES)
-  test.skipIf(NEEDS.length > 0)(
-    `the commands of docs/${name}.md${NEEDS.length > 0 ? ` (skipped: there is no ${NEEDS.join(", ")} here)` : ""}`,
-    async () => {
-      const blocks = blocksOf(page(`docs/${name}.md`));
-      expect(blocks.filter(({ mark }) => !mark.startsWith("not run"))).not.toBeEmpty();
-      for (const { mark } of blocks) expect(mark).toMatch(/^(?:|terminal|not run: .{10,})$/);
-      await runBlocks(blocks);
-    },
-  );
+for (const path of RUN_ALONE)
+  test.skipIf(NEEDS.length > 0)(`the commands of ${path}${WITHOUT}`, async () => {
+    const blocks = blocksOf(page(path));
+    expect(blocks.filter(({ mark }) => !mark.startsWith("not run"))).not.toBeEmpty();
+    await runBlocks(blocks);
+  });
+
+test.skipIf(NEEDS.length > 0)(`the commands of ${RUN_TOGETHER.join(", ")}${WITHOUT}`, async () => {
+  const says = (path: string): Block => ({ text: `echo "# ${path}" | tee /dev/stderr`, mark: "" });
+  const out = await runBlocks(RUN_TOGETHER.flatMap((path) => [says(path), ...blocksOf(page(path))]));
+  expect(out).toEndWith("\n");
+  for (const path of RUN_TOGETHER) expect(out).toContain(`# ${path}\n`);
+});
+
+for (const path of [...RUN_ALONE, ...RUN_TOGETHER])
+  for (const { text, mark } of blocksOf(page(path))) {
+    if (!/^(?:|terminal|until: .+|not run: .{10,})$/.test(mark)) throw new Error(`${path}: ${mark}`);
+    if (mark.startsWith("not run: ")) test.skip(`${path}: ${text.split("\n")[0]} (${mark})`, () => {});
+  }
 
 test("the pages for a start have no shell block that is not run", () => {
   for (const path of ["docs/concepts.md", "docs/versioning.md", "docs/README.md", "docs/decisions.md"])
@@ -381,6 +431,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      "task of task/wait": taskStateSchema(VARIANT_A),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -489,6 +540,13 @@ describe("limits", () => {
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
     ["Each string of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Additional properties of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
+    ["`checkpoint` of a task", bytes("CHECKPOINT_MAX_BYTES")],
+    [
+      "Results and files in the `context` of a task",
+      bytes("CONTEXT_RESULTS_MAX_BYTES"),
+      count("CONTEXT_FILES_MAX"),
+    ],
+    ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
@@ -506,12 +564,16 @@ describe("limits", () => {
     ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
     ["`limit` and `count` of messages", count("MESSAGES_MAX")],
     ["`timeout` of receive and poll, `wait` of task/…", `${count("WAIT_MAX_SECONDS")} s`],
+    ["`task_ids` of task/wait", count("WAITED_TASKS_MAX")],
+    ["`thread` of a message", count("THREAD_MAX_CHARS")],
+    ["Messages of a thread that one history looks at", count("THREAD_SCANNED_MAX")],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],
     ["Progress of an upload", bytes("UPLOAD_STALL_MIN_BYTES"), seconds("UPLOAD_STALL_MS")],
     ["`metadata` of a file", bytes("METADATA_MAX_BYTES")],
     ["Parts of an upload", count("UPLOAD_PARTS_MAX"), bytes("UPLOAD_PART_HEADERS_MAX_BYTES")],
     ["Name of a file", count("FILE_NAME_MAX_CHARS")],
     ["Files of one task", count("FILES_OF_TASK_MAX")],
+    ["A presigned URL", seconds("TICKET_LIFE_MS")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
@@ -554,6 +616,7 @@ describe("limits", () => {
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
+    ["`q` of `/docs/search`", count("MANUAL_QUERY_MAX_CHARS"), count("MANUAL_HITS_MAX")],
     ["Connections"],
   ];
 
@@ -600,12 +663,21 @@ describe("limits", () => {
     ["docs/mcp.md", `A tool waits at most ${count("MCP_WAIT_MAX_SECONDS")} s`],
     [
       "docs/mcp.md",
-      `up to ${count("MCP_MAIL_MAX")} messages, with ${bytes("MCP_MAIL_MAX_BYTES")} of contents`,
+      `a notification every ${seconds("MCP_PROGRESS_EVERY_MS")}, and a tool waits up to ${count("WAIT_MAX_SECONDS")} s`,
     ],
+    ["docs/mcp.md", `more than ${count("MCP_RESULT_MAX_CHARS")} characters`],
+    [
+      "docs/mcp.md",
+      `as fit, up to \`limit\` (${count("MCP_LIST_DEFAULT")}, at most ${count("MCP_LIST_MAX")})`,
+    ],
+    ["docs/mcp.md", `\`mail_check\` shows up to ${count("MCP_MAIL_MAX")} messages`],
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
-    ["docs/mcp.md", `show up to ${count("MCP_LIST_MAX")} rows`],
-    ["docs/mcp.md", `Of more than ${count("MCP_DEPENDENCIES_MAX")} dependencies`],
-    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} is part of the call`],
+    ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
+    ["docs/mcp.md", `of its inputs the first ${count("MCP_INPUTS_MAX")} with`],
+    ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
+    ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
+    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
+    ["docs/mcp.md", `content of up to ${bytes("MCP_BINARY_MAX_BYTES")} in base64`],
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
@@ -628,7 +700,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -708,7 +780,7 @@ describe("what the pages name exists", () => {
   });
 
   test("flags and environment variables", () => {
-    const places = ["src/**/*.ts", "tools/**/*.ts", "test/support/*.ts", "package.json"];
+    const places = ["src/**/*.ts", "tools/**/*.{ts,sh}", "test/support/*.ts", "package.json"];
     const files = places.flatMap((place) => [...new Bun.Glob(place).scanSync({ cwd: PROJECT })]);
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
@@ -719,11 +791,12 @@ describe("what the pages name exists", () => {
       "--yes", // npx
       ...["--transport", "--header"], // claude
       "--retry", // curl
-      "--arg", // jq
+      ...["--arg", "--argjson"], // jq
       "--retry-delay",
       "--retry-all-errors",
       "--target", // bun build
       "--update-timings", // bun test
+      "--dry-run", // npm publish
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [

@@ -1,15 +1,72 @@
-/** What `bun run release` says of the executables that it cannot start, and the image that it describes. */
+/** How `bun run release` starts the executables, what it says of those that it cannot start, and the image. */
 import { expect, test } from "bun:test";
-import { emulatorFor } from "../../tools/release.ts";
+import { writeFileSync } from "node:fs";
+import { EXECUTABLE } from "../support/executable.ts";
+import { loadAlignments, tryOut, waysToRun } from "../../tools/release-trial.ts";
+import { TempDir } from "./program.ts";
 
-test("an executable for musl is not started on a machine without the musl loader, and the release says so", () => {
-  const target = `${process.platform}-${process.arch}-musl`;
-  expect(emulatorFor(target, () => true)).toEqual([]);
-  expect(emulatorFor(target, () => false)).toMatch(
-    /^this machine has no musl loader \(\/lib\/ld-musl-\w+\.so\.1\)$/,
-  );
-  expect(emulatorFor(`${process.platform}-${process.arch}`, () => false)).toEqual([]);
-});
+const isLinux = process.platform === "linux";
+const has = (): boolean => true;
+const hasNot = (): boolean => false;
+const found = (name: string): string => `/bin/${name}`;
+const missing = (): null => null;
+
+test.skipIf(!isLinux || process.arch !== "x64")(
+  `each executable is started in the ways that a machine has${isLinux ? "" : " (skipped: not Linux on x64)"}`,
+  () => {
+    const here = { name: "this machine", words: [] };
+    const nehalem = { name: "a Nehalem (qemu)", words: ["/bin/qemu-x86_64-static", "-cpu", "Nehalem"] };
+    expect(waysToRun("linux-x64", has, found)).toEqual([here, nehalem]);
+    expect(waysToRun("linux-x64", hasNot, missing)).toEqual([here]);
+    expect(waysToRun("linux-x64-musl", has, found)).toEqual([here]);
+    expect(waysToRun("linux-x64-musl", hasNot, found)).toBe(
+      "this machine has no musl loader (/lib/ld-musl-x86_64.so.1)",
+    );
+    const arm64 = { name: "arm64 (qemu)", words: ["/bin/qemu-aarch64-static"] };
+    expect(waysToRun("linux-arm64", hasNot, found)).toEqual([arm64]);
+    expect(waysToRun("linux-arm64", has, missing)).toBe("no qemu-user-static here");
+    expect(waysToRun("darwin-arm64", has, found)).toBe("this machine runs linux");
+    expect(waysToRun("windows-x64", has, found)).toEqual([{ name: "Wine", words: ["/bin/wine"] }]);
+    expect(waysToRun("windows-x64", has, missing)).toBe("there is no Wine here");
+  },
+);
+
+test.skipIf(!isLinux)(
+  `an executable passes its trial when its hub and its worker do a task${isLinux ? "" : " (skipped: not Linux)"}`,
+  async () => {
+    using dir = new TempDir();
+    const target = `linux-${process.arch}-here`;
+    const [passed, ...others] = await tryOut(target, EXECUTABLE);
+    expect(others).toEqual([]);
+    expect(passed).toEqual({ text: "on this machine: started, did a task, ended with 0", isFault: false });
+    const broken = dir.join("broken");
+    for (const [text, says] of [
+      ["exit 3", "on this machine: version ended with 3: "],
+      ['[ "$1" = version ]', "on this machine: serve ended before it was ready: "],
+    ] as const) {
+      writeFileSync(broken, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+      expect(await tryOut(target, broken)).toEqual([{ text: says, isFault: true }]);
+    }
+    writeFileSync(broken, "#!/bin/sh\necho 'Error loading shared library libstdc++.so.6' >&2; exit 127\n");
+    expect(await tryOut(target, broken)).toEqual([
+      {
+        text: "not started on this machine: Error loading shared library libstdc++.so.6",
+        isFault: false,
+      },
+    ]);
+  },
+);
+
+const readelf = isLinux ? Bun.which("readelf") : null;
+test.skipIf(readelf === null)(
+  `the alignment of an executable's segments is what readelf says${readelf === null ? " (skipped: no readelf here)" : ""}`,
+  () => {
+    const { stdout } = Bun.spawnSync([readelf ?? "", "--program-headers", "--wide", EXECUTABLE]);
+    const said = [...stdout.toString().matchAll(/^ +LOAD .* (0x\w+)$/gm)].map(([, hex]) => Number(hex));
+    expect(said.length).toBeGreaterThan(1);
+    expect(loadAlignments(EXECUTABLE)).toEqual(said);
+  },
+);
 
 test("the image gets one executable: what is copied from the build directory stays in an earlier stage", async () => {
   const dockerfile = await Bun.file(`${import.meta.dir}/../../docs/examples/container/Dockerfile`).text();

@@ -223,6 +223,7 @@ describe("the input of the command", () => {
       const { output } = objectOf(JSON.stringify(task["result"]));
       expect(String(output).split("\n")).toEqual([
         `LUXHUB_NODE_ID=${node}`,
+        expect.stringMatching(/^LUXHUB_REPORT=\/.*\/report$/),
         ...(node === "trusted" ? [`LUXHUB_SECRET=${SECRET}`] : []),
         "LUXHUB_TASK_DESCRIPTION=two",
         "LUXHUB_TASK_EPOCH=1",
@@ -338,6 +339,65 @@ describe("the input of the command", () => {
     expect(await text(stringsOf(outputs)[1])).toBe("new\n");
   });
 
+  test("gets the context of the task, on standard input and as files in context/", async () => {
+    const steps: string[] = [];
+    for (const title of ["one", "two"]) {
+      const taskId = await create("step", { title });
+      await using program = worker("step", `echo "result of $LUXHUB_TASK_TITLE"`, ["--once"]);
+      await ended(taskId);
+      expect(await program.ended).toBe(0);
+      steps.push(taskId);
+    }
+    const taskId = await create("combined", { depends_on: steps, backoff_s: 0 });
+    await hub.register("first-try");
+    await hub.post("/task/claim", { task_id: taskId, node_id: "first-try" });
+    const holder = { task_id: taskId, node_id: "first-try" };
+    await hub.post("/task/fail", { ...holder, error: "too slow", checkpoint: { page: 7 } });
+    const script = `
+      cat >"$DIR/combined.json"; cat context/inputs/1.json context/inputs/2.json >"$DIR/inputs.json"
+      cat context/checkpoint.json; ls context/inputs`;
+    await using program = worker("combined", script, ["--workdir", "work", "--once"]);
+    const { result } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    expect(objectOf(JSON.stringify(result))["output"]).toBe('{"page":7}\n1.json\n2.json');
+    const inputs = readFileSync(dir.join("inputs.json"), "utf8").trim().split("\n").map(objectOf);
+    expect(inputs).toMatchObject([
+      { task_id: steps[0], title: "one", result: { improvement: "result of one" } },
+      { task_id: steps[1], title: "two", result: { improvement: "result of two" } },
+    ]);
+    expect(objectOf(readFileSync(dir.join("combined.json"), "utf8"))["context"]).toMatchObject({
+      inputs,
+      checkpoint: { page: 7 },
+      failures: [{ kind: "failed", message: "too slow", node_id: "first-try" }],
+    });
+  });
+
+  test("reports notes and checkpoints through LUXHUB_REPORT, without a secret", async () => {
+    const script = `
+      if [ "$LUXHUB_TASK_EPOCH" = 1 ]; then
+        printf '%s\\n' 'no JSON' '{"other": 1}' '{"note": "old"}' '{"checkpoint": {"page": 1}}' >>"$LUXHUB_REPORT"
+        printf '%s\\n' '{"note": "halfway", "checkpoint": {"page": 12}}' >>"$LUXHUB_REPORT"
+        exit 1
+      fi
+      cat >"$DIR/second.json"`;
+    for (const [node, flags] of [
+      ["reporter", []],
+      ["in-a-dir", ["--workdir", "work"]],
+    ] as const) {
+      await using program = worker(node, script, [...flags]);
+      const taskId = await create(node, { backoff_s: 0 });
+      await ended(taskId);
+      expect(readFileSync(dir.join("second.json"), "utf8")).toContain('"checkpoint":{"page":12}');
+      const { body } = await hub.get(`/events?task_id=${taskId}&since=0&kind=task.progress`);
+      expect(listOf(body["events"]).map(({ data }) => data)).toEqual([{ note: "halfway" }]);
+      await until(
+        () =>
+          program.stderr.split('no {"note"').length > 2 ||
+          program.stderr.split("a report was not sent").length > 2,
+      );
+    }
+  });
+
   test("an output that is too large for a result becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in
@@ -448,7 +508,8 @@ describe("faults and ends", () => {
     await using successor = worker("killed", WAITS, flags);
     await logged(successor, /started "t"/);
     await until(() => !isRunning(pid));
-    expect(readdirSync(dir.join("work", "node-killed")).length).toBe(1);
+    const dirs = readdirSync(dir.join("work", "node-killed"));
+    expect(dirs.filter((name) => !name.startsWith("task-report-")).length).toBe(1);
     letGo(taskId);
     expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
     expect(await stop(successor)).toBe(0);

@@ -30,6 +30,7 @@ type LayerName =
   | "service"
   | "http"
   | "variant"
+  | "manual"
   | "api"
   | "client"
   | "mcp"
@@ -83,9 +84,11 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "node:*", "@fastify/busboy"] },
   variant: { files: ["variant/**"], layers: ["domain", "lib"] },
+  // Bun renders its Markdown.
+  manual: { files: ["manual/**"], layers: ["domain", "lib", "config"], packages: ["node:path"] },
   api: {
     files: ["api/**"],
-    layers: ["service", "variant", "http", "domain", "lib", ...PORTS, "queries"],
+    layers: ["service", "variant", "http", "manual", "domain", "lib", ...PORTS, "queries"],
     packages: ["zod/mini"], // not "zod": the same checks for 2 MiB more memory
   },
   mcp: {
@@ -205,6 +208,8 @@ function offence(path: string, from: LayerName, specifier: string): string | nul
   const target = posix.join(posix.dirname(path), specifier);
   if (target === "package.json") return from === "config" ? null : "only src/version.ts reads it";
   if (target === "src/client/luxhub.py") return from === "api" ? null : "only src/api/routes.ts serves it";
+  if (/^(?:docs\/.+|[A-Z]+\.md)$/.test(target))
+    return path === "src/manual/files.ts" ? null : "only src/manual/files.ts names the files of the manual";
   if (target === "tools/recorded/openapi-examples.json")
     return path === "src/api/openapi.ts" ? null : "only src/api/openapi.ts serves it";
   if (!/\.(?:ts|tsx|html|css|json)$/.test(specifier)) return "name the file with its ending";
@@ -303,6 +308,9 @@ describe("the table forbids", () => {
     ["src/api/a.ts", "../mail/embedded.ts"],
     ["src/api/a.ts", "../hub.ts"],
     ["src/api/a.ts", "zod"],
+    ["src/api/a.ts", "../../docs/api.md"],
+    ["src/manual/files.ts", "../../src/README.md"],
+    ["src/manual/manual.ts", "../http/problem.ts"],
     ["src/client/a.ts", "../lib/clock.ts"],
     ["src/client/a.ts", "node:crypto"],
     ["src/config.ts", "zod"],

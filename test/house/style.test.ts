@@ -40,13 +40,16 @@ const clocks = (source: Source): readonly string[] =>
   excepted(CLOCK_READERS, source.path)
     ? []
     : places(inCode(source), /\bDate\.now\b|\bperformance\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/);
-/** Pages that are cited and not in the repository. */
+const ROOT = join(import.meta.dir, "../..");
+/** Pages that are cited (from the root) or imported, and not in the repository. */
 const citesAbsent = ({ path, text }: Source): readonly string[] =>
   text
     .split("\n")
     .flatMap((line, i) =>
       [...line.matchAll(/[\w./-]*\w\.md\b/g)]
-        .filter(([cited]) => !existsSync(join(import.meta.dir, "../..", cited)))
+        .filter(
+          ([cited]) => ![join(ROOT, cited), join(ROOT, path, "..", cited)].some((one) => existsSync(one)),
+        )
         .map(() => `${path}:${i + 1}`),
     );
 /** A header comment with text in it, not just a divider. */

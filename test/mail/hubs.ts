@@ -82,6 +82,8 @@ export class MailHub {
       type: "text",
       content: "",
       requireAck: false,
+      replyTo: null,
+      thread: null,
       verified: false,
     } as const;
     return this.#messages.send(this.#store.transact, { ...whole, ...draft });

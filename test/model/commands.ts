@@ -18,7 +18,9 @@ import {
   batchAssignListed,
   cancel,
   complete,
+  context,
   create,
+  createWithoutFiles,
   extend,
   fail,
   list,
@@ -29,6 +31,7 @@ import {
   retry,
   retryAll,
   revoke,
+  sameContext,
   stats,
   take,
 } from "./task-commands.ts";
@@ -182,7 +185,7 @@ const fileList = command("file list", fc.record({ variant }), ({ model }, { hub 
 
 /** What these do ends with their commit. */
 const within = fc.oneof(
-  ...[heartbeat, create, create, next, next, take("assign"), take("claim")],
+  ...[heartbeat, createWithoutFiles, createWithoutFiles, next, next, take("assign"), take("claim")],
   ...[extend, signIn, send, receive, acknowledge],
 );
 /** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */
@@ -267,6 +270,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
       .toSorted((a, b) => Number(isFinished(a)) - Number(isFinished(b)))
       .map((task) => taskWords(model, task, "B")),
   }));
+  for (const { id } of model.tasks) await sameContext(model, id, real.hub);
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -293,7 +297,7 @@ const changing = [
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[pass, pass, pass, nextDay, restart],
 ];
-const looking = [nodeList, pull, list, stats, ledger, history, mailbox, fileList, events, stream];
+const looking = [nodeList, pull, list, context, stats, ledger, history, mailbox, fileList, events, stream];
 
 /** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
 export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [

@@ -79,6 +79,10 @@ export type Task = Draft & {
   /** Of a task that failed through its dependencies: the one at the root of it, which failed in another way. */
   root: string | null;
   result: string | null;
+  /** What its last worker that left one has left for the next. */
+  checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
+  /** The kinds of its attempts that failed, oldest first. */
+  attemptsFailed: readonly FailureKind[];
 };
 
 type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
@@ -115,6 +119,7 @@ const ACK_LEASE_MS = 30 * SECOND_MS;
 const HANDED_OUT_MAX = 6;
 const SIGNIN_MICRO = 10_000_000;
 const FAILURES_MAX = 10;
+const FAILED_ATTEMPTS_KEPT = 5;
 const BACKOFF_MAX_MS = 3_600 * SECOND_MS;
 const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
@@ -236,6 +241,7 @@ export class Model {
   create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
+    const context = { checkpoint: null, attemptsFailed: [] };
     const unheld = { leaseUntil: null, runUntil: null, startedAt: null } as const;
     const counts = { attempts: 0, failures: 0, restarts: 0, epoch: 0 };
     const times = {
@@ -245,6 +251,7 @@ export class Model {
     const task: Task = {
       ...draft,
       ...none,
+      ...context,
       ...unheld,
       ...counts,
       ...times,
@@ -336,6 +343,7 @@ export class Model {
     if (task.status === "open") this.#assign(task, node);
     task.status = "completed";
     task.result = result;
+    task.checkpoint = null;
     task.leaseUntil = null;
     node.idleSince = this.now;
     this.#log("task.completed", nodeId, task);
@@ -361,8 +369,9 @@ export class Model {
   }
 
   /** Back to the pool, or to another node that the balancer finds. The answer is of this moment, as those below. */
-  release(taskId: string, nodeId: string, epoch: number | null): Task {
+  release(taskId: string, nodeId: string, epoch: number | null, checkpoint: string | null): Task {
     const { task, node } = this.#heldBy(taskId, nodeId, epoch);
+    leave(task, nodeId, checkpoint);
     this.#free(task, node);
     task.revokedFrom = nodeId;
     this.#log("task.released", nodeId, task);
@@ -373,8 +382,15 @@ export class Model {
   }
 
   /** One attempt more; the last one ends the task. */
-  fail(taskId: string, nodeId: string, epoch: number | null, retry: boolean): Task {
+  fail(
+    taskId: string,
+    nodeId: string,
+    epoch: number | null,
+    retry: boolean,
+    checkpoint: string | null,
+  ): Task {
     const { task, node } = this.#heldBy(taskId, nodeId, epoch);
+    leave(task, nodeId, checkpoint);
     const best = this.#bestFor(task); // while it is held: a node that is full with it has no room
     this.#endAttempt(task, "failed", retry);
     if (best && task.balanced && this.isReady(task)) this.#assign(task, best);
@@ -384,8 +400,15 @@ export class Model {
     return answer;
   }
 
-  extend(taskId: string, nodeId: string, epoch: number | null, note: boolean): Task {
+  extend(
+    taskId: string,
+    nodeId: string,
+    epoch: number | null,
+    note: boolean,
+    checkpoint: string | null,
+  ): Task {
     const { task } = this.#heldBy(taskId, nodeId, epoch);
+    leave(task, nodeId, checkpoint);
     task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
@@ -430,9 +453,10 @@ export class Model {
   }
 
   /** As if it had not been tried; it waits again for what it depends on. */
-  retry(taskId: string): Task {
+  retry(taskId: string, keepsCheckpoint = true): Task {
     const task = this.task(taskId);
     if (task.status !== "failed") refuse("task_not_failed");
+    if (!keepsCheckpoint) task.checkpoint = null;
     this.#reopen(task);
     const canWait = this.#waitForOthers(task);
     if (!canWait) this.#end(task, "dependency");
@@ -535,6 +559,7 @@ export class Model {
     task.attempts += 1;
     if (kind !== "offline") task.failures += 1;
     task.failure = kind;
+    task.attemptsFailed = [...task.attemptsFailed, kind].slice(-FAILED_ATTEMPTS_KEPT);
     this.#log(ATTEMPT_EVENTS[kind], holder.id, task, batch);
     const { maxAttempts, attempts, failures } = task;
     const isUsedUp = maxAttempts === null ? failures >= FAILURES_MAX : attempts >= maxAttempts;
@@ -881,6 +906,10 @@ export class Model {
   #batch(): number {
     return ++this.#batches;
   }
+}
+
+function leave(task: Task, node: string, data: string | null): void {
+  if (data !== null) task.checkpoint = { data, epoch: task.epoch, node };
 }
 
 function refuseFinished({ status }: Task): void {

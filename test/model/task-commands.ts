@@ -1,9 +1,11 @@
 /** The commands of tasks: each runs on the hub and on the model, and both must agree. */
+import { expect } from "bun:test";
 import fc from "fast-check";
 import { SECOND_MS } from "../../src/lib/clock.ts";
-import type { Task } from "./model.ts";
+import type { TestHub } from "../support/hub.ts";
+import type { Model, Task } from "./model.ts";
 import { same } from "./real.ts";
-import { STATUS_WORDS, lux, resultOf, statusWord, taskAnswer, taskWords } from "./words.ts";
+import { STATUS_WORDS, contextWords, lux, resultOf, statusWord, taskAnswer, taskWords } from "./words.ts";
 import { type Command, type World, command, node, recent, variant } from "./world.ts";
 
 const PER_PAGE = 3;
@@ -22,49 +24,54 @@ const schedule = fc.record({
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
 });
 
-export const create = command(
-  "create",
-  fc.record({
-    variant,
-    type: fc.constantFrom("", "x", "z"),
-    priority: fc.constantFrom(0, 1, 2, 5),
-    micro,
-    schedule,
-    files: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
-  }),
-  ({ model, taskIds, fileIds }, { hub }, { variant, type, priority, micro, schedule, files }) => {
-    const isFree = (id: string | undefined): boolean =>
-      model.files.some((file) => file.id === id && file.taskId === null);
-    const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
-    const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
-    const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
-    const asked = hub.post(
-      "/task/create",
-      {
-        title: "t",
-        description: "d",
-        task_type: type,
-        lux_reward: lux(micro),
-        priority: PRIORITY_ASKED[priority],
-        max_attempts: maxAttempts,
-        backoff_s: backoffMs / SECOND_MS,
-        timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
-        max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
-        delay_s: delayMs === null ? null : delayMs / SECOND_MS,
-        expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
-        depends_on: dependsOn,
-        files: own,
-      },
-      { variant },
-    );
-    return same(asked, (answer) => {
-      const id = String(answer["task_id"]);
-      taskIds.push(id);
-      const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
-      return taskAnswer(model, model.create(variant, draft, id, own), variant);
-    });
-  },
-);
+const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command> =>
+  command(
+    "create",
+    fc.record({
+      variant,
+      type: fc.constantFrom("", "x", "z"),
+      priority: fc.constantFrom(0, 1, 2, 5),
+      micro,
+      schedule,
+      files,
+    }),
+    ({ model, taskIds, fileIds }, { hub }, { variant, type, priority, micro, schedule, files }) => {
+      const isFree = (id: string | undefined): boolean =>
+        model.files.some((file) => file.id === id && file.taskId === null);
+      const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
+      const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
+      const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
+      const asked = hub.post(
+        "/task/create",
+        {
+          title: "t",
+          description: "d",
+          task_type: type,
+          lux_reward: lux(micro),
+          priority: PRIORITY_ASKED[priority],
+          max_attempts: maxAttempts,
+          backoff_s: backoffMs / SECOND_MS,
+          timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
+          max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
+          delay_s: delayMs === null ? null : delayMs / SECOND_MS,
+          expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
+          depends_on: dependsOn,
+          files: own,
+        },
+        { variant },
+      );
+      return same(asked, (answer) => {
+        const id = String(answer["task_id"]);
+        taskIds.push(id);
+        const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
+        return taskAnswer(model, model.create(variant, draft, id, own), variant);
+      });
+    },
+  );
+
+export const create = creation(fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]));
+/** For a batch: two of its requests must not name the same file, of which the model hears after the batch. */
+export const createWithoutFiles = creation(fc.constant([]));
 
 const taskAndNode = fc.record({ variant, task: recent, node });
 
@@ -115,37 +122,58 @@ function holderOf(world: World, { task, node, byHolder, epochBack }: Asker) {
   return { taskId, nodeId, epoch, body: { task_id: taskId, node_id: nodeId, epoch } };
 }
 
-export const release = command("release", asker, (world, { hub }, given) => {
-  const { taskId, nodeId, epoch, body } = holderOf(world, given);
-  const { variant } = given;
-  return same(hub.post("/task/release", body, { variant }), () =>
-    taskAnswer(world.model, world.model.release(taskId, nodeId, epoch), variant),
-  );
-});
+const checkpoint = fc.constantFrom(null, null, "page 1", "page 2");
+
+export const release = command(
+  "release",
+  fc.record({ asker, checkpoint }),
+  (world, { hub }, { asker, checkpoint }) => {
+    const { taskId, nodeId, epoch, body } = holderOf(world, asker);
+    const { variant } = asker;
+    return same(hub.post("/task/release", { ...body, checkpoint }, { variant }), () =>
+      taskAnswer(world.model, world.model.release(taskId, nodeId, epoch, checkpoint), variant),
+    );
+  },
+);
 
 export const fail = command(
   "fail",
-  fc.record({ asker, retry: fc.constantFrom(true, true, false) }),
-  (world, { hub }, { asker, retry }) => {
+  fc.record({ asker, checkpoint, retry: fc.constantFrom(true, true, false) }),
+  (world, { hub }, { asker, checkpoint, retry }) => {
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
     const { variant } = asker;
-    return same(hub.post("/task/fail", { ...body, error: "e", retry }, { variant }), () =>
-      taskAnswer(world.model, world.model.fail(taskId, nodeId, epoch, retry), variant),
+    const asked = { ...body, error: "e", retry, checkpoint };
+    return same(hub.post("/task/fail", asked, { variant }), () =>
+      taskAnswer(world.model, world.model.fail(taskId, nodeId, epoch, retry, checkpoint), variant),
     );
   },
 );
 
 export const extend = command(
   "extend",
-  fc.record({ asker, note: fc.boolean() }),
-  (world, { hub }, { asker, note }) => {
+  fc.record({ asker, checkpoint, note: fc.boolean() }),
+  (world, { hub }, { asker, checkpoint, note }) => {
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
     const { variant } = asker;
-    return same(hub.post("/task/extend", note ? { ...body, note: "n" } : body, { variant }), () =>
-      taskAnswer(world.model, world.model.extend(taskId, nodeId, epoch, note), variant),
+    const asked = { ...body, note: note ? "n" : null, checkpoint };
+    return same(hub.post("/task/extend", asked, { variant }), () =>
+      taskAnswer(world.model, world.model.extend(taskId, nodeId, epoch, note, checkpoint), variant),
     );
   },
 );
+
+/** What the next worker of a task is told. */
+export const context = command("context", fc.record({ task: recent }), (world, { hub }, { task }) =>
+  sameContext(world.model, world.task(task), hub),
+);
+
+export async function sameContext(model: Model, taskId: string, hub: TestHub): Promise<void> {
+  await same(hub.get(`/task/${taskId}?context=1`), (answer) => {
+    const words = contextWords(model, model.task(taskId));
+    expect(Object.keys(answer["context"] ?? {}).toSorted()).toEqual(Object.keys(words).toSorted());
+    return answer["context"] === undefined ? {} : { context: words };
+  });
+}
 
 export const cancel = command(
   "cancel",
@@ -160,11 +188,11 @@ export const cancel = command(
 
 export const retry = command(
   "retry",
-  fc.record({ variant, task: recent }),
-  (world, { hub }, { variant, task }) => {
+  fc.record({ variant, task: recent, keeps: fc.constantFrom(undefined, true, false) }),
+  (world, { hub }, { variant, task, keeps }) => {
     const taskId = world.task(task);
-    return same(hub.post("/task/retry", { task_id: taskId }, { variant }), () =>
-      taskAnswer(world.model, world.model.retry(taskId), variant),
+    return same(hub.post("/task/retry", { task_id: taskId, keep_checkpoint: keeps }, { variant }), () =>
+      taskAnswer(world.model, world.model.retry(taskId, keeps), variant),
     );
   },
 );

@@ -40,6 +40,27 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
   };
 }
 
+/** What the next worker of a task is told on A; without what is empty. */
+export function contextWords(model: Model, { dependsOn, checkpoint, attemptsFailed }: Task): Words {
+  const inputs = dependsOn.map((id) => {
+    const task = model.tasks.find((one) => one.id === id);
+    const files = model.files.filter(({ taskId }) => task !== undefined && taskId === id);
+    return {
+      task_id: id,
+      status: task?.status ?? null,
+      result: task?.result == null ? null : resultOf(task.result),
+      files: files.map((file) => ({ file_id: file.id, attached: file.isOutput ? "output" : "input" })),
+    };
+  });
+  return {
+    ...(inputs.length > 0 && { inputs }),
+    ...(checkpoint && {
+      checkpoint: { data: checkpoint.data, epoch: checkpoint.epoch, node_id: checkpoint.node },
+    }),
+    ...(attemptsFailed.length > 0 && { failures: attemptsFailed.map((kind) => ({ kind })) }),
+  };
+}
+
 /** The answer of every command that changes a task but complete and delete. */
 export function taskAnswer(model: Model, task: Task, variant: VariantName): Words {
   const words = taskWords(model, task, variant);

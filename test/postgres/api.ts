@@ -41,10 +41,21 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["tasks", "balancer", "lux", "stream"],
+  tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts"],
-  requests: ["batch", "variants", "idempotency", "files", "attachments", "nodes"],
-  periodic: ["offline", "worker-loop", "dependents", "next", "fates", "system", "monitoring", "quotas"],
+  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
+  periodic: [
+    "offline",
+    "worker-loop",
+    "dependents",
+    "context",
+    "next",
+    "fates",
+    "threads",
+    "system",
+    "monitoring",
+    "quotas",
+  ],
 } as const;
 
 /**

@@ -98,7 +98,7 @@ async function claim(store: Store, nodes: readonly string[], each: number): Prom
 }
 
 function part<L extends Load>(load: L, decide: (rows: Loaded<L>) => ReturnType<Part["decide"]>): Part {
-  return { load, decide };
+  return { load: () => load, decide };
 }
 
 /** Commits one transaction of these parts, and answers how often it was reloaded and how many statements it sent. */

@@ -84,6 +84,7 @@ class World {
           taskType,
           priority: 1,
           creatorNode: null,
+          creatorVerified: false,
           ...UNSCHEDULED,
         } as const;
         return this.#tasks.create(transact, { ...draft, luxRewardMicro: roll(3), balanced: roll(2) === 0 });
@@ -111,6 +112,8 @@ class World {
           type,
           content: "ü\n,{}",
           requireAck: roll(2) === 0,
+          replyTo: null,
+          thread: null,
           verified: false,
         } as const;
         return this.#messages.send(transact, message);

@@ -190,6 +190,7 @@ describe("thousands of nodes, each with its own capabilities,", () => {
         description: "d",
         priority: 1,
         creatorNode: null,
+        creatorVerified: false,
         luxRewardMicro: 0,
         ...UNSCHEDULED,
       } as const;

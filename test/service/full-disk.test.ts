@@ -128,6 +128,8 @@ test("a full database is noticed, logged once, and found writable again without 
     type: "text",
     content: "x",
     requireAck: false,
+    replyTo: null,
+    thread: null,
     verified: false,
   } as const;
   expect(await sweep()).toEqual([]);
@@ -216,7 +218,15 @@ const OWED: readonly (readonly [boolean, ElectionResult])[] = [
 for (const [requireAck, elected] of OWED)
   test(`a failed put-back of a message is repeated (require_ack ${requireAck}, the hub is ${elected})`, async () => {
     const { store, disk, messages, sweep } = await openScene(elected);
-    const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck, verified: false } as const;
+    const draft = {
+      fromNode: "op",
+      toNode: "n1",
+      type: "text",
+      requireAck,
+      replyTo: null,
+      thread: null,
+      verified: false,
+    } as const;
     for (const content of ["first", "second"]) await messages.send(store.transact, { ...draft, content });
     const caller = new AbortController();
     // The receiver hangs up as soon as its messages are taken, and from then on the disk is full.

@@ -31,6 +31,8 @@ const DRAFT = {
   type: "text",
   content: "hello",
   requireAck: false,
+  replyTo: null,
+  thread: null,
   verified: false,
 } as const;
 

@@ -4,6 +4,7 @@ import { MINUTES_KEPT } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { saved } from "../../src/domain/node.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
+import { MetricsText } from "../../src/lib/metrics.ts";
 import { type DurationSummary, Minutes } from "../../src/service/minutes.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -27,7 +28,8 @@ async function openScene() {
     timers: () => passed,
     pass: (ms: number): void => void (passed += ms),
   };
-  const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
+  const types = new TypeMetrics();
+  const minutes = new Minutes(store, clock, "h1", types);
   const tasks = new TaskService(store, clock, () => Bun.randomUUIDv7());
   await store.transact({}, () => accept(null, saved(node("n1", { leaseUntil: Number.MAX_SAFE_INTEGER }))));
   const create = async (patch: Parameters<typeof draft>[0] = {}): Promise<string> =>
@@ -41,7 +43,20 @@ async function openScene() {
       epoch: null,
       claimOnComplete: true,
     });
-  return { store, clock, minutes, tasks, create, claim, complete };
+  /** The metric of the waits of a type: their number, and their sum in seconds. */
+  const waits = (type: string): readonly (number | undefined)[] => {
+    const text = new MetricsText();
+    types.write(text, null, clock.now());
+    return ["count", "sum"].map((name) => {
+      const sample = `luxhub_type_task_wait_seconds_${name}{type="${type}"} `;
+      const line = text
+        .toString()
+        .split("\n")
+        .find((one) => one.startsWith(sample));
+      return line === undefined ? undefined : Number(line.slice(sample.length));
+    });
+  };
+  return { store, clock, minutes, tasks, create, claim, complete, waits };
 }
 
 /** Within the step of the histogram that has the true value. */
@@ -88,6 +103,24 @@ test("a delay is no time to start, and only the first hand-out has one", async (
   const { total } = await minutes.last(1);
   expect(total).toMatchObject({ started: 2, attemptsFailed: 2, failed: 1, completed: 0 });
   expect(total.toStart).toMatchObject({ count: 1, sumMs: 3 * SECOND_MS });
+});
+
+test("the metric of a type counts the wait of each hand-out, since the task was ready", async () => {
+  const { store, clock, tasks, create, claim, complete, waits } = await openScene();
+  const taskId = await create({ taskType: "build", backoffMs: 10 * SECOND_MS });
+  clock.pass(5 * SECOND_MS);
+  await claim(taskId);
+  expect(waits("build")).toEqual([1, 5]);
+  clock.pass(100 * SECOND_MS); // it works
+  await tasks.fail(store.transact, { taskId, nodeId: "n1", epoch: null, error: "no", retry: true });
+  clock.pass(14 * SECOND_MS);
+  await claim(taskId);
+  expect(waits("build")).toEqual([2, 5 + 4]);
+  clock.pass(100 * SECOND_MS);
+  await tasks.release(store.transact, { taskId, nodeId: "n1", epoch: null, reason: null });
+  clock.pass(2 * SECOND_MS);
+  await complete(taskId); // as a node of B
+  expect(waits("build")).toEqual([3, 5 + 4 + 2]);
 });
 
 test("sums the runs of hubs, and a new run begins with the saved counts", async () => {

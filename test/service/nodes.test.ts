@@ -196,7 +196,7 @@ test("a page is found in steps of bounded size, however many nodes there are", a
   );
   const ids = Array.from({ length: count }, (_, i) => i + 1).filter((i) => i % 10 > 0);
   const nameOf = (i: number): string => `n${String(i).padStart(5, "0")}`;
-  const everyone: NodeQuery = { state: null, prefix: "", order: "id" };
+  const everyone: NodeQuery = { state: null, prefix: "", taking: null, order: "id" };
   const everyNode = async (query: NodeQuery): Promise<readonly string[]> => {
     const found: string[] = [];
     let part = await lists.page(query, { page: 1, perPage: 50 });

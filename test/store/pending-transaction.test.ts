@@ -10,7 +10,7 @@ const nothing = (): void => {};
 
 /** A transaction of so many parts. */
 function transaction(parts: number, load: Load = {}): Transaction {
-  const part = { load, decide: () => accept(null) };
+  const part = { load: () => load, decide: () => accept(null) };
   return { parts: Array.from({ length: parts }, () => part), resolve: nothing, reject: nothing };
 }
 

@@ -1,7 +1,9 @@
 /** Agents for the tests of MCP: the official client, in either revision of the protocol, with the node that it speaks for. */
 import { expect } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { MCP_RESULT_MAX_CHARS } from "../../src/domain/limits.ts";
 import { SECRET } from "./hub.ts";
+import { differenceOf } from "./mcp-forms.ts";
 
 /** The revision of 2025, with `initialize`; and that of 2026, in which every request stands for itself. */
 export const ERAS = ["2025-11-25", "2026-07-28"] as const;
@@ -39,11 +41,16 @@ export class Agent {
     return new Agent(client);
   }
 
+  /** Calls a tool. Both forms of every result must say the same, and be short enough for a model. */
   async call(name: string, args: Record<string, unknown> = {}): Promise<Told> {
     const { content, structuredContent, isError } = await this.client.callTool({ name, arguments: args });
     const [first] = content;
     if (first?.type !== "text") throw new Error(`${name} answered no text`);
     const data = Object.fromEntries(Object.entries(structuredContent ?? {}));
+    expect([name, differenceOf(first.text, data)]).toEqual([name, null]);
+    expect(first.text).not.toMatch(/\/api\/v1\/(?!file\/(?:download|upload))/);
+    expect(first.text.length).toBeLessThanOrEqual(MCP_RESULT_MAX_CHARS);
+    expect(JSON.stringify(data).length).toBeLessThanOrEqual(MCP_RESULT_MAX_CHARS);
     return { text: first.text, data, isError: isError === true, content };
   }
 

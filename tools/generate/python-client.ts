@@ -48,6 +48,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
+    inputs: "task/{task_id}/inputs",
+    wait: "task/wait",
   },
   Messages: {
     send: "message/send",
@@ -60,7 +62,12 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     mailbox: "agent/messages",
   },
   Lux: { sign_in: "signin", ledger: "lux/ledger" },
-  Files: { list: "file/list", delete: "file/delete" },
+  Files: {
+    list: "file/list",
+    delete: "file/delete",
+    download_url: "file/download-url",
+    upload_url: "file/upload-url",
+  },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -82,6 +89,7 @@ const WITHOUT_METHOD = [
 const NOTES: Readonly<Record<string, string>> = {
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
+  "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",
 };

@@ -51,7 +51,7 @@ const KIB_EACH_MAX = 10;
 export const LEFT_MIB_MAX = 5;
 const CUT_WITHIN_MS = 30_000;
 /** What the hub may grow by beside a stream that stalls: its garbage and the pages of its database. */
-export const STALLED_GROWTH_MIB_MAX = 48;
+export const STALLED_GROWTH_MIB_MAX = 64;
 /** What streams may hold together, and garbage, which the engine lets grow to some times that. */
 export const LARGE_BROADCAST_MIB_MAX = 640;
 /** What large answers may hold together, and garbage, which the engine lets grow to some times that. */

@@ -254,7 +254,7 @@ export class PostgresStore implements Store {
     return new Promise<Committed<A>>((resolve, reject) => {
       // The answer's type is the caller's: what goes in as decide comes out as its answer.
       this.#queue.add({
-        parts: [...before, { load, decide }],
+        parts: [...before, { load: () => load, decide }],
         resolve: resolve as Transaction["resolve"],
         reject,
       });

@@ -160,7 +160,7 @@ class GroupRun implements DecidedGroup {
     return transactions.flatMap((transaction) => {
       let parts = this.#known.get(transaction);
       if (!parts) {
-        parts = transaction.parts.map((part) => ({ transaction, part, reads: this.#reads.of(part.load) }));
+        parts = transaction.parts.map((part) => ({ transaction, part, reads: this.#reads.of(part.load()) }));
         this.#known.set(transaction, parts);
       }
       return parts;

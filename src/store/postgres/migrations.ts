@@ -446,6 +446,24 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   UPDATE tasks SET failed_node = failure::json ->> 'nodeId' WHERE status = 'failed';
   CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE status = 'failed';
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN earlier_failures TEXT;
+  ALTER TABLE tasks ADD COLUMN checkpoint_bytes BIGINT NOT NULL DEFAULT 0;
+  CREATE TABLE checkpoints (
+    task_id TEXT COLLATE "C" PRIMARY KEY,
+    data TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    node_id TEXT NOT NULL,
+    at BIGINT NOT NULL
+  );
+  `,
+  `
+  ALTER TABLE messages
+    ADD COLUMN reply_to TEXT COLLATE "C",
+    ADD COLUMN thread TEXT COLLATE "C";
+  CREATE INDEX messages_thread ON messages (thread, seq) WHERE thread IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

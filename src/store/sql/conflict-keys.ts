@@ -10,6 +10,7 @@ export type Table =
   | "answers"
   | "beats"
   | "broadcasts"
+  | "checkpoints"
   | "deliveries"
   | "dependencies"
   | "events"
@@ -57,6 +58,7 @@ export const keyOf = {
   dependents: "dependents",
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
+  checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

@@ -108,6 +108,18 @@ export const FACTS: readonly Fact[] = [
         OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
   },
   {
+    name: "checkpoints",
+    holds: "every checkpoint is that of an unfinished or failed task, which says its size",
+    sql: `
+      SELECT 'the checkpoint of task ' || c.task_id || ' is not the one that the task has' FROM checkpoints c
+      LEFT JOIN tasks t ON t.task_id = c.task_id
+      WHERE t.task_id IS NULL OR t.status = 'completed' OR t.checkpoint_bytes <> octet_length(c.data)
+      UNION ALL
+      SELECT 'task ' || task_id || ' has no checkpoint, and says that it has one' FROM tasks
+      WHERE checkpoint_bytes > 0 AND task_id NOT IN (SELECT task_id FROM checkpoints)
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "dependencies",
     holds:
       "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",

@@ -48,6 +48,17 @@ export function fileSizesOf(taskId: string, slice: Slice): Query<readonly Sized[
   return sizes(sql, [slice.limit, slice.offset, taskId], ["files"]);
 }
 
+/** The sizes of the files below a number, newest first; `taskId`: only those of this task. */
+export function fileSizesBelow(
+  taskId: string | null,
+  before: number,
+  limit: number,
+): Query<readonly Sized[]> {
+  const own = taskId === null ? "" : "AND task_id = $3";
+  const sql = `${SIZES} WHERE seq < $1 ${own} ORDER BY seq DESC LIMIT $2`;
+  return sizes(sql, taskId === null ? [before, limit] : [before, limit, taskId], ["files"]);
+}
+
 /** Newest first. */
 export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]> {
   return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);

@@ -2,6 +2,7 @@
 import {
   ANSWER_UNCOUNTED_MAX_BYTES,
   MESSAGES_ANSWER_MAX_BYTES,
+  THREAD_SCANNED_MAX,
   WAITING_PART_MAX,
 } from "../../domain/limits.ts";
 import type { Registered, UnfinishedBroadcast } from "../../domain/message.ts";
@@ -26,7 +27,8 @@ import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts"
 const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
 const HISTORY_READ: readonly ConflictKey[] = [...MAIL_READ, "publications"];
 
-const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.verified, m.sent_at`;
+const MESSAGE_HEAD = `
+  m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.reply_to, m.thread, m.verified, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until, d.broadcast`;
 const STUB = `m.message_id, m.from_node, ${DELIVERY}`;
@@ -43,21 +45,20 @@ const delivered = (seqs: string, content = "m.content"): string => `
   SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
-const WAITING_SEQS = `
-  SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND ${IS_WHOLE} ORDER BY seq LIMIT $2`;
+const waitingSeqs = (condition: string): string => `
+  SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND ${condition} ORDER BY seq LIMIT $2`;
+const WAITING_SEQS = waitingSeqs(IS_WHOLE);
 /**
  * The oldest waiting deliveries whose contents fit into one answer; always at least one. Only the lengths of the
  * others' contents, which may be 256 MiB together, are read.
  */
-const WAITING = byKey(
-  ["text", "bigint", "bigint"],
-  delivered(`
+const fitting = (seqs: string): string => `
   SELECT seq FROM (
     SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-    FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
-  ) AS sized WHERE bytes_before < $3`),
-  true,
-);
+    FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs})) AS measured
+  ) AS sized WHERE bytes_before < $3`;
+const WAITING = byKey(["text", "bigint", "bigint"], delivered(fitting(WAITING_SEQS)), true);
+const WAITING_AFTER = delivered(fitting(waitingSeqs(`seq > $4 AND ${IS_WHOLE}`)));
 /**
  * A content larger than its share of a small answer ($3) is NULL, unless all contents together make a small answer. The
  * sum is computed only when there is such a content. Its subquery has a LIMIT, so that SQLite reads only the lengths.
@@ -89,6 +90,16 @@ export function waitingDeliveries(
     ...many(WAITING, [nodeId, limit, bytes], toDelivery, mailboxReads(nodeId)),
     patch: (waiting, change) => patchWaiting(waiting, change, limit, bytes),
   };
+}
+
+/** The same after a seq. */
+export function waitingAfter(
+  nodeId: string,
+  after: number,
+  limit: number,
+  bytes: number,
+): Query<readonly Delivery[]> {
+  return many(WAITING_AFTER, [nodeId, limit, bytes, after], toDelivery, mailboxReads(nodeId));
 }
 
 const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
@@ -214,8 +225,18 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
 /** A range of seqs: after `since` and before `before`; null is no bound. */
 export type Between = { readonly since: number | null; readonly before: number | null };
 
-/** The sizes of the messages that a node sent or got, newest first; with `before`, those before this seq. */
-export function historySizes(nodeId: string, before: number | null, limit: number): Query<readonly Sized[]> {
+/**
+ * The sizes of the messages that a node sent or got, newest first; with `before`, those before this seq; with `thread`,
+ * those of this thread, among its newest THREAD_SCANNED_MAX.
+ */
+export function historySizes(
+  nodeId: string,
+  before: number | null,
+  limit: number,
+  thread: string | null = null,
+): Query<readonly Sized[]> {
+  const params = [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER];
+  if (thread !== null) return sizes(messageSizes(SEQS_OF_THREAD, "DESC"), [...params, thread], HISTORY_READ);
   const newest = (rows: string): string =>
     `SELECT seq FROM ${rows} = $1 AND seq < $3 AND ${IS_WHOLE} ORDER BY seq DESC LIMIT $2`;
   const seqs = `
@@ -223,8 +244,20 @@ export function historySizes(nodeId: string, before: number | null, limit: numbe
       SELECT seq FROM (${newest("messages WHERE from_node")}) AS sent
       UNION SELECT seq FROM (${newest("deliveries WHERE to_node")}) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER], HISTORY_READ);
+  return sizes(messageSizes(seqs, "DESC"), params, HISTORY_READ);
 }
+
+/** The first message of a thread is known by its id, the others by the column. */
+const SEQS_OF_THREAD = `
+  SELECT seq FROM (
+    SELECT seq FROM (
+      SELECT seq FROM messages WHERE thread = $4 AND seq < $3 ORDER BY seq DESC LIMIT ${THREAD_SCANNED_MAX}) AS named
+    UNION SELECT seq FROM messages WHERE message_id = $4 AND seq < $3
+  ) AS hits
+  WHERE ${IS_WHOLE} AND (
+    EXISTS (SELECT 1 FROM messages own WHERE own.seq = hits.seq AND own.from_node = $1)
+    OR EXISTS (SELECT 1 FROM deliveries got WHERE got.seq = hits.seq AND got.to_node = $1))
+  ORDER BY seq DESC LIMIT $2`;
 
 /** The sizes of the messages that a node got: newest first; with `since`, oldest first after this seq. */
 export function mailboxSizes(

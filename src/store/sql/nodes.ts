@@ -1,11 +1,12 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { assert } from "../../lib/assert.ts";
+import { fits } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { byKey, count, padded, many, one, placeholders, query } from "./query.ts";
-import { toNode, toPulse } from "./rows.ts";
+import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
@@ -119,6 +120,7 @@ export type RankedNode = {
   readonly seq: number;
   readonly nodeId: string;
   readonly name: string;
+  readonly capabilities: readonly string[];
   readonly online: boolean;
   readonly draining: boolean;
   readonly deleted: boolean;
@@ -142,13 +144,14 @@ const RANKS = {
 
 export type NodeRank = keyof typeof RANKS;
 
-const RANK_COLUMNS = "seq, node_id, name, online, draining, deleted";
+const RANK_COLUMNS = "seq, node_id, name, capabilities, online, draining, deleted";
 
 function toRankedNode(row: Row): RankedNode {
   return {
     seq: Number(row["seq"]),
     nodeId: String(row["node_id"]),
     name: String(row["name"]),
+    capabilities: capabilitiesOf(row),
     online: row["online"] === 1,
     draining: row["draining"] === 1,
     deleted: row["deleted"] === 1,
@@ -213,12 +216,16 @@ export type NodePart = { readonly online: readonly string[]; readonly next: stri
 
 /**
  * Reads `limit` nodes after an id ("" is before all). Ordered by id, because a broadcast writes to indexes by node:
- * each of its steps then writes to few of their pages.
+ * each of its steps then writes to few of their pages. `taking`: `online` has only those that take this type of tasks.
  */
-export function nodePart(after: string, limit: number): Query<NodePart> {
-  const sql = `SELECT node_id, online FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+export function nodePart(after: string, limit: number, taking: string | null = null): Query<NodePart> {
+  const columns = taking === null ? "node_id, online" : "node_id, online, capabilities";
+  const sql = `SELECT ${columns} FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  const isMeant = (row: Row): boolean =>
+    row["online"] === 1 &&
+    (taking === null || fits({ capabilities: capabilitiesOf(row) }, { taskType: taking }));
   const shape = (rows: readonly Row[]): NodePart => ({
-    online: rows.filter((row) => row["online"] === 1).map((row) => String(row["node_id"])),
+    online: rows.filter(isMeant).map((row) => String(row["node_id"])),
     next: rows.length < limit ? null : String(rows.at(-1)?.["node_id"]),
   });
   return query(sql, [after, limit], shape, ["nodes"]);

@@ -2,6 +2,7 @@
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
 import type {
+  Checkpoint,
   Delivery,
   DeliveryStub,
   FileRecord,
@@ -13,6 +14,7 @@ import type {
   Pulse,
   Task,
   TaskOrigin,
+  TaskState,
   StoredAnswer,
   Usage,
 } from "../../domain/model.ts";
@@ -41,6 +43,11 @@ function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 
+/** The capabilities of a node, from their column. */
+export function capabilitiesOf(row: Row): readonly string[] {
+  return decodeCapabilities(text(row["capabilities"]));
+}
+
 /** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
@@ -67,7 +74,7 @@ export function toNode(row: Row): Node {
     name: text(row["name"]),
     host: maybeText(row["host"]),
     port: maybeWhole(row["port"]),
-    capabilities: decodeCapabilities(text(row["capabilities"])),
+    capabilities: capabilitiesOf(row),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
     autoAssign: row["auto_assign"] === 1,
@@ -113,9 +120,9 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
 
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
-  const problem = maybeText(row["problem"]);
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
+  const earlierFailures = maybeText(row["earlier_failures"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -124,18 +131,11 @@ export function toTask(row: Row): Task {
     taskType: text(row["task_type"]),
     priority: row["priority"] as Task["priority"],
     creatorNode: maybeText(row["creator_node"]),
+    creatorVerified: row["creator_verified"] === 1,
     status: row["status"] as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
-    result:
-      problem === null
-        ? null
-        : {
-            problem,
-            improvement: text(row["improvement"]),
-            lesson: text(row["lesson"]),
-            extra: maybeText(row["result_extra"]),
-          },
+    result: toResult(row),
     resultVerified: row["result_verified"] === 1,
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
@@ -158,6 +158,8 @@ export function toTask(row: Row): Task {
     startedAt: maybeWhole(row["started_at"]),
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
+    checkpointBytes: whole(row["checkpoint_bytes"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
@@ -165,13 +167,47 @@ export function toTask(row: Row): Task {
   };
 }
 
+export function toTaskState(row: Row): TaskState {
+  const failure = maybeText(row["failure"]);
+  return {
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    status: row["status"] as Task["status"],
+    assignedNode: maybeText(row["assigned_node"]),
+    progress: maybeText(row["progress"]),
+    failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toResult(row: Row): Task["result"] {
+  const problem = maybeText(row["problem"]);
+  if (problem === null) return null;
+  return {
+    problem,
+    improvement: text(row["improvement"]),
+    lesson: text(row["lesson"]),
+    extra: maybeText(row["result_extra"]),
+  };
+}
+
+export function toCheckpoint(row: Row): Checkpoint {
+  return {
+    data: text(row["data"]),
+    epoch: whole(row["epoch"]),
+    nodeId: text(row["node_id"]),
+    at: whole(row["at"]),
+  };
+}
+
 /** The long texts of a task together: roughly what it takes in memory. */
-export function charsOf({ description, progress, failure, dependsOn }: Task): number {
+export function charsOf({ description, progress, failure, earlierFailures, dependsOn }: Task): number {
   const idChars = dependsOn[0]?.length ?? 0;
   return (
     description.length +
     (progress?.length ?? 0) +
     (failure?.message?.length ?? 0) +
+    earlierFailures.reduce((sum, { message }) => sum + (message?.length ?? 0), 0) +
     dependsOn.length * idChars
   );
 }
@@ -229,6 +265,8 @@ export function toMessage(row: Row): Message {
     type: row["type"] as Message["type"],
     content: text(row["content"]),
     requireAck: row["require_ack"] === 1,
+    replyTo: maybeText(row["reply_to"]),
+    thread: maybeText(row["thread"]),
     verified: row["verified"] === 1,
     sentAt: whole(row["sent_at"]),
   };

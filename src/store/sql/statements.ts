@@ -103,6 +103,10 @@ const TASK_STATE: Columns<OfTask> = {
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
+  earlier_failures: text(({ task: { earlierFailures: earlier } }) =>
+    earlier.length === 0 ? null : JSON.stringify(earlier),
+  ),
+  checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -229,6 +233,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       task_type: text(({ task }) => task.taskType),
       priority: whole(({ task }) => task.priority),
       creator_node: text(({ task }) => task.creatorNode),
+      creator_verified: flag(({ task }) => task.creatorVerified),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       balanced: flag(({ task }) => task.balanced),
       created_at: whole(({ task }) => task.createdAt),
@@ -267,6 +272,23 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     frees: true,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "checkpoint.saved": {
+    row: ({ taskId }) => keyOf.checkpoint(taskId),
+    statement: upsert(
+      "checkpoints",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        data: text(({ checkpoint }) => checkpoint.data),
+        epoch: whole(({ checkpoint }) => checkpoint.epoch),
+        node_id: text(({ checkpoint }) => checkpoint.nodeId),
+        at: whole(({ checkpoint }) => checkpoint.at),
+      },
+    ),
+  },
+  "checkpoint.removed": {
+    row: ({ taskId }) => keyOf.checkpoint(taskId),
+    statement: remove("checkpoints", { task_id: text(({ taskId }) => taskId) }),
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
@@ -346,6 +368,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       type: text(({ message }) => message.type),
       content: text(({ message }) => message.content),
       require_ack: flag(({ message }) => message.requireAck),
+      reply_to: text(({ message }) => message.replyTo),
+      thread: text(({ message }) => message.thread),
       verified: flag(({ message }) => message.verified),
       sent_at: whole(({ message }) => message.sentAt),
       kept_bytes: whole(({ keptBytes }) => keptBytes ?? 0),

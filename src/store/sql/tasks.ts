@@ -8,7 +8,7 @@ import {
 } from "../../domain/limits.ts";
 import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
-import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
+import { TASK_STATUSES, type Task, type TaskState, type TaskStatus } from "../../domain/model.ts";
 import { type Dependency, comesFirst } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
@@ -30,14 +30,14 @@ import {
   sizes,
   union,
 } from "./query.ts";
-import { OUTPUT_MARK, charsOf, toDependency, toSettlement, toTask } from "./rows.ts";
+import { OUTPUT_MARK, charsOf, toDependency, toSettlement, toTask, toTaskState } from "./rows.ts";
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
-  t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
-  balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
+  t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
+  lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -65,6 +65,15 @@ export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
   const ids = padded(taskIds);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTask, TASKS_READ);
+}
+
+/** Of several tasks what a wait for their end shows, without their long texts. */
+export function taskStates(taskIds: readonly string[]): Query<readonly TaskState[]> {
+  const ids = padded(taskIds);
+  const sql = `
+    SELECT task_id, title, status, assigned_node, progress, failure, updated_at FROM tasks
+    WHERE task_id IN (${placeholders(ids)})`;
+  return many(sql, ids, toTaskState, ["tasks"]);
 }
 
 export function taskTotals(): Query<TaskTotals> {

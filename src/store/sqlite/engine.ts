@@ -184,7 +184,7 @@ export class SqliteStore implements Store {
     return new Promise<Committed<A>>((resolve, reject) => {
       // A is the type of the answer that `decide` returns.
       this.#queue.add({
-        parts: [...before, { load, decide }],
+        parts: [...before, { load: () => load, decide }],
         resolve: resolve as Transaction["resolve"],
         reject,
       });
@@ -307,6 +307,10 @@ export class SqliteStore implements Store {
   /** Commits and answers a group and returns null; when a transaction throws, refuses and returns it, and writes nothing. */
   #commitGroup(group: Group): Transaction | null {
     this.#polled = null;
+    if (this.#damage) {
+      for (const transaction of group) transaction.reject(this.#damage);
+      return null;
+    }
     let done: Done;
     const startedMs = this.#clock.timers();
     try {
@@ -449,7 +453,7 @@ export class SqliteStore implements Store {
 
   #decide(transaction: Transaction, { load, decide }: Part): Decision<unknown> | Undecided {
     try {
-      return decide(this.#load(load));
+      return decide(this.#load(load()));
     } catch (error) {
       throw faultOf(transaction, error);
     }

@@ -46,9 +46,9 @@ function keepCopy(db: Database, to: string): string {
   rmSync(partial, { force: true }); // left by an interrupted start
   try {
     db.run("VACUUM INTO ?", [partial]);
-    flushToDisk(partial);
+    flushToDisk(partial, "r+"); // Windows flushes only what may be written
     renameSync(partial, to);
-    flushToDisk(dirname(to));
+    if (process.platform !== "win32") flushToDisk(dirname(to), "r"); // Windows refuses to flush a directory
   } catch (error) {
     rmSync(partial, { force: true });
     throw error;
@@ -56,8 +56,8 @@ function keepCopy(db: Database, to: string): string {
   return to;
 }
 
-function flushToDisk(path: string): void {
-  const file = openSync(path, "r");
+function flushToDisk(path: string, flags: string): void {
+  const file = openSync(path, flags);
   try {
     fsyncSync(file);
   } finally {

@@ -512,4 +512,59 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   UPDATE tasks SET failed_node = failure ->> 'nodeId' WHERE status = 'failed';
   CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
   `,
+  `
+  -- what the next worker of a task learns: the attempts before the last failure, and the checkpoint (0: there is none)
+  ALTER TABLE tasks ADD COLUMN earlier_failures TEXT;
+  ALTER TABLE tasks ADD COLUMN checkpoint_bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE checkpoints (
+    task_id TEXT PRIMARY KEY,
+    data TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+  `,
+  `
+  -- The stored answers in a table with row ids: WITHOUT ROWID, SQLite reads the whole answer of each row with which it
+  -- compares a scope, which is megabytes. Their bodies come last, so that the other columns are read without them.
+  ALTER TABLE answers RENAME TO answers_before;
+  DROP TRIGGER answers_entered;
+  DROP TRIGGER answers_changed;
+  DROP TRIGGER answers_left;
+  CREATE TABLE answers (
+    scope TEXT PRIMARY KEY NOT NULL,
+    key_id TEXT NOT NULL,
+    body_hash TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    stored_at INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT;
+  INSERT INTO answers (scope, key_id, body_hash, status, stored_at, bytes, body)
+    SELECT scope, key_id, body_hash, status, stored_at, bytes, body FROM answers_before;
+  DROP TABLE answers_before;
+  -- the sum of a key's answers, and its oldest
+  CREATE INDEX answers_key ON answers (key_id, stored_at, scope, bytes);
+  -- the oldest of all
+  CREATE INDEX answers_age ON answers (stored_at, scope, bytes);
+  CREATE TRIGGER answers_entered AFTER INSERT ON answers BEGIN
+    INSERT INTO answer_totals VALUES (NEW.key_id, NEW.bytes)
+      ON CONFLICT (key_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+  END;
+  CREATE TRIGGER answers_changed AFTER UPDATE OF bytes ON answers BEGIN
+    UPDATE answer_totals SET bytes = bytes + NEW.bytes - OLD.bytes WHERE key_id = NEW.key_id;
+  END;
+  CREATE TRIGGER answers_left AFTER DELETE ON answers BEGIN
+    UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
+  END;
+  `,
+  `
+  -- the message that it answers, and the name of its conversation (NULL: its own id)
+  ALTER TABLE messages ADD COLUMN reply_to TEXT;
+  ALTER TABLE messages ADD COLUMN thread TEXT;
+  -- message/history of one thread
+  CREATE INDEX messages_thread ON messages (thread) WHERE thread IS NOT NULL;
+  -- whether the key that created it was bound to its creator_node
+  ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -6,7 +6,7 @@ import { EVENT_KINDS } from "../../domain/event.ts";
 import { commandOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { Age, Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
-import { route, setQuery, to, wrongWord } from "./route.ts";
+import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { dataOf } from "./task.tsx";
 
 const PAGE = 100;
@@ -17,7 +17,7 @@ export function Events(): JSX.Element {
   const given = route.value.query["kind"];
   const kind = EVENT_KINDS.find((one) => one === given);
   const before = Number(route.value.query["before"]) || 0;
-  const wrong = wrongWord("kind", EVENT_KINDS);
+  const wrong = wrongQuery({ kind: EVENT_KINDS, before: null });
   const loaded = useLoad(`${kind} ${before} ${wrong}`, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
     const since = before === 0 ? undefined : Math.max(0, before - PAGE - 1);

@@ -17,7 +17,7 @@ import {
   useEvents,
   useLoad,
 } from "./parts.tsx";
-import { route, to } from "./route.ts";
+import { route, to, wrongQuery } from "./route.ts";
 import { describe, hub, mayAct, session } from "./session.ts";
 
 const PAGE = 50;
@@ -25,11 +25,15 @@ const PAGE = 50;
 export function Files(): JSX.Element {
   const { task, page: asked } = route.value.query;
   const page = Number(asked ?? 1);
-  const loaded = useLoad(`${task} ${page}`, (from, signal) =>
-    from.files.list({ task_id: task, page, per_page: PAGE }, { signal }),
+  const wrong = wrongQuery({ task: null, page: null });
+  const loaded = useLoad(`${task} ${page} ${wrong}`, (from, signal) =>
+    wrong === null
+      ? from.files.list({ task_id: task, page, per_page: PAGE }, { signal })
+      : Promise.reject(new Error(wrong)),
   );
   useEvents(({ kind }) => kind.startsWith("file."), loaded);
-  const { value, error } = loaded;
+  const { error } = loaded;
+  const value = wrong === null ? loaded.value : null;
   const at = (page: number): string => to("files", "", { task, page: String(page) });
   return (
     <>
@@ -38,7 +42,7 @@ export function Files(): JSX.Element {
       </header>
       {task && (
         <p>
-          Of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
+          Files of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
         </p>
       )}
       <Fault text={error} />
@@ -50,7 +54,10 @@ export function Files(): JSX.Element {
         />
       )}
       {value && value.total > 0 && (
-        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "For it", "Uploaded", "Actions"]}>
+        <Table
+          label="Files"
+          head={["Name", "Size", "Type", "Node", "Task", "Attached as", "Uploaded", "Actions"]}
+        >
           {value.files.map((file) => (
             <tr key={file.file_id}>
               <td class="wide">
@@ -112,7 +119,7 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
 export function FileActions({ file }: { file: FileRecord }): JSX.Element {
   const [isShown, setShown] = useState(false);
   const remove = async (): Promise<void> => {
-    if (!(await askToConfirm(`Delete ${file.name} for good?`, "Delete"))) return;
+    if (!(await askToConfirm(`Delete ${file.name} permanently?`, "Delete"))) return;
     await runAction("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
   };
   return (
@@ -174,7 +181,7 @@ function detailOf(text: string): string {
     const { detail }: { detail?: unknown } = Object(JSON.parse(text));
     return String(detail);
   } catch {
-    return "The upload was refused.";
+    return "The hub rejected the upload.";
   }
 }
 

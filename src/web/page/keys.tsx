@@ -71,7 +71,7 @@ export function Keys(): JSX.Element {
         <Field label="Name" name="name" required />
         <Select label="Role" name="role" options={ROLES} />
         <Select label="Variant" name="variant" options={VARIANTS} />
-        <NodeField label="Only for node" name="node" />
+        <NodeField label="Bound to node" name="node" />
         <Field label="Valid for (days)" name="days" type="number" />
         <button type="submit" class="primary" data-do="add">
           Add
@@ -111,7 +111,7 @@ export function Keys(): JSX.Element {
       )}
       {made && (
         <Modal title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
-          <p>It is shown only once: the hub keeps only its hash.</p>
+          <p>The secret is shown only once: the hub keeps only its hash.</p>
           <p class="paste">
             <code>{made.secret}</code> <Copy text={made.secret} label="Copy" />
           </p>

@@ -30,7 +30,7 @@ export function Lux(): JSX.Element {
       <Fault text={error} />
       {value?.sum === 0 && (
         <Empty
-          text="No node has earned LUX yet. A completed task pays its reward, and a daily sign-in 10 LUX:"
+          text="No node has earned LUX yet. A completed task pays its reward, and the daily bonus (signin) is 10 LUX:"
           line={curlOf("signin", { node_id: "worker-1" })}
         />
       )}

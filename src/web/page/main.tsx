@@ -83,6 +83,7 @@ function Frame(): JSX.Element {
           ))}
         </nav>
         <div class="tools">
+          <a href="docs">Manual</a>
           <button
             type="button"
             aria-label="Keyboard and help"
@@ -146,7 +147,7 @@ function Help(): JSX.Element {
         <dd>this help</dd>
       </dl>
       <p>
-        The API is described at <a href="docs">docs</a>.
+        The hub serves its <a href="docs">manual</a> and an <a href="docs/api-reference">API reference</a>.
       </p>
       <form method="dialog" class="buttons">
         <button>Close</button>
@@ -214,8 +215,8 @@ function SignIn(): JSX.Element {
         </p>
       </Form>
       <p class="quiet">
-        They stay in this tab and end with it. They are in the files secret and admin-key of the hub's data
-        directory.
+        The secret and the key stay in this tab until you close it. The hub keeps them in the files secret and
+        admin-key of its data directory.
       </p>
     </main>
   );

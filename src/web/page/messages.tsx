@@ -43,7 +43,7 @@ export function Messages(): JSX.Element {
                 go(to("messages", id, { parked: event.currentTarget.checked ? "yes" : undefined }))
               }
             />{" "}
-            parked only
+            dead letters (parked) only
           </label>
         )}
       </Form>
@@ -106,9 +106,9 @@ function Parked({ node }: { node: string }): JSX.Element {
   return (
     <>
       <Fault text={error} />
-      {value?.total === 0 && <Empty text="Nothing is parked." />}
+      {value?.total === 0 && <Empty text="No dead letters." />}
       {value && value.total > PAGE && (
-        <p class="quiet">{countOf(value.total)} are parked, the oldest first.</p>
+        <p class="quiet">{countOf(value.total)} dead letters, the oldest first.</p>
       )}
       <List messages={value?.messages ?? []} node={node} />
       <nav class="pager" aria-label="Pages">
@@ -200,7 +200,7 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
           Send
         </button>
         <label class="check">
-          <input type="checkbox" name="ack" /> must be confirmed
+          <input type="checkbox" name="ack" /> must be acknowledged
         </label>
       </p>
     </Form>

@@ -18,7 +18,7 @@ import {
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { go, route, setQuery, to, wrongWord } from "./route.ts";
+import { go, route, setQuery, to, wrongQuery } from "./route.ts";
 import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
@@ -42,15 +42,12 @@ export function Nodes(): JSX.Element {
   const { q, cursor } = query;
   const status = (["online", "draining", "offline"] as const).find((one) => one === query["status"]);
   const order = (["id", "lux"] as const).find((one) => one === query["order"]) ?? "busy";
-  const wrong =
-    wrongWord(
-      "status",
-      STATES.map(([word]) => word),
-    ) ??
-    wrongWord(
-      "order",
-      ORDERS.map(([word]) => word),
-    );
+  const wrong = wrongQuery({
+    q: null,
+    status: STATES.map(([word]) => word),
+    order: ORDERS.map(([word]) => word),
+    cursor: null,
+  });
   const key = JSON.stringify([q, status, order, cursor, wrong]);
   const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
@@ -182,11 +179,17 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   if (value === null) return <Fault text={error} />;
   const { node, tasks, events } = value;
   const drain = (isOn: boolean): void =>
-    void runAction(isOn ? "The node drains." : "The node takes tasks again.", () =>
+    void runAction(isOn ? "The node is draining: it gets no new tasks." : "The node takes tasks again.", () =>
       hub.value.nodes.drain({ node_id: id, drain: isOn }),
     );
   const remove = async (): Promise<void> => {
-    if (!(await askToConfirm("Delete this registration? Its tasks are open again.", "Delete"))) return;
+    if (
+      !(await askToConfirm(
+        "Delete this registration? The unfinished tasks of the node will be open again.",
+        "Delete",
+      ))
+    )
+      return;
     if (await runAction("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));
   };
   return (
@@ -230,12 +233,12 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         <dd>{countOf(node.lux_balance)}</dd>
         <dt>Capabilities</dt>
         <dd>{capabilitiesOf(node).join(", ") || "any"}</dd>
-        <dt>Balancer</dt>
-        <dd>{node.auto_assign ? "may give it tasks" : "gives it none"}</dd>
+        <dt>Automatic assignment</dt>
+        <dd>{node.auto_assign ? "on" : "off"}</dd>
       </dl>
       <section>
-        <h2>Its tasks</h2>
-        {tasks.length === 0 ? <p class="quiet">It has no tasks.</p> : <TaskTable tasks={tasks} />}
+        <h2>Tasks</h2>
+        {tasks.length === 0 ? <p class="quiet">The node has no tasks.</p> : <TaskTable tasks={tasks} />}
       </section>
       {hasSecret.value && (
         <section>

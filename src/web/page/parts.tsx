@@ -253,7 +253,7 @@ export function Age({ at }: { at: string | null }): JSX.Element {
 /** Beside what a node said: its key was bound to it. */
 export function Verified({ is }: { is: boolean }): JSX.Element | null {
   return is ? (
-    <small class="verified" title="It came with a key that is bound to the node.">
+    <small class="verified" title="The request came with a key that is bound to the node.">
       ✓ verified
     </small>
   ) : null;

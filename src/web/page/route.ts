@@ -42,13 +42,19 @@ export function to(view: string, id = "", query: Query = {}): string {
 }
 
 /**
- * What is wrong with a word of the URL that must be one of some; null when nothing is. A mistyped link must not show a
- * list of something else.
+ * What is wrong with the query of the URL; null when nothing is. A mistyped link must not show a list of something else.
+ * @param known what the list reads: null, or the words of which a value must be one
  */
-export function wrongWord(name: string, words: readonly string[]): string | null {
-  const given = route.value.query[name];
-  if (given === undefined || given === "" || words.includes(given)) return null;
-  return `The address has ${name}=${given}, which is none of ${words.filter(Boolean).join(", ")}.`;
+export function wrongQuery(known: Readonly<Record<string, readonly string[] | null>>): string | null {
+  const names = new Map(Object.entries(known));
+  for (const [name, given] of Object.entries(route.value.query)) {
+    const words = names.get(name);
+    if (words === undefined)
+      return `The address has ${name}=${given}, but this list knows only ${[...names.keys()].join(", ")}.`;
+    if (words !== null && given !== "" && !words.includes(given))
+      return `The address has ${name}=${given}, which is none of ${words.filter(Boolean).join(", ")}.`;
+  }
+  return null;
 }
 
 export function go(address: string): void {

@@ -103,7 +103,9 @@ export function describe(error: unknown): string {
   if (error instanceof HubUnreachable) return "The hub cannot be reached.";
   if (!(error instanceof LuxHubError)) return error instanceof Error ? error.message : String(error);
   if (error.code === "unauthorized" && session.value !== null) {
-    signOut(session.value.secret === undefined ? "This needs the secret." : "The secret is no longer valid.");
+    signOut(
+      session.value.secret === undefined ? "This action needs the secret." : "The secret is no longer valid.",
+    );
   }
   return error.detail.replace(/ in the header [\w-]+(?: or Authorization: Bearer)?/, ""); // names the invalid fields too; a user sends no headers
 }

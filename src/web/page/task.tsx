@@ -105,6 +105,15 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           <section>
             <h2>Time line</h2>
             <Story events={events} />
+            {events.length === STORY && (
+              <p class="quiet">
+                Only its first {countOf(STORY)} events.{" "}
+                <Copy
+                  text={commandOf("events", "--task", id, "--since", "0")}
+                  label="Copy the command for all"
+                />
+              </p>
+            )}
           </section>
         </div>
       </div>
@@ -218,7 +227,7 @@ export function dataOf({ data }: Event): string {
 
 function Story({ events }: { events: readonly Event[] }): JSX.Element {
   if (events.length === 0)
-    return <p class="quiet">Its events are older than --retain: the hub has removed them.</p>;
+    return <p class="quiet">The hub has removed the events of this task: they were older than --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
@@ -243,11 +252,11 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   const { task_id } = task;
   const state = stateOf(task);
   const remove = async (): Promise<void> => {
-    if (!(await askToConfirm("Delete this task for good?", "Delete"))) return;
+    if (!(await askToConfirm("Delete this task permanently?", "Delete"))) return;
     if (await runAction("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
   };
   const cancel = async (): Promise<void> => {
-    if (!(await askToConfirm("Cancel this task? It ends as failed.", "Cancel the task"))) return;
+    if (!(await askToConfirm("Cancel this task? Its state will be failed.", "Cancel the task"))) return;
     await runAction("Cancelled.", () =>
       hub.value.tasks.cancel({ task_id, reason: "cancelled in the dashboard" }),
     );
@@ -263,7 +272,7 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
         if (!dependents || dependents.left === 0 || dependents.opened === 0) return;
       }
     });
-    if (isDone) showNotice(`Open again, with ${countOf(opened)} that depend on it.`);
+    if (isDone) showNotice(`The task is open again, with ${countOf(opened)} of the tasks that depend on it.`);
   };
   return (
     <p class="buttons">

@@ -22,7 +22,7 @@ import {
   useTyped,
 } from "./parts.tsx";
 import { LIST_COUNTED_MAX, LIST_SCANNED_MAX } from "../../domain/limits.ts";
-import { type Query, route, setQuery, to, wrongWord } from "./route.ts";
+import { type Query, route, setQuery, to, wrongQuery } from "./route.ts";
 import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
 const PAGE = 50;
@@ -47,10 +47,8 @@ export function Tasks(): JSX.Element {
   const { query } = route.value;
   const filter = filterOf(query);
   const [changes, setChanges] = useState(0);
-  const wrong = wrongWord(
-    "status",
-    STATES.map(([word]) => word),
-  );
+  const status = STATES.map(([word]) => word);
+  const wrong = wrongQuery({ q: null, status, type: null, node: null, creator: null, cursor: null });
   const key = JSON.stringify([filter, query["cursor"], changes, wrong]);
   const loaded = useLoad(key, (from, signal) =>
     wrong === null
@@ -105,7 +103,7 @@ export function Tasks(): JSX.Element {
       ) : (
         value &&
         (isFiltered ? (
-          <Empty text={value.next_cursor === null ? "No task matches." : "None so far."} />
+          <Empty text={value.next_cursor === null ? "No task matches." : "No match so far."} />
         ) : (
           <Empty
             text="No tasks yet. Create one here, or from a shell:"
@@ -115,8 +113,8 @@ export function Tasks(): JSX.Element {
       )}
       {isSearch && value?.next_cursor && rows.shown.length < PAGE && (
         <p role="status">
-          This page is the result of looking at {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> looks at those
-          before them.
+          The search has examined {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> continues with those before
+          them.
         </p>
       )}
       <nav class="pager" aria-label="Pages">
@@ -302,7 +300,7 @@ function BulkActions(props: {
       <Modal title={`${action.verb} all that match`} onClose={close}>
         <p role="status">
           {countOf(done)} {action.done}
-          {refused > 0 && `, ${countOf(refused)} refused`}
+          {refused > 0 && `, ${countOf(refused)} rejected`}
           {end && `. ${end}`}
         </p>
         {end === "" && total !== null && (

@@ -124,10 +124,15 @@ class History {
       const taskType = TASK_TYPES[index % TASK_TYPES.length] ?? "";
       const { lux_reward, ...texts } = TASK;
       const draft = { ...texts, taskType, priority: 1, luxRewardMicro: lux_reward * 1_000_000 } as const;
-      const made = create({ ...draft, ...UNSCHEDULED, creatorNode: null, balanced: false }, uuidAt(now), [], {
-        now,
-        steady: now,
-      });
+      const made = create(
+        { ...draft, ...UNSCHEDULED, creatorNode: null, creatorVerified: false, balanced: false },
+        uuidAt(now),
+        [],
+        {
+          now,
+          steady: now,
+        },
+      );
       commit.add(made.changes);
       const isUnfinished = index >= this.#tasks * (1 - UNFINISHED);
       if (isUnfinished && index % 2 === 0) return;
@@ -153,6 +158,8 @@ class History {
         type: "text",
         content: MESSAGE,
         requireAck: index % ACKED_EVERY === 0,
+        replyTo: null,
+        thread: null,
         verified: false,
         sentAt: now,
       } as const;

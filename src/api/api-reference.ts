@@ -1,8 +1,10 @@
 /**
- * The page /docs: the OpenAPI document of a variant for people, as one HTML page without scripts, images or further
- * requests. It is made once for each variant, at the first request.
+ * The API reference of the manual: the OpenAPI document of a variant for people, as one HTML page. It is made once for
+ * each variant, at the first request.
  */
 import type { VariantName } from "../domain/model.ts";
+import { type Html, html } from "../lib/html.ts";
+import { frame } from "../manual/frame.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
 import {
@@ -17,47 +19,20 @@ import {
 } from "./openapi.ts";
 import { ERRORS, type ErrorCode } from "./openapi-texts.ts";
 
-export type DocsPage = {
-  readonly html: string;
-  /** The Content-Security-Policy: its own style and nothing else. */
-  readonly policy: string;
-};
+type Page = { readonly content: string; readonly etag: string };
 
-const made = new Map<VariantName, DocsPage>();
+const made = new Map<VariantName, Page>();
 
-export function docsPage(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): DocsPage {
+export function apiReference(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): Page {
   const page = made.get(variant.name) ?? makePage(openApi(variant, endpoints), variant.name);
   made.set(variant.name, page);
   return page;
 }
 
-function makePage(document: OpenApiDocument, variant: VariantName): DocsPage {
-  const hash = new Bun.CryptoHasher("sha256").update(STYLE).digest("base64");
-  const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
-  return { html: pageOf(document, variant).text, policy };
-}
-
-// ---- HTML
-
-/** Text that is HTML already. html`` escapes every other text. */
-class Html {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-type Part = Html | string | number | readonly Part[];
-
-function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return new Html(texts.reduce((page, text, i) => page + textOf(parts[i - 1] ?? "") + text));
-}
-
-function textOf(part: Part): string {
-  if (part instanceof Html) return part.text;
-  if (typeof part === "string" || typeof part === "number") return Bun.escapeHTML(String(part));
-  return part.map(textOf).join("");
+function makePage(document: OpenApiDocument, variant: VariantName): Page {
+  const content = pageOf(document, variant);
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+  return { content, etag: `"${hash.slice(0, 32)}"` };
 }
 
 /** Converts the Markdown that the document uses: paragraphs, lists and code. */
@@ -81,7 +56,7 @@ function inline(markdown: string): Html {
 
 type Listed = { readonly method: string; readonly path: string; readonly operation: Operation };
 
-function pageOf(document: OpenApiDocument, variant: VariantName): Html {
+function pageOf(document: OpenApiDocument, variant: VariantName): string {
   const all = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): Listed => ({
       method: method.toUpperCase(),
@@ -93,87 +68,74 @@ function pageOf(document: OpenApiDocument, variant: VariantName): Html {
     all.filter(({ operation }) => operation.tags.includes(tag));
   const common = commonCodes(document, all);
   const other = variant === "A" ? "B" : "A";
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <title>luxhub API, variant ${variant}</title>
-        ${new Html(`<style>${STYLE}</style>`)}
-      </head>
-      <body>
-        <nav aria-label="Contents">
-          <p class="brand"><a href="#top">luxhub</a> <span>variant ${variant}</span></p>
-          ${document.tags.map(
-            ({ name }) =>
-              html`<h2><a href="#${name}">${name}</a></h2>
-                <ul>
-                  ${ofTag(name).map(
-                    ({ method, path, operation }) =>
-                      html`<li>
-                        <a href="#${operation.operationId}"
-                          ><b class="${method}">${method}</b> ${shortPath(path)}</a
-                        >
-                      </li> `,
-                  )}
-                </ul> `,
-          )}
-          <h2><a href="#records">records</a></h2>
+  const contents = html`
+    ${document.tags.map(
+      ({ name }) =>
+        html`<h2><a href="#${name}">${name}</a></h2>
           <ul>
-            ${Object.keys(document.components.schemas).map(
-              (name) => html`<li><a href="#${name}">${name}</a></li> `,
+            ${ofTag(name).map(
+              ({ method, path, operation }) =>
+                html`<li>
+                  <a href="#${operation.operationId}"
+                    ><b class="${method}">${method}</b> ${shortPath(path)}</a
+                  >
+                </li> `,
             )}
-          </ul>
-          <h2><a href="#errors">errors</a></h2>
-        </nav>
-        <main id="top">
-          <h1>The API of this hub, variant ${variant}</h1>
-          ${prose(String(document.info["description"]))}
-          <p>
-            The same as an OpenAPI 3.1 document:
-            <a href="/api/v1/openapi.json"><code>GET /api/v1/openapi.json</code></a
-            >, or <code>luxhub openapi --variant ${variant}</code>; the other variant:
-            <code>luxhub openapi --variant ${other}</code>. In the examples, <code>$HUB</code> is the address
-            of the hub, <code>$SECRET</code> its secret and <code>$ADMIN_KEY</code> the administrator key.
-          </p>
-          ${document.tags.map(
-            ({ name, description }) =>
-              html`<section>
-                <h2 id="${name}">${name} <a href="#${name}" aria-label="link to ${name}">#</a></h2>
-                <p>${description}</p>
-                ${ofTag(name).map((listed) => article(document, listed, common))}
-              </section> `,
-          )}
-          <section>
-            <h2 id="records">records <a href="#records" aria-label="link to records">#</a></h2>
-            <p>The objects in requests and answers.</p>
-            ${Object.entries(document.components.schemas).map(
-              ([name, schema]) =>
-                html`<article>
-                  <h3 id="${name}">${name} <a href="#${name}" aria-label="link to ${name}">#</a></h3>
-                  ${schema.description === undefined ? "" : html`<p>${inline(schema.description)}</p>`}${fieldsOf(schema)}
-                </article> `,
-            )}
-          </section>
-          <section>
-            <h2 id="errors">errors <a href="#errors" aria-label="link to errors">#</a></h2>
-            <p>Each is a <a href="#Problem">Problem</a> with the code in <code>error</code>.</p>
-            ${[...common].map(
-              ([of, codes]) =>
-                html`<p id="errors-of-${of}">Every ${of} may answer ${codeLinks([...codes])}.</p> `,
-            )}${table(
-              ["Status", "Code", "When"],
-              Object.entries(ERRORS).map(([code, { status, when }]) => [
-                html`${status}`,
-                html`<code id="${code}">${code}</code>`,
-                inline(when),
-              ]),
-            )}
-          </section>
-        </main>
-      </body>
-    </html> `;
+          </ul> `,
+    )}
+    <h2><a href="#records">records</a></h2>
+    <ul>
+      ${Object.keys(document.components.schemas).map(
+        (name) => html`<li><a href="#${name}">${name}</a></li> `,
+      )}
+    </ul>
+    <h2><a href="#errors">errors</a></h2>
+  `;
+  const main = html`
+    <h1>The API of this hub, variant ${variant}</h1>
+    ${prose(String(document.info["description"]))}
+    <p>
+      The same as an OpenAPI 3.1 document:
+      <a href="../api/v1/openapi.json"><code>GET /api/v1/openapi.json</code></a
+      >, or <code>luxhub openapi --variant ${variant}</code>; the other variant:
+      <code>luxhub openapi --variant ${other}</code>. In the examples, <code>$HUB</code> is the address of the
+      hub, <code>$SECRET</code> its secret and <code>$ADMIN_KEY</code> the administrator key.
+    </p>
+    ${document.tags.map(
+      ({ name, description }) =>
+        html`<section>
+          <h2 id="${name}">${name} <a href="#${name}" aria-label="link to ${name}">#</a></h2>
+          <p>${description}</p>
+          ${ofTag(name).map((listed) => article(document, listed, common))}
+        </section> `,
+    )}
+    <section>
+      <h2 id="records">records <a href="#records" aria-label="link to records">#</a></h2>
+      <p>The objects in requests and responses.</p>
+      ${Object.entries(document.components.schemas).map(
+        ([name, schema]) =>
+          html`<article>
+            <h3 id="${name}">${name} <a href="#${name}" aria-label="link to ${name}">#</a></h3>
+            ${schema.description === undefined ? "" : html`<p>${inline(schema.description)}</p>`}${fieldsOf(schema)}
+          </article> `,
+      )}
+    </section>
+    <section>
+      <h2 id="errors">errors <a href="#errors" aria-label="link to errors">#</a></h2>
+      <p>Each is a <a href="#Problem">Problem</a> with the code in <code>error</code>.</p>
+      ${[...common].map(
+        ([of, codes]) => html`<p id="errors-of-${of}">Every ${of} may return ${codeLinks([...codes])}.</p> `,
+      )}${table(
+        ["Status", "Code", "When"],
+        Object.entries(ERRORS).map(([code, { status, when }]) => [
+          html`${status}`,
+          html`<code id="${code}">${code}</code>`,
+          inline(when),
+        ]),
+      )}
+    </section>
+  `;
+  return frame({ title: `API reference, variant ${variant}`, contents, main }, "");
 }
 
 function shortPath(path: string): string {
@@ -214,7 +176,7 @@ function article(
     <p>${inline(summary)}. ${accessOf(operation)}</p>
     ${takes(parameters, media)}${success.map(
       ({ status, answer }) =>
-        html`<h4>Answers ${status}</h4>
+        html`<h4>Returns ${status}</h4>
           ${Object.entries(answer.content ?? {}).map(([type, { schema }]) =>
             type === "application/json" && !isPlain(schema)
               ? fieldsOf(schema)
@@ -339,8 +301,7 @@ function typeOf(schema: Schema): Html {
     return html`array of ${items && Object.keys(items).length > 0 ? typeOf(items) : "any"}`;
   if (format === "date-time") return html`time`;
   if (format === "binary") return html`bytes`;
-  const plain = [type ?? "any"].flat().map((one) => (one === "string" ? "text" : one));
-  return html`${plain.join(" or ")}${boundsOf(schema)}`;
+  return html`${[type ?? "any"].flat().join(" or ")}${boundsOf(schema)}`;
 }
 
 function words(values: readonly unknown[]): Html {
@@ -403,60 +364,3 @@ function bodyOf(type: string | undefined, example: unknown): readonly string[] {
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
-
-const STYLE = `
-:root { --ink: #1c2024; --soft: #5a6470; --line: #dfe3e8; --back: #ffffff; --block: #f5f7f9; --link: #1f5fbf;
-  --get: #1a7f4b; --post: #1f5fbf; --delete: #b42318; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7eb; --soft: #98a2ad; --line: #30363d; --back: #14171a; --block: #1c2126; --link: #7fb2ff;
-    --get: #5ecb92; --post: #7fb2ff; --delete: #ff8f84; }
-}
-* { box-sizing: border-box; }
-html { scroll-padding-top: 1rem; }
-body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 1fr); color: var(--ink);
-  background: var(--back); font: 15px/1.55 system-ui, sans-serif; }
-a { color: var(--link); text-decoration: none; }
-a:hover { text-decoration: underline; }
-nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.2rem 1rem 2rem 1.4rem;
-  border-right: 1px solid var(--line); font-size: 13px; }
-nav .brand { margin: 0; font-size: 16px; font-weight: 600; }
-nav .brand a { color: inherit; }
-nav .brand span { color: var(--soft); font-weight: 400; font-size: 13px; }
-nav h2 { margin: 1.1rem 0 .2rem; font-size: 13px; }
-nav h2 a { color: inherit; }
-nav ul { margin: 0; padding: 0; list-style: none; }
-nav li a { display: block; padding: .08rem 0; color: var(--soft); overflow-wrap: anywhere; }
-nav li b { display: inline-block; width: 4.4em; font-size: 10px; }
-main { max-width: 62rem; padding: 1.6rem 2.2rem 6rem; }
-h1 { margin: 0 0 1rem; font-size: 26px; line-height: 1.25; }
-main h2 { margin: 3rem 0 .4rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); font-size: 21px; }
-h3 { margin: 2.4rem 0 .3rem; font-size: 16px; overflow-wrap: anywhere; }
-h4 { margin: 1rem 0 .3rem; font-size: 12px; color: var(--soft); text-transform: uppercase; letter-spacing: .05em; }
-main h2 > a, h3 > a { visibility: hidden; font-weight: 400; }
-main h2:hover > a, h3:hover > a, main h2 > a:focus, h3 > a:focus { visibility: visible; }
-p { margin: .4rem 0 .7rem; }
-b.GET { color: var(--get); } b.POST { color: var(--post); } b.DELETE { color: var(--delete); }
-.access { padding: .05rem .5rem; border: 1px solid var(--line); border-radius: 1rem; color: var(--soft);
-  font-size: 12px; white-space: nowrap; }
-.errors { font-size: 13.5px; color: var(--soft); }
-code { font: .88em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
-p code, li code, td code { padding: .05em .3em; border-radius: 3px; background: var(--block); }
-pre { margin: .3rem 0; padding: .7rem .9rem; overflow-x: auto; border: 1px solid var(--line); border-radius: 6px;
-  background: var(--block); line-height: 1.45; }
-pre.answer { max-height: 24rem; overflow-y: auto; }
-.table { overflow-x: auto; }
-table { width: 100%; border-collapse: collapse; font-size: 14px; }
-th, td { padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { color: var(--soft); font-weight: 500; font-size: 12.5px; }
-td:first-child { white-space: nowrap; }
-td:nth-child(2) { min-width: 9rem; max-width: 18rem; overflow-wrap: anywhere; }
-td i { color: var(--soft); font-style: normal; }
-:target { background: color-mix(in srgb, var(--link) 18%, transparent); border-radius: 3px; }
-main:target { background: none; }
-@media (max-width: 56rem) {
-  body { display: block; }
-  nav { position: static; height: auto; max-height: 40vh; border-right: 0; border-bottom: 1px solid var(--line); }
-  main { padding: 1.2rem 1.2rem 4rem; }
-}
-@media print { body { display: block; } nav { display: none; } pre.answer { max-height: none; } }
-`;

@@ -1,0 +1,98 @@
+/**
+ * The endpoints of the manual: its pages and pictures, its search, and the API reference, below /docs. They show no
+ * stored data, so they need no secret.
+ */
+import { MANUAL_QUERY_MAX_CHARS } from "../domain/limits.ts";
+import { matchesEtag } from "../http/download.ts";
+import { NO_SNIFF, UNCACHED, pathParameter, queryOf } from "../http/exchange.ts";
+import { Problem, invalidRequest } from "../http/problem.ts";
+import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
+import { DECLARED } from "./routes.ts";
+
+// The pages are made at the first request for them, by modules that an idle hub does not load.
+
+export const MANUAL_ENDPOINTS: readonly Endpoint[] = [
+  rawEndpoint({
+    method: "GET",
+    path: "/docs",
+    auth: "open",
+    summary: "The index of the manual",
+    rejections: [],
+    handle: (call) => answerFile(call, ""),
+  }),
+  rawEndpoint({
+    method: "GET",
+    path: "/docs/",
+    auth: "open",
+    summary: "Leads to the index of the manual",
+    rejections: [],
+    handle: async () => new Response(null, { status: 308, headers: { Location: "../docs" } }),
+  }),
+  rawEndpoint({
+    method: "GET",
+    path: "/docs/:name",
+    auth: "open",
+    summary: "A page of the manual, or a picture in it",
+    rejections: [],
+    handle: (call) => answerFile(call, pathParameter(call.exchange, "name")),
+  }),
+  rawEndpoint({
+    method: "GET",
+    path: "/docs/search",
+    auth: "open",
+    summary: "The sections of the manual that have the words of the query's `q`",
+    rejections: [],
+    handle: async (call) => {
+      const query = (queryOf(call.exchange.request)["q"] ?? "").trim();
+      if (query.length > MANUAL_QUERY_MAX_CHARS)
+        throw invalidRequest([{ path: "q", message: `send at most ${MANUAL_QUERY_MAX_CHARS} characters` }]);
+      const { searchPage } = await import("../manual/manual.ts");
+      const load = async () => ({ first: await searchPage(query), next: null });
+      const body = await call.backpressure.ofLargeRead(call, load);
+      return new Response(body, { headers: { ...(await headersOf(HTML)), "Cache-Control": "no-cache" } });
+    },
+  }),
+  rawEndpoint({
+    method: "GET",
+    path: "/docs/api-reference",
+    auth: "open",
+    summary: "This API as a page, in the variant of the caller",
+    rejections: [],
+    handle: async (call) => {
+      const { apiReference } = await import("./api-reference.ts");
+      return answer(call, { ...apiReference(call.variant, DECLARED), type: HTML });
+    },
+  }),
+];
+
+const HTML = "text/html; charset=utf-8";
+
+type ManualFile = { readonly content: string | Blob; readonly type: string; readonly etag: string };
+
+async function answerFile(call: Call, name: string): Promise<Response> {
+  const { manualFile } = await import("../manual/manual.ts");
+  const file = await manualFile(name);
+  if (file !== null) return answer(call, file);
+  throw new Problem(404, "not_found", "Not found", "The manual has no page of this name: /docs lists them.");
+}
+
+/** A cache must ask before it uses its copy: the hub may be another version by then. */
+async function answer(call: Call, { content, type, etag }: ManualFile): Promise<Response> {
+  const headers = { ...(await headersOf(type)), ETag: etag, "Cache-Control": "no-cache" };
+  const known = call.exchange.request.headers.get("if-none-match");
+  if (known !== null && matchesEtag(known, etag)) return new Response(null, { status: 304, headers });
+  if (typeof content !== "string") return new Response(content, { headers });
+  const body = await call.backpressure.ofRead(call, async () => ({ first: content, next: null }));
+  return new Response(body, { headers });
+}
+
+async function headersOf(type: string): Promise<Record<string, string>> {
+  const { POLICY } = await import("../manual/frame.ts");
+  return {
+    ...NO_SNIFF,
+    "Content-Type": type,
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    Vary: UNCACHED.Vary, // the API reference is in the variant of the caller
+  };
+}

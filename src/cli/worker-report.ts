@@ -1,0 +1,120 @@
+/**
+ * The report file of a worker's command (LUXHUB_REPORT): the command appends lines of JSON, `{"note": …}` and
+ * `{"checkpoint": …}`, and the worker sends them to the hub. So a command reports without a secret.
+ *
+ * The file is read through the descriptor with which it was made: what the command puts in its place is not read. Must
+ * not: trust a line, or hold more of them than the last of each kind.
+ */
+import { closeSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { sleepUnlessAborted } from "../client/http.ts";
+import type { TaskContext } from "../client/luxhub.ts";
+import { CHECKPOINT_MAX_BYTES, NOTE_MAX_CHARS } from "../domain/limits.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import { reasonOf } from "../lib/reason.ts";
+
+const POLL_MS = 500;
+const READ_BYTES = 64 * 1024;
+/** A checkpoint with what is around it; its escapes may make it longer than its value. */
+const LINE_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES;
+const NEWLINE = 10;
+
+/** The last of each that the command has reported since the last read; undefined: none. */
+type Report = { readonly note?: string | undefined; readonly checkpoint?: unknown };
+
+export class ReportFile {
+  readonly path: string;
+  readonly #dir: string;
+  readonly #fd: number;
+  readonly #onWrong: (reason: string) => void;
+  readonly #chunk = new Uint8Array(READ_BYTES);
+  #at = 0;
+  /** The beginning of a line that is not complete. */
+  #line = new Uint8Array(0);
+  #isTooLong = false;
+
+  /**
+   * @param prefix of the directory that is made for the file, and removed by close()
+   * @param onWrong hears of a line that is no report, and of a report that the hub refuses
+   */
+  constructor(prefix: string, onWrong: (reason: string) => void) {
+    this.#dir = mkdtempSync(prefix);
+    this.path = join(this.#dir, "report");
+    this.#fd = openSync(this.path, "wx+", 0o600);
+    this.#onWrong = onWrong;
+  }
+
+  /** Sends reports to the hub until `ended`, and then the rest. Never rejects. */
+  async follow(context: TaskContext, ended: Promise<unknown>): Promise<void> {
+    const over = new AbortController();
+    const end = (): void => over.abort();
+    ended.then(end, end);
+    while (await sleepUnlessAborted(POLL_MS, over.signal)) await this.#send(this.#read(), context);
+    await this.#send(this.#read(), context);
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  async #send({ note, checkpoint }: Report, { signal, extend, saveCheckpoint }: TaskContext): Promise<void> {
+    try {
+      if (note !== undefined && !signal.aborted) await extend(note);
+      if (checkpoint !== undefined && !signal.aborted) await saveCheckpoint(checkpoint);
+    } catch (error) {
+      if (!signal.aborted) this.#onWrong(reasonOf(error)); // a lost task aborts the signal
+    }
+  }
+
+  #read(): Report {
+    let report: Report = {};
+    for (;;) {
+      const bytes = readSync(this.#fd, this.#chunk, 0, READ_BYTES, this.#at);
+      if (bytes === 0) return report;
+      this.#at += bytes;
+      let rest = this.#chunk.subarray(0, bytes);
+      for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
+        this.#add(rest.subarray(0, end));
+        report = { ...report, ...this.#endLine() };
+        rest = rest.subarray(end + 1);
+      }
+      this.#add(rest);
+    }
+  }
+
+  #add(bytes: Uint8Array): void {
+    this.#isTooLong ||= this.#line.length + bytes.length > LINE_MAX_BYTES;
+    this.#line = this.#isTooLong ? new Uint8Array(0) : Buffer.concat([this.#line, bytes]);
+  }
+
+  #endLine(): Report {
+    const text = this.#isTooLong ? null : new TextDecoder().decode(this.#line).trim();
+    this.#line = new Uint8Array(0);
+    this.#isTooLong = false;
+    if (text === "") return {};
+    const report = text === null ? null : reportIn(text);
+    if (report === null)
+      this.#onWrong('a line of the report file is no {"note": "text"} or {"checkpoint": JSON}');
+    return report ?? {};
+  }
+}
+
+/** Null: the line is no report. */
+function reportIn(line: string): Report | null {
+  let value: unknown;
+  try {
+    value = parseExact(line);
+  } catch {
+    return null;
+  }
+  if (typeof value !== "object" || value === null) return null;
+  const note = "note" in value ? value.note : undefined;
+  const checkpoint = "checkpoint" in value ? (value.checkpoint ?? undefined) : undefined;
+  if (note === undefined && checkpoint === undefined) return null;
+  if (note !== undefined && (typeof note !== "string" || note.trim() === "")) return null;
+  return {
+    ...(note !== undefined && { note: note.slice(0, NOTE_MAX_CHARS).toWellFormed() }),
+    ...(checkpoint !== undefined && { checkpoint }),
+  };
+}

@@ -1,0 +1,17 @@
+/** The types of the files of the manual: an import with the attribute `type: "file"` is the path of the file. */
+declare module "*.md" {
+  const path: string;
+  export = path;
+}
+declare module "*.png" {
+  const path: string;
+  export = path;
+}
+declare module "*.svg" {
+  const path: string;
+  export = path;
+}
+declare module "*.sh" {
+  const path: string;
+  export = path;
+}

@@ -1,0 +1,109 @@
+/**
+ * The files of the manual: the pages of docs/, their pictures and examples. They are embedded in the executable, and read
+ * when somebody asks for them. The names are fixed here: no path comes from a request.
+ */
+import readme from "../../README.md" with { type: "file" };
+import changelog from "../../CHANGELOG.md" with { type: "file" };
+import contributing from "../../CONTRIBUTING.md" with { type: "file" };
+import securityPolicy from "../../SECURITY.md" with { type: "file" };
+import index from "../../docs/README.md" with { type: "file" };
+import a2a from "../../docs/a2a.md" with { type: "file" };
+import api from "../../docs/api.md" with { type: "file" };
+import benchmarks from "../../docs/benchmarks.md" with { type: "file" };
+import cli from "../../docs/cli.md" with { type: "file" };
+import comparison from "../../docs/comparison.md" with { type: "file" };
+import concepts from "../../docs/concepts.md" with { type: "file" };
+import dashboardOverviewPng from "../../docs/dashboard-overview.png" with { type: "file" };
+import dashboardPhonePng from "../../docs/dashboard-phone.png" with { type: "file" };
+import dashboardTaskPng from "../../docs/dashboard-task.png" with { type: "file" };
+import dashboard from "../../docs/dashboard.md" with { type: "file" };
+import decisions from "../../docs/decisions.md" with { type: "file" };
+import drawingHowLuxhubWorksSvg from "../../docs/drawing-how-luxhub-works.svg" with { type: "file" };
+import drawingStatesOfATaskSvg from "../../docs/drawing-states-of-a-task.svg" with { type: "file" };
+import endpoints from "../../docs/endpoints.md" with { type: "file" };
+import errorsAndLimits from "../../docs/errors-and-limits.md" with { type: "file" };
+import events from "../../docs/events.md" with { type: "file" };
+import faultInjection from "../../docs/fault-injection.md" with { type: "file" };
+import install from "../../docs/install.md" with { type: "file" };
+import mcp from "../../docs/mcp.md" with { type: "file" };
+import monitoring from "../../docs/monitoring.md" with { type: "file" };
+import operations from "../../docs/operations.md" with { type: "file" };
+import postgresql from "../../docs/postgresql.md" with { type: "file" };
+import python from "../../docs/python.md" with { type: "file" };
+import recipes from "../../docs/recipes.md" with { type: "file" };
+import records from "../../docs/records.md" with { type: "file" };
+import redis from "../../docs/redis.md" with { type: "file" };
+import security from "../../docs/security.md" with { type: "file" };
+import settings from "../../docs/settings.md" with { type: "file" };
+import specificationNotes from "../../docs/specification-notes.md" with { type: "file" };
+import troubleshooting from "../../docs/troubleshooting.md" with { type: "file" };
+import tutorial from "../../docs/tutorial.md" with { type: "file" };
+import typescript from "../../docs/typescript.md" with { type: "file" };
+import versioning from "../../docs/versioning.md" with { type: "file" };
+import workerCommand from "../../docs/worker-command.md" with { type: "file" };
+import worker from "../../docs/worker.md" with { type: "file" };
+import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
+import examplePlannerPy from "../../docs/examples/planner.py" with { type: "file" };
+import exampleProducerSh from "../../docs/examples/producer.sh" with { type: "file" };
+import exampleWorkerPy from "../../docs/examples/worker.py" with { type: "file" };
+import exampleWorkerSh from "../../docs/examples/worker.sh" with { type: "file" };
+
+/** The files by their path in the project: where each can be read. */
+export const FILES: ReadonlyMap<string, string> = new Map([
+  ["README.md", readme],
+  ["CHANGELOG.md", changelog],
+  ["CONTRIBUTING.md", contributing],
+  ["SECURITY.md", securityPolicy],
+  ["docs/README.md", index],
+  ["docs/a2a.md", a2a],
+  ["docs/api.md", api],
+  ["docs/benchmarks.md", benchmarks],
+  ["docs/cli.md", cli],
+  ["docs/comparison.md", comparison],
+  ["docs/concepts.md", concepts],
+  ["docs/dashboard-overview.png", dashboardOverviewPng],
+  ["docs/dashboard-phone.png", dashboardPhonePng],
+  ["docs/dashboard-task.png", dashboardTaskPng],
+  ["docs/dashboard.md", dashboard],
+  ["docs/decisions.md", decisions],
+  ["docs/drawing-how-luxhub-works.svg", drawingHowLuxhubWorksSvg],
+  ["docs/drawing-states-of-a-task.svg", drawingStatesOfATaskSvg],
+  ["docs/endpoints.md", endpoints],
+  ["docs/errors-and-limits.md", errorsAndLimits],
+  ["docs/events.md", events],
+  ["docs/fault-injection.md", faultInjection],
+  ["docs/install.md", install],
+  ["docs/mcp.md", mcp],
+  ["docs/monitoring.md", monitoring],
+  ["docs/operations.md", operations],
+  ["docs/postgresql.md", postgresql],
+  ["docs/python.md", python],
+  ["docs/recipes.md", recipes],
+  ["docs/records.md", records],
+  ["docs/redis.md", redis],
+  ["docs/security.md", security],
+  ["docs/settings.md", settings],
+  ["docs/specification-notes.md", specificationNotes],
+  ["docs/troubleshooting.md", troubleshooting],
+  ["docs/tutorial.md", tutorial],
+  ["docs/typescript.md", typescript],
+  ["docs/versioning.md", versioning],
+  ["docs/worker-command.md", workerCommand],
+  ["docs/worker.md", worker],
+  ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself
+  ["docs/examples/planner.py", examplePlannerPy],
+  ["docs/examples/producer.sh", exampleProducerSh],
+  ["docs/examples/worker.py", exampleWorkerPy],
+  ["docs/examples/worker.sh", exampleWorkerSh],
+]);
+
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  "docs/README.md": "",
+  "SECURITY.md": "security-policy",
+};
+
+/** The last part of a file's address, /docs/NAME: `tutorial`, `worker.sh`. The index, /docs itself, has none. */
+export function nameOf(path: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return OTHER_NAMES[path] ?? (name.endsWith(".md") ? name.slice(0, -3).toLowerCase() : name);
+}

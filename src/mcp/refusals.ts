@@ -1,0 +1,90 @@
+/** The refusals of calls: what is wrong, and what to do next, which is a tool and never an endpoint of HTTP. */
+import { problemOf } from "../api/error-table.ts";
+import { MCP_LINE_MAX_CHARS, MCP_NAMED_MAX } from "../domain/limits.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { causeOf } from "../lib/log.ts";
+import { type Forms, brief } from "./result.ts";
+import { Refused, type Session } from "./session.ts";
+import { recordsOf } from "./shapes.ts";
+
+const SAID_MAX_CHARS = 6_000;
+const TAKE_ANOTHER = "Call task_next for another task.";
+const DROP_IT = "Drop it and call task_next.";
+
+/** What to do after a refusal, by its code; by the code and the tool where that depends on who asks. */
+const ADVICE: Readonly<Record<string, string>> = {
+  task_not_found: "Check the task_id: task_list shows the tasks.",
+  task_not_open: `Another node has it. ${TAKE_ANOTHER}`,
+  task_not_ready: `task_get shows what it waits for. ${TAKE_ANOTHER}`,
+  "task_not_ready task_create": "",
+  task_not_assigned: "You do not hold it. Call task_claim first, or task_next for another task.",
+  not_assigned_to_node: `It is no longer yours. ${DROP_IT}`,
+  stale_lease: `You have lost it meanwhile. ${DROP_IT}`,
+  task_completed: "task_get shows its result.",
+  "task_completed task_cancel": "There is nothing to cancel; task_get shows its result.",
+  task_failed: `It has ended. ${DROP_IT}`,
+  "task_failed task_cancel": "There is nothing to cancel; task_get shows why it failed.",
+  "task_failed task_claim": `task_retry opens it again. ${TAKE_ANOTHER}`,
+  task_not_failed: "task_get shows how it stands.",
+  node_offline: "Leave node_id out, or name a node of node_list {online: true}.",
+  node_draining: "Finish what you hold; node_update {drain: false} ends the drain.",
+  "node_draining task_create": "It takes no new tasks. Leave node_id out, or name another node of node_list.",
+  node_not_found: "node_list shows the nodes.",
+  "node_not_found mail_send": 'node_list shows the nodes; to_node "*" is all that are online.',
+  message_not_found: "mail_check and mail_list show your messages.",
+  not_your_message: "Name only messages that mail_check or mail_list showed to you.",
+  file_not_found: "file_list shows the files, and task_get those of a task.",
+  key_bound_to_other_node: "Your key may not do this for another node: tell your user.",
+  key_not_bound: "Tell your user: this hub wants a key that is bound to your node.",
+  task_files_limit: "Put several files into one archive.",
+  outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
+  quota_exceeded: "Tell your user.",
+};
+
+/** Of what went wrong. A fault of the hub is logged, and its caller learns only where to find it. */
+export function refusalOf({ call }: Session, tool: string, error: unknown): Forms {
+  let body = error instanceof Refused ? error.body : problemOf(error)?.toJSON();
+  if (body === undefined) {
+    const { requestId } = call.exchange;
+    call.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
+    const detail = `The hub failed to process this call. Call again; if it fails again, give your user the request id ${requestId}.`;
+    body = { error: "internal_error", detail };
+  }
+  const { error: code, detail, errors } = inArguments(body);
+  const advice = ADVICE[`${String(code)} ${tool}`] ?? ADVICE[String(code)] ?? "";
+  const sentences = [...withoutPaths(String(detail)), advice].filter((sentence) => sentence !== "");
+  const said = brief(sentences.join(" "), SAID_MAX_CHARS);
+  const named = recordsOf(errors).slice(0, MCP_NAMED_MAX);
+  const fields =
+    errors === undefined
+      ? {}
+      : {
+          errors: named.map(({ path, message }) => ({
+            path: brief(String(path), MCP_LINE_MAX_CHARS),
+            message: brief(String(message), 2 * MCP_LINE_MAX_CHARS),
+          })),
+        };
+  return { text: `${String(code)}: ${said}`, structured: { say: said, error: code, ...fields } };
+}
+
+/** The sentences that name no endpoint of HTTP. */
+function withoutPaths(detail: string): readonly string[] {
+  return detail.split(/(?<=\.) /).filter((sentence) => !sentence.includes("/api/v1/"));
+}
+
+/** Arguments whose field of HTTP has another name. */
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  wait: "wait_s",
+  per_page: "limit",
+  for_node: "node_id",
+};
+
+function inArguments(body: JsonObject): JsonObject {
+  if (body["error"] !== "invalid_request") return body;
+  const named = recordsOf(body["errors"]).map((one): FieldError => {
+    const path = String(one["path"]).replace(/^result\./, "");
+    return { path: ARGUMENTS[path] ?? path, message: String(one["message"]) };
+  });
+  return named.length === 0 ? body : invalidRequest(named).toJSON();
+}

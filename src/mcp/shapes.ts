@@ -1,0 +1,335 @@
+/**
+ * The shapes in which the tools show what the endpoints of HTTP answer: the same fields under the same names, without those
+ * that are null, and with each text that another node wrote as a Foreign (result.ts).
+ */
+import {
+  MCP_INPUTS_MAX,
+  MCP_LINE_MAX_CHARS,
+  MCP_MESSAGE_MAX_CHARS,
+  MCP_NAMED_MAX,
+} from "../domain/limits.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { type Author, Foreign, type ReadOn, brief } from "./result.ts";
+
+export function isRecord(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function recordOf(value: unknown): JsonObject {
+  return isRecord(value) ? value : {};
+}
+
+export function recordsOf(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function plural(amount: unknown, thing: string): string {
+  return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
+}
+
+/** Without what is null: the field says nothing. */
+function without<T extends JsonObject>(record: T): JsonObject {
+  return Object.fromEntries(
+    Object.entries(record).filter(([, value]) => value !== null && value !== undefined),
+  );
+}
+
+/** The first of many ids, with their number if there are more. */
+function firstOf(name: string, ids: unknown): JsonObject {
+  const all = listOf(ids);
+  if (all.length <= MCP_NAMED_MAX) return { [name]: all };
+  return { [name]: all.slice(0, MCP_NAMED_MAX), [`${name}_count`]: all.length };
+}
+
+/** The first of many texts of one line. */
+export function firstLines(name: string, texts: readonly string[]): JsonObject {
+  return firstOf(name, linesOf(texts));
+}
+
+/** A text of one line that others wrote, where many have to fit. */
+function line(text: unknown, most: number = MCP_LINE_MAX_CHARS): unknown {
+  return typeof text === "string" ? brief(text, most) : text;
+}
+
+function linesOf(texts: unknown): readonly unknown[] {
+  return listOf(texts).map((text) => line(text));
+}
+
+// ---- Tasks
+
+/** A task in a list, or after a change of it. */
+export function taskRow(task: JsonObject): JsonObject {
+  const { task_id, status, title, priority, task_type, assigned_node, creator_node, progress, failure } =
+    task;
+  return without({
+    task_id,
+    status,
+    ...(status === "open" && task["ready"] === false ? { ready: false } : {}),
+    title: line(title),
+    priority,
+    task_type,
+    assigned_node,
+    creator_node,
+    progress: line(progress),
+    ...failureFields(failure),
+    updated_at: task["updated_at"],
+  });
+}
+
+/** Why a task, or its last attempt, failed: on one line. */
+function failureFields(failure: unknown): JsonObject {
+  if (!isRecord(failure)) return {};
+  return without({
+    failure: failure["kind"],
+    failure_message: line(failure["message"]),
+    failed_at_node: failure["node_id"],
+  });
+}
+
+const creatorOf = (task: JsonObject): Author => authorOf(task["creator_node"], task["creator_verified"]);
+
+function authorOf(node: unknown, verified: unknown): Author {
+  return {
+    node: typeof node === "string" ? node : null,
+    verified: typeof verified === "boolean" ? verified : null,
+  };
+}
+
+/** A call of task_get that reads on in a part of a task. */
+function partOf(taskId: unknown, part: string): ReadOn {
+  return { call: "task_get", task_id: taskId, part };
+}
+
+/** All that a worker or a creator wants to know. `context`: what other tasks and earlier attempts have left. */
+export function taskDetail(task: JsonObject, context: unknown = undefined): JsonObject {
+  const {
+    task_id: taskId,
+    title,
+    description,
+    depends_on,
+    unmet,
+    inputs,
+    outputs,
+    files: _files,
+    ...rest
+  } = task;
+  const { result, result_verified, progress, failure, restarts, attempts, lux_reward, ready, ...plain } =
+    rest;
+  const isWaiting = Number(recordOf(unmet)["count"]) > 0;
+  const holder = authorOf(plain["assigned_node"], result_verified);
+  const by = creatorOf(task);
+  return without({
+    task_id: taskId,
+    title: new Foreign(title, { by, readOn: partOf(taskId, "title") }),
+    ...plain,
+    ...(plain["status"] === "open" ? { ready } : {}),
+    description: new Foreign(description, { by, readOn: partOf(taskId, "description") }),
+    ...(Number(lux_reward) > 0 ? { lux_reward } : {}),
+    ...(Number(attempts) > 0 ? { attempts } : {}),
+    ...(Number(restarts) > 0 ? { restarts } : {}),
+    ...firstOf("depends_on", depends_on),
+    ...(isWaiting ? { unmet } : {}),
+    ...firstOf("inputs", inputs),
+    ...firstOf("outputs", outputs),
+    progress,
+    failure: failure === null ? null : failureDetail(failure, taskId),
+    ...(isRecord(result) ? { result: resultDetail(result, taskId, holder), result_verified } : {}),
+    ...(isRecord(context) ? { context: contextDetail(context, taskId) } : {}),
+  });
+}
+
+function failureDetail(failure: unknown, taskId: unknown): JsonObject {
+  const { kind, message, node_id, at } = recordOf(failure);
+  const by = authorOf(node_id, null);
+  const text =
+    typeof message === "string" ? new Foreign(message, { by, readOn: partOf(taskId, "failure") }) : null;
+  return without({ kind, message: text, node_id, at });
+}
+
+/** What a worker sent besides the three texts and `output` is in one field: it may have any names. */
+function resultDetail(result: JsonObject, taskId: unknown, by: Author): JsonObject {
+  const { problem, improvement, lesson, output, ...others } = result;
+  const part = (value: unknown, name: string): unknown =>
+    value === undefined ? null : new Foreign(value, { by, readOn: partOf(taskId, name) });
+  return without({
+    problem: part(problem, "problem"),
+    improvement: part(improvement, "improvement"),
+    lesson: part(lesson, "lesson"),
+    output: part(output, "output"),
+    others: Object.keys(others).length === 0 ? null : part(others, "others"),
+  });
+}
+
+/** The parts of a task that task_get reads on in, as text. Null: the task has no such part. */
+export function partText(task: JsonObject, checkpoint: unknown, part: string): Foreign | null {
+  const result = recordOf(task["result"]);
+  const { problem: _p, improvement: _i, lesson: _l, output: _o, ...others } = result;
+  const parts: JsonObject = {
+    ...result,
+    title: task["title"],
+    description: task["description"],
+    failure: recordOf(task["failure"])["message"],
+    checkpoint: recordOf(checkpoint)["data"],
+    others: Object.keys(others).length === 0 ? undefined : others,
+  };
+  const value = parts[part];
+  if (!TASK_PARTS.includes(part) || value === undefined || value === null) return null;
+  const by =
+    part === "description" || part === "title"
+      ? creatorOf(task)
+      : part === "checkpoint"
+        ? authorOf(recordOf(checkpoint)["node_id"], null)
+        : part === "failure"
+          ? authorOf(recordOf(task["failure"])["node_id"], null)
+          : authorOf(task["assigned_node"], task["result_verified"]);
+  return new Foreign(value, { by, readOn: null });
+}
+
+export const TASK_PARTS: readonly string[] = [
+  "title",
+  "description",
+  "problem",
+  "improvement",
+  "lesson",
+  "output",
+  "others",
+  "failure",
+  "checkpoint",
+];
+
+/** What other tasks and earlier attempts leave for the worker of a task (docs/endpoints.md). */
+function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
+  const inputs = recordsOf(context["inputs"]);
+  const { checkpoint } = context;
+  const failures = recordsOf(context["failures"]);
+  return {
+    ...(inputs.length === 0 ? {} : firstInputs(inputs)),
+    ...(isRecord(checkpoint) ? { checkpoint: checkpointDetail(checkpoint, taskId) } : {}),
+    ...(failures.length === 0 ? {} : { failures: failures.map(failureRow) }),
+  };
+}
+
+/** The first of them: of the others task_get shows the results. */
+function firstInputs(inputs: readonly JsonObject[]): JsonObject {
+  const shown = inputs.slice(0, MCP_INPUTS_MAX).map(inputDetail);
+  return shown.length < inputs.length ? { inputs: shown, inputs_count: inputs.length } : { inputs: shown };
+}
+
+/** A task that another depends on: its result, of which the rest is read by task_get. */
+function inputDetail(input: JsonObject): JsonObject {
+  const { task_id: taskId, title, status, assigned_node, result, result_verified, files, omitted } = input;
+  const by = authorOf(assigned_node, result_verified);
+  const all = recordsOf(files);
+  const shown = all.slice(0, MCP_INPUTS_MAX).map(({ file_id, name }) => ({ file_id, name: line(name, 60) }));
+  return without({
+    task_id: taskId,
+    title: line(title, 80),
+    status,
+    assigned_node,
+    ...(omitted === true ? { omitted } : {}),
+    files: shown.length === 0 ? null : shown,
+    ...(shown.length < all.length ? { files_count: all.length } : {}),
+    ...(isRecord(result) ? { result: resultDetail(result, taskId, by), result_verified } : {}),
+  });
+}
+
+function checkpointDetail({ data, epoch, node_id, at }: JsonObject, taskId: unknown): JsonObject {
+  const by = authorOf(node_id, null);
+  return { data: new Foreign(data, { by, readOn: partOf(taskId, "checkpoint") }), epoch, node_id, at };
+}
+
+function failureRow({ kind, message, node_id, at }: JsonObject): JsonObject {
+  const text =
+    typeof message === "string" ? new Foreign(message, { by: authorOf(node_id, null), readOn: null }) : null;
+  return without({ kind, node_id, at, message: text });
+}
+
+/** A task in a wait for many. */
+export function waitedRow({ task_id, status, title, failure }: JsonObject): JsonObject {
+  const { kind, message } = recordOf(failure);
+  return without({
+    task_id,
+    status,
+    title: line(title, 60),
+    failure: kind,
+    failure_message: line(message, 80),
+  });
+}
+
+// ---- Nodes
+
+export function nodeRow(node: JsonObject, self: string | null): JsonObject {
+  const { node_id, name, status, capabilities, tasks_assigned, tasks_completed, max_tasks, draining } = node;
+  return without({
+    node_id,
+    ...(node_id === self ? { you: true } : {}),
+    name: line(name),
+    status,
+    ...(draining === true ? { draining } : {}),
+    capabilities: linesOf(capabilities),
+    tasks_assigned,
+    max_tasks,
+    tasks_completed,
+  });
+}
+
+// ---- Messages
+
+/** `to_node` is "*" for a broadcast, as in mail_send. */
+export function messageDetail(message: JsonObject, offset = 0): JsonObject {
+  const { id, from_node, to_node, content, reply_to, thread, verified, sent_at, require_ack } = message;
+  const { state, recipients, redelivered } = message;
+  const text = String(content);
+  const body = new Foreign(text.slice(offset), {
+    by: authorOf(from_node, verified),
+    readOn: { call: "mail_check", message_id: id },
+    part: { offset, total: text.length, unit: "characters" },
+  });
+  return without({
+    message_id: id,
+    from_node,
+    verified,
+    to_node: to_node ?? "*",
+    sent_at,
+    reply_to,
+    thread,
+    ...(require_ack === true ? { require_ack } : {}),
+    ...(redelivered === true ? { redelivered } : {}),
+    state,
+    recipients,
+    content: body,
+  });
+}
+
+/** The same in a list: no content takes the room of the others. */
+export function messageRow(message: JsonObject): JsonObject {
+  const { content, ...head } = messageDetail(message);
+  if (!(content instanceof Foreign)) return head;
+  return {
+    ...head,
+    content: new Foreign(content.value, { ...content.options, mostChars: MCP_MESSAGE_MAX_CHARS }),
+  };
+}
+
+// ---- Files
+
+export function fileRow(file: JsonObject): JsonObject {
+  const { file_id, name, size, content_type, node_id, verified, task_id, attached, uploaded_at } = file;
+  return without({ file_id, name, size, content_type, node_id, verified, task_id, attached, uploaded_at });
+}
+
+/** With the metadata, which its uploader wrote. */
+export function fileDetail(file: JsonObject): JsonObject {
+  const { metadata, sha256, node_id, verified } = file;
+  const isEmpty = Object.keys(recordOf(metadata)).length === 0;
+  const by = authorOf(node_id, verified);
+  return without({
+    ...fileRow(file),
+    sha256,
+    metadata: isEmpty ? null : new Foreign(metadata, { by, readOn: null }),
+  });
+}

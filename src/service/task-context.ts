@@ -1,0 +1,122 @@
+/**
+ * The context of a task: what other tasks and earlier attempts leave for its worker. It has the results and files of the
+ * tasks that it depends on, the checkpoint of its last worker, and why its last attempts failed.
+ *
+ * It is read after the commit that hands the task out, for the response only: a repeat (Idempotency-Key) reads it again.
+ *
+ * Must not: decide anything, or read more than its limits allow.
+ */
+import { CONTEXT_FILES_MAX, CONTEXT_RESULTS_MAX_BYTES, INPUTS_PAGE_MAX_BYTES } from "../domain/limits.ts";
+import type { Checkpoint, Failure, Task, TaskResult } from "../domain/model.ts";
+import { failedAttempts } from "../domain/task.ts";
+import { taskNotFound, Rejection } from "../domain/decision.ts";
+import {
+  type InputFile,
+  type InputTask,
+  checkpointOf,
+  filesOfTasks,
+  inputTasks,
+  resultsOf,
+} from "../store/sql/task-context.ts";
+import { taskById } from "../store/sql/tasks.ts";
+import type { Read, Store } from "../store/store.ts";
+
+/** A task that another depends on. */
+export type TaskInput = {
+  readonly taskId: string;
+  /** null: it was deleted. */
+  readonly task: Pick<InputTask, "title" | "status" | "assignedNode" | "resultVerified"> | null;
+  readonly result: TaskResult | null;
+  readonly files: readonly InputFile[];
+  /** Its result or some of its files are left out, because there was no room for them: inputs() has them. */
+  readonly omitted: boolean;
+};
+
+export type TaskContext = {
+  /** In the order of `dependsOn`. */
+  readonly inputs: readonly TaskInput[];
+  readonly checkpoint: Checkpoint | null;
+  /** Oldest first. */
+  readonly failures: readonly Failure[];
+};
+
+/** A page of the inputs of a task. `next`: where the next page begins; null: this is the last one. */
+export type InputsPage = {
+  readonly inputs: readonly TaskInput[];
+  readonly total: number;
+  readonly next: number | null;
+};
+
+export class TaskContexts {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Returns null if there is nothing to learn. */
+  async of(task: Task): Promise<TaskContext | null> {
+    const { taskId, dependsOn, checkpointBytes } = task;
+    const failures = failedAttempts(task);
+    if (dependsOn.length === 0 && checkpointBytes === 0)
+      return failures.length === 0 ? null : { inputs: [], checkpoint: null, failures };
+    return this.#store.readTogether(async (read) => {
+      const checkpoint = checkpointBytes === 0 ? null : await read(checkpointOf(taskId));
+      const inputs = await readInputs(read, dependsOn, CONTEXT_RESULTS_MAX_BYTES, false);
+      return { inputs, checkpoint, failures };
+    });
+  }
+
+  /** The same for a task by its id; null also if it is gone. */
+  async ofId(taskId: string): Promise<TaskContext | null> {
+    const task = await this.#store.read(taskById(taskId));
+    return task && this.of(task);
+  }
+
+  /** The inputs from number `from` on, whole: at most `limit`, and fewer if they are large. @throws {Rejection} task_not_found */
+  async inputs(taskId: string, from: number, limit: number): Promise<InputsPage> {
+    return this.#store.readTogether(async (read) => {
+      const task = await read(taskById(taskId));
+      if (!task) throw new Rejection(taskNotFound(taskId));
+      const asked = task.dependsOn.slice(from, from + limit);
+      const inputs = await readInputs(read, asked, INPUTS_PAGE_MAX_BYTES, true);
+      const total = task.dependsOn.length;
+      const end = from + inputs.length;
+      return { inputs, total, next: end < total && inputs.length > 0 ? end : null };
+    });
+  }
+}
+
+/** Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results out. */
+async function readInputs(
+  read: Read,
+  taskIds: readonly string[],
+  maxBytes: number,
+  endsThere: boolean,
+): Promise<readonly TaskInput[]> {
+  if (taskIds.length === 0) return [];
+  const tasks = new Map((await read(inputTasks(taskIds))).map((task) => [task.taskId, task]));
+  const whole: string[] = [];
+  let bytes = 0;
+  for (const taskId of taskIds) {
+    bytes += tasks.get(taskId)?.bytes ?? 0; // a deleted one has no result
+    if (bytes > maxBytes && !(endsThere && whole.length === 0)) break;
+    whole.push(taskId);
+  }
+  const shown = endsThere ? whole : taskIds;
+  const results = whole.length === 0 ? new Map<string, TaskResult>() : await read(resultsOf(whole));
+  const files = await read(filesOfTasks(shown, CONTEXT_FILES_MAX + 1));
+  const filesOf = Map.groupBy(files.slice(0, CONTEXT_FILES_MAX), ({ taskId }) => taskId);
+  const isCut = files.length > CONTEXT_FILES_MAX;
+  return shown.map((taskId, i): TaskInput => {
+    const task = tasks.get(taskId) ?? null;
+    const isLeftOut = i >= whole.length && (task?.bytes ?? 0) > 0;
+    return {
+      taskId,
+      task,
+      result: results.get(taskId) ?? null,
+      files: filesOf.get(taskId) ?? [],
+      omitted: isLeftOut || isCut,
+    };
+  });
+}

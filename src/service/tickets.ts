@@ -1,0 +1,98 @@
+/**
+ * Tickets of presigned URLs: a URL with a ticket downloads one file, or uploads one, without a secret, for
+ * TICKET_LIFE_MS. An AI agent needs them: it does not know its key, which only its client has.
+ *
+ * A ticket is its claims and a MAC over them, so the hub stores nothing, and every hub on one database takes the tickets of
+ * the others. It is valid only while the key is valid that it was made with. That an upload URL stores one file only is
+ * the work of its endpoint (api/files.ts).
+ *
+ * Must not: log or store a ticket.
+ */
+import { TICKET_LIFE_MS, TICKET_MAC_BYTES, TICKET_MAC_ROUNDS, TICKET_MAX_CHARS } from "../domain/limits.ts";
+import type { KeyRecord } from "../domain/model.ts";
+import { type Clock, SECOND_MS } from "../lib/clock.ts";
+import { slowHash } from "../lib/slow-hash.ts";
+import type { KeyRing } from "./keys.ts";
+
+/** What a ticket allows: the download of a file, or an upload for a node that is attached to a task. */
+export type Grant =
+  | { readonly kind: "download"; readonly fileId: string }
+  | { readonly kind: "upload"; readonly nodeId: string | null; readonly taskId: string | null };
+
+export type Ticket = { readonly text: string; readonly expiresAt: number };
+
+/** A ticket that is valid. `id`: two tickets have different ones. */
+export type Redeemed = { readonly grant: Grant; readonly key: KeyRecord; readonly id: string };
+
+/** A download names its file in the path of its URL. */
+type Asked = { readonly kind: Grant["kind"]; readonly fileId: string };
+
+/** The kind, when it expires in seconds, the name of the key, and of an upload a random number, its node and its task. */
+type Claims = readonly [
+  kind: Grant["kind"],
+  expires: number,
+  keyId: string,
+  salt?: string,
+  nodeId?: string | null,
+  taskId?: string | null,
+];
+
+type Keys = Pick<KeyRing, "primaryHash" | "named" | "refresh">;
+
+export class Tickets {
+  readonly #keys: Keys;
+  readonly #clock: Pick<Clock, "now">;
+  /** Made from the hub's own secret by a slow hash: a ticket must not help to guess the secret. */
+  #macKey: Promise<string> | null = null;
+
+  constructor(keys: Keys, clock: Pick<Clock, "now">) {
+    this.#keys = keys;
+    this.#clock = clock;
+  }
+
+  async issue(grant: Grant, { keyId }: Pick<KeyRecord, "keyId">): Promise<Ticket> {
+    const expires = Math.ceil((this.#clock.now() + TICKET_LIFE_MS) / SECOND_MS);
+    const fileId = grant.kind === "download" ? grant.fileId : "";
+    const claims: Claims =
+      grant.kind === "download"
+        ? [grant.kind, expires, keyId]
+        : [grant.kind, expires, keyId, crypto.randomUUID(), grant.nodeId, grant.taskId];
+    const said = Buffer.from(JSON.stringify(claims)).toString("base64url");
+    const text = `${said}.${await this.#mac(said, fileId)}`;
+    return { text, expiresAt: expires * SECOND_MS };
+  }
+
+  /** Null for a wrong ticket, and for one whose key is no longer valid. */
+  async redeem(text: string, { kind, fileId }: Asked): Promise<Redeemed | "expired" | null> {
+    const [said, mac, ...rest] = text.length <= TICKET_MAX_CHARS ? text.split(".") : [];
+    if (said === undefined || mac === undefined || rest.length > 0) return null;
+    const expected = Buffer.from(await this.#mac(said, fileId));
+    const shown = Buffer.from(mac);
+    if (shown.length !== expected.length || !crypto.timingSafeEqual(shown, expected)) return null;
+    const [own, expires, keyId, , nodeId = null, taskId = null] = claimsOf(said);
+    if (own !== kind) return null;
+    if (expires * SECOND_MS <= this.#clock.now()) return "expired";
+    const key = await this.#validKey(keyId);
+    const grant: Grant = kind === "download" ? { kind, fileId } : { kind, nodeId, taskId };
+    return key && { grant, key, id: mac };
+  }
+
+  /** Another hub may know a new key earlier than this one. */
+  async #validKey(keyId: string): Promise<KeyRecord | null> {
+    const known = this.#keys.named(keyId);
+    if (known) return known;
+    await this.#keys.refresh();
+    return this.#keys.named(keyId);
+  }
+
+  async #mac(said: string, fileId: string): Promise<string> {
+    this.#macKey ??= slowHash(this.#keys.primaryHash, "luxhub tickets", TICKET_MAC_ROUNDS, 32);
+    const mac = new Bun.CryptoHasher("sha256", await this.#macKey).update(`${said} ${fileId}`).digest();
+    return mac.subarray(0, TICKET_MAC_BYTES).toString("base64url");
+  }
+}
+
+/** The MAC shows that the hub has written them. */
+function claimsOf(said: string): Claims {
+  return JSON.parse(Buffer.from(said, "base64url").toString()) as Claims;
+}

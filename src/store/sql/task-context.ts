@@ -1,0 +1,79 @@
+/** The reads of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Attachment, Checkpoint, TaskResult, TaskStatus } from "../../domain/model.ts";
+import { must } from "../../lib/assert.ts";
+import type { Query, Row } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { many, one, padded, placeholders, query } from "./query.ts";
+import { toCheckpoint, toResult } from "./rows.ts";
+
+export function checkpointOf(taskId: string): Query<Checkpoint | null> {
+  const sql = `SELECT data, epoch, node_id, at FROM checkpoints WHERE task_id = $1`;
+  return one(sql, [taskId], toCheckpoint, [keyOf.checkpoint(taskId)]);
+}
+
+/** A task on which another depends. `bytes`: roughly those of its result. */
+export type InputTask = {
+  readonly taskId: string;
+  readonly title: string;
+  readonly status: TaskStatus;
+  readonly assignedNode: string | null;
+  readonly resultVerified: boolean;
+  readonly bytes: number;
+};
+
+export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask[]> {
+  const ids = padded(taskIds);
+  const lengths = ["problem", "improvement", "lesson", "result_extra"].map(
+    (column) => `coalesce(octet_length(${column}), 0)`,
+  );
+  const sql = `
+    SELECT task_id, title, status, assigned_node, result_verified, ${lengths.join(" + ")} AS bytes
+    FROM tasks WHERE task_id IN (${placeholders(ids)})`;
+  const toInput = (row: Row): InputTask => ({
+    taskId: String(row["task_id"]),
+    title: String(row["title"]),
+    status: row["status"] as TaskStatus,
+    assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
+    resultVerified: row["result_verified"] === 1,
+    bytes: Number(row["bytes"]),
+  });
+  return many(sql, ids, toInput, ["tasks"]);
+}
+
+/** The results of those that have one, by the id of the task. */
+export function resultsOf(taskIds: readonly string[]): Query<ReadonlyMap<string, TaskResult>> {
+  const ids = padded(taskIds);
+  const sql = `
+    SELECT task_id, problem, improvement, lesson, result_extra
+    FROM tasks WHERE task_id IN (${placeholders(ids)}) AND problem IS NOT NULL`;
+  const shape: Query<ReadonlyMap<string, TaskResult>>["shape"] = (rows) =>
+    new Map(
+      rows.map((row) => [String(row["task_id"]), must(toResult(row), "a result has a problem")] as const),
+    );
+  return query(sql, ids, shape, ["tasks"]);
+}
+
+/** A file of a task, as the workers of other tasks see it. */
+export type InputFile = {
+  readonly taskId: string;
+  readonly fileId: string;
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly attached: Attachment;
+};
+
+/** Oldest first, `limit` of all together. */
+export function filesOfTasks(taskIds: readonly string[], limit: number): Query<readonly InputFile[]> {
+  const ids = padded(taskIds);
+  const sql = `
+    SELECT task_id, file_id, name, size_bytes, output
+    FROM files WHERE task_id IN (${placeholders(ids, 2)}) ORDER BY seq LIMIT $1`;
+  const toInputFile = (row: Row): InputFile => ({
+    taskId: String(row["task_id"]),
+    fileId: String(row["file_id"]),
+    name: String(row["name"]),
+    sizeBytes: Number(row["size_bytes"]),
+    attached: row["output"] === 1 ? "output" : "input",
+  });
+  return many(sql, [limit, ...ids], toInputFile, ["files"]);
+}
