@@ -3,15 +3,19 @@
  * either engine restores it; under load, killed at any moment, from damaged archives and into a database in use.
  */
 import { SQL } from "bun";
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { migrateWithin } from "../../src/store/postgres/migrations.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { ArchiveReader } from "../../src/upkeep/archive.ts";
 import { openBackup } from "../../src/upkeep/backup-target.ts";
+import { PostgresRows } from "../../src/upkeep/postgres-rows.ts";
 import { restore } from "../../src/upkeep/restore.ts";
 import { backUpUnderLoad } from "../../tools/torture/backup.ts";
-import { complete, ok } from "../api/scene.ts";
+import { complete, ok, pick } from "../api/scene.ts";
 import { type Ended, Hub, TempDir, run, withoutProgress } from "../e2e/program.ts";
 import { startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
@@ -22,6 +26,9 @@ const suite = POSTGRES_MISSING === null ? describe : describe.skip;
 if (POSTGRES_MISSING === null) await sharedServer();
 
 const TOOLS = { clock: systemClock(), onProgress: () => {}, signal: new AbortController().signal };
+
+/** An older version of the schema on SQLite. */
+const OLD_SCHEMA = 10;
 
 type Schema = Awaited<ReturnType<typeof newSchema>>;
 
@@ -291,6 +298,42 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     );
     expect(await tablesIn(sql)).toEqual(["tasks"]);
     expect(readdirSync(other)).toEqual(["lock"]);
+  });
+
+  test("of an older luxhub on SQLite is migrated first", async () => {
+    const data = dir.join("data");
+    mkdirSync(data, { mode: 0o700 });
+    const old = new Database(`${data}/luxhub.db`);
+    for (const step of SQLITE_MIGRATIONS.slice(0, OLD_SCHEMA)) old.run(step);
+    old.run(`PRAGMA user_version = ${OLD_SCHEMA}`);
+    old.run("INSERT INTO events (at, kind, data) VALUES (1, 'hub.started', '{}')");
+    old.close();
+    await succeeds(["backup", dir.join("hub.tar"), "--data", data], null);
+    await succeeds(["restore", dir.join("hub.tar"), "--data", dir.join("again")], to.url);
+    const hub = await startHub({ dataDir: dir.join("again"), database: to.url });
+    const events = await ok(hub.get("/events?since=0&limit=2"));
+    expect(pick(events, "events", "kind")).toEqual(["hub.started", "hub.started"]);
+    await hub.close();
+  });
+
+  test("keeps migrations off while it is read, and a restore keeps off hubs that start", async () => {
+    const hub = await startHub({ dataDir: dir.join("data"), database: from.url });
+    const alter = new SQL(from.url, { max: 1 });
+    await alter.unsafe("SET lock_timeout = '20ms'");
+    const rows = await PostgresRows.snapshot(from.url);
+    await ok(hub.post("/node/register", { node_id: "a", name: "A" })); // hubs write
+    const altering = alter.unsafe("ALTER TABLE tasks ADD COLUMN of_a_newer_luxhub INT");
+    expect(await altering.catch(String)).toContain("lock timeout");
+    await rows.close();
+    await hub.close();
+    await alter.close();
+
+    const writing = await PostgresRows.intoEmpty(to.url);
+    await sql.unsafe("SET lock_timeout = '20ms'");
+    const starting = sql.begin((tx) => migrateWithin(tx));
+    expect(await starting.catch(String)).toContain("a restore or a move into the database is running");
+    await writing.close();
+    expect(await tablesIn(sql)).toEqual([]);
   });
 
   test("goes through a pipe into another database", async () => {

@@ -18,6 +18,7 @@ import { blobFileOf } from "../../src/blobs/disk.ts";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isHeld, takeSharedLock } from "../../src/store/sqlite/file-lock.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { fileTarget } from "../../src/upkeep/backup-target.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
 import { restore as restoreInto } from "../../src/upkeep/restore.ts";
@@ -243,6 +244,26 @@ describe("a restore", () => {
       await tryIt(bytes.subarray(0, Math.floor((i / 20) * (bytes.length - 1_024))));
     expect(refused).toBeGreaterThan(80); // what is flipped between the files is nobody's
   });
+});
+
+test("a backup of a newer luxhub is refused, with its version", async () => {
+  const newer = join(folder, "newer");
+  cpSync(data, newer, { recursive: true });
+  const db = new Database(join(newer, "luxhub.db"));
+  db.run("PRAGMA user_version = 99");
+  db.close();
+  const to = join(folder, "newer.tar");
+  await backUp(at(newer), fileTarget(to), "", tools());
+  const into = join(folder, "newer-again");
+  await expect(restore(to, into, tools())).rejects.toThrow(
+    `${to} cannot be restored: it is of a newer luxhub (schema 99, this one knows ${SQLITE_MIGRATIONS.length})`,
+  );
+  // The last entry says of which format the archive is.
+  const bytes = readFileSync(backup);
+  const place = bytes.lastIndexOf('"format": 1');
+  writeFileSync(to, Buffer.from(bytes).fill('"format": 2', place, place + '"format": 2'.length));
+  await expect(restore(to, into, tools())).rejects.toThrow("of a newer luxhub (format 2, this one knows 1)");
+  expect(existsSync(into)).toBe(false);
 });
 
 test("a restored database equals the original, and every lease of a task is stale", () => {
