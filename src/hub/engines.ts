@@ -122,8 +122,8 @@ function openFile(
   if (found.kind === "damaged") {
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
   }
-  if (found.kind === "none" && existsSync(dir.unfinishedMove)) {
-    throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
+  if (found.kind === "none" && existsSync(dir.unfinishedRestore)) {
+    throw new Error(`a restore or a move into ${dir.path} was not finished: run it again. ${whatToDo(dir)}`);
   }
   const trace = found.kind === "none" ? findTraceOfHub(dir) : null;
   if (trace !== null) {

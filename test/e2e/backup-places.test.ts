@@ -155,11 +155,6 @@ describe("serve --backup-to", () => {
       expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("needs --backup-to")]);
     }
   });
-
-  test("is refused with PostgreSQL, whose own tools make backups", async () => {
-    const refused = await run(["serve", "--backup-to", "x", "--database", "postgres://a:b@127.0.0.1:1/c"]);
-    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("pg_dump")]);
-  });
 });
 
 const S3RVER = `${import.meta.dir}/../../.ci/s3/node_modules/s3rver/bin/s3rver.js`;
