@@ -16,6 +16,7 @@ export async function doctorCommand(argv: readonly string[], env: Environment): 
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
   const hub = findHub(args, env);
+  process.umask(0o077); // of a hub on PostgreSQL it copies the rows
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
   const report = ({ grade, about, text }: Finding): void => {
     counts[grade]++;

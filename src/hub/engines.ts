@@ -123,7 +123,9 @@ function openFile(
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
   }
   if (found.kind === "none" && existsSync(dir.unfinishedRestore)) {
-    throw new Error(`a restore or a move into ${dir.path} was not finished: run it again. ${whatToDo(dir)}`);
+    throw new Error(
+      `a restore or a move into ${dir.path} was not finished: repeat the move, or delete the directory and repeat the restore. ${whatToDo(dir)}`,
+    );
   }
   const trace = found.kind === "none" ? findTraceOfHub(dir) : null;
   if (trace !== null) {

@@ -10,7 +10,7 @@ import { readdir, rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
-import { makeDataDir } from "../data-dir.ts";
+import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { schemaVersion } from "../store/sqlite/migrate.ts";
@@ -50,12 +50,10 @@ export type Restored = {
  * database `url` and what it lacks of secrets into the directory.
  * @throws {StoreUnavailable}; {Error} one line: a directory or database in use, no backup, an incomplete one, a full disk
  */
-export async function restore(
-  from: string,
-  { dir: { path }, url }: HubPlace,
-  tools: Tools,
-): Promise<Restored> {
-  const isNew = url === null && (await refuseInUse(path)); // before a long download
+export async function restore(from: string, place: HubPlace, tools: Tools): Promise<Restored> {
+  const { url } = place;
+  const { path } = place.dir;
+  const isNew = url === null && (await refuseInUse(place.dir)); // before a long download
   const dir = makeDataDir(path);
   try {
     if (url === null) return await fill(await directoryTarget(dir), from, path, tools);
@@ -71,14 +69,17 @@ export async function restore(
 }
 
 /** Refuses a directory that is not empty. Returns whether the directory is still to be created. */
-async function refuseInUse(path: string): Promise<boolean> {
+async function refuseInUse({ path, unfinishedRestore }: DataDir): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
     throw new Error(`cannot list ${path}: ${reasonOf(error)}`);
   });
-  if (names !== null && names.length > 0) {
+  if (names?.includes(basename(unfinishedRestore)))
+    throw new Error(
+      `${path} has a restore or a move that was not finished; delete it, or name a new directory`,
+    );
+  if (names !== null && names.length > 0)
     throw new Error(`${path} is not empty; name an empty directory or a new one`);
-  }
   return names === null;
 }
 

@@ -18,6 +18,8 @@ import { backUpUnderLoad } from "../../tools/torture/backup.ts";
 import { complete, ok, pick } from "../api/scene.ts";
 import { type Ended, Hub, TempDir, run, withoutProgress } from "../e2e/program.ts";
 import { startHub } from "../support/hub.ts";
+import { PROGRAM } from "../support/executable.ts";
+import { SmallDisk, whyNoSmallDisk } from "../support/small-disk.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { LARGE, WRITES, fill, goesOn, killOften, seen, tablesIn, upload } from "./every-kind.ts";
 
@@ -300,6 +302,55 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     expect(readdirSync(other)).toEqual(["lock"]);
   });
 
+  test("to a full disk, and a restore into a full database, are refused in one line and leave nothing", async () => {
+    const data = dir.join("data");
+    const hub = await startHub({ dataDir: data, database: from.url });
+    await fill(hub);
+    await hub.close();
+    const archive = dir.join("hub.tar");
+    await succeeds(["backup", archive, "--data", data], from.url);
+
+    // Stands for a full disk of the server. A database of its own, because the trigger is for all schemas of one.
+    const name = `luxhub_full_${process.pid}`;
+    const server = new SQL(await sharedServer(), { max: 1 });
+    await server.unsafe(`CREATE DATABASE ${name}`);
+    const full = new URL(await sharedServer());
+    full.pathname = `/${name}`;
+    const inFull = new SQL(full.href, { max: 1 });
+    await inFull.unsafe(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+      RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$;
+      CREATE EVENT TRIGGER refuse ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION refuse()`);
+    expect(await refusal(["restore", archive, "--data", dir.join("again")], full.href)).toBe(
+      "luxhub: the disk of the database is full: make room, then run it again\n",
+    );
+    expect(await tablesIn(inFull)).toEqual([]);
+    expect(readdirSync(dir.join("again"))).toEqual(["lock"]);
+    await inFull.close();
+    await server.unsafe(`DROP DATABASE ${name}`);
+    await server.close();
+
+    const why = await whyNoSmallDisk(dir.join("try"));
+    if (why !== null) return console.log(`left out, a backup to a full disk: ${why}`);
+    await using disk = await SmallDisk.mount(dir.join("disk"));
+    const entries = new ArchiveReader(openBackup(archive));
+    const rowsBytes = (await entries.next())?.header.size ?? 0;
+    await entries.close();
+    // There is no room for the rows, and then for those, and for those in the archive, but not for the files.
+    for (const left of [0, 2 * rowsBytes + LARGE.length / 2]) {
+      disk.free();
+      disk.fill(left);
+      const ended = await run(["backup", dir.join("disk", "hub.tar"), "--data", data], {
+        command: disk.command(PROGRAM),
+        env: { LUXHUB_DATABASE: from.url },
+      });
+      expect([ended.code, withoutProgress(ended.stderr)]).toEqual([
+        1,
+        `luxhub: cannot write ${dir.join("disk", "hub.tar")}: no space left on device\n`,
+      ]);
+      expect(readdirSync(disk.inside(disk.path))).toEqual(["ballast"]);
+    }
+  });
+
   test("of an older luxhub on SQLite is migrated first", async () => {
     const data = dir.join("data");
     mkdirSync(data, { mode: 0o700 });
@@ -342,7 +393,6 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     const { files } = await fill(hub);
     const before = await seen(hub, files);
     await hub.close();
-    const { PROGRAM } = await import("../support/executable.ts");
     const program = PROGRAM.map((word) => `'${word}'`).join(" ");
     const [a, b] = [`LUXHUB_DATABASE='${from.url}' ${program}`, `LUXHUB_DATABASE='${to.url}' ${program}`];
     const line = `${a} backup - --data '${data}' | ${b} restore - --data '${dir.join("again")}'`;

@@ -34,6 +34,8 @@ export type Scene = {
   readonly open: string;
   readonly leased: readonly string[];
   readonly waiting: string;
+  /** A task of n2 with CHECKPOINT. */
+  readonly checkpointed: string;
   readonly idempotent: {
     readonly key: string;
     readonly body: object;
@@ -41,7 +43,9 @@ export type Scene = {
   };
 };
 
-/** Tasks and messages in every state, nodes of both variants on and off, files, payments, stored answers. */
+const CHECKPOINT = { page: 7, odd: '漢字 \\ "' };
+
+/** Tasks and messages in every state, nodes of both variants on and off, files, payments, stored answers, a bound key. */
 export async function fill(hub: TestHub): Promise<Scene> {
   await addNode(hub, "silent", { capabilities: ["coding"] }, "B");
   const lost = await addTask(hub, { title: "of one that goes" });
@@ -59,6 +63,12 @@ export async function fill(hub: TestHub): Promise<Scene> {
   }
   const revoked = await addTaskOf(hub, "n2");
   await ok(hub.admin("/task/revoke", { task_id: revoked, reason: odd }));
+  await addTask(hub, { depends_on: [revoked] });
+  const checkpointed = await addTaskOf(hub, "n2");
+  await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
+  const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
+  const bound = { headers: { "X-Matrix-Secret": String(secret) } };
+  await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
   const deleted = await addTask(hub);
   await ok(hub.admin("/task/delete", { task_id: deleted }));
   await ok(hub.post("/signin", { node_id: "n2" }));
@@ -80,7 +90,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
     await upload(hub, "", null),
     await upload(hub, LARGE, null),
   ];
-  return { files, open, leased, waiting, idempotent: { key, body, answer } };
+  return { files, open, leased, waiting, checkpointed, idempotent: { key, body, answer } };
 }
 
 /** What callers see, in both variants, but for the hub's own starts. */
@@ -132,6 +142,11 @@ export async function goesOn(hub: TestHub, scene: Scene, cursor: number, key: st
   expect(await ok(hub.post("/signin", { node_id: "n2" }))).toMatchObject({ already_signed_in: true });
   await ok(hub.post("/task/claim", { task_id: scene.open, node_id: "n2" }));
   await ok(complete(hub, scene.open, "n2"));
+  const mine = { task_id: scene.checkpointed, node_id: "n2" };
+  await ok(hub.post("/task/release", mine));
+  expect(await ok(hub.post("/task/claim", mine))).toMatchObject({
+    context: { checkpoint: { data: CHECKPOINT } },
+  });
   for (const [secret, status] of [
     [key, 200],
     ["wrong", 401],

@@ -139,8 +139,14 @@ suite(`luxhub move${reason}`, () => {
     const before = await seen(hub, scene.files);
     const cursor = Number((await ok(hub.get("/events?since=0&limit=1000")))["cursor"]);
     await hub.close();
+    const ended = new Database(data + "/luxhub.db");
+    ended.run(
+      "INSERT INTO settlements SELECT task_id, 'completed' FROM tasks WHERE status = 'completed' LIMIT 1",
+    );
+    ended.close();
     const moved = await move("to", data);
     expect(moved).toMatchObject({ code: 0, stderr: "" });
+    for (const { name } of TABLES) expect(moved.stdout).toMatch(new RegExp(`^${name} +[1-9]`, "m")); // none is empty
     expect(moved.stdout).toMatch(
       /\ndeliveries +\d+\n[\s\S]*\n3 files, \d+\.\d KiB; [\d.]+ LUX in the ledger;/,
     );

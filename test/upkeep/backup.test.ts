@@ -179,6 +179,9 @@ describe("a restore", () => {
     writeFileSync(join(used, "mine"), "mine");
     await expect(restore(backup, used, tools())).rejects.toThrow("is not empty");
     expect(contents(used)).toHaveLength(1);
+    const killed = join(folder, "killed");
+    mkdirSync(join(killed, ".restoring"), { recursive: true });
+    await expect(restore(backup, killed, tools())).rejects.toThrow("was not finished; delete it, or name");
     const empty = join(folder, "empty");
     mkdirSync(empty);
     await restore(backup, empty, tools());
