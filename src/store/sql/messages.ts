@@ -160,8 +160,7 @@ const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id =
 /** The owner of a mailbox; null when no node has this id. Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
   const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
-  const cached = { as: "owner", id: nodeId } as const;
-  return { ...one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]), cached };
+  return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
 }
 
 const EMPTY_MAILBOX = byKey(

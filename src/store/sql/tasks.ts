@@ -195,7 +195,6 @@ export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
     patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
-    cached: { as: "gift", id: nodeId },
   };
 }
 
