@@ -71,12 +71,16 @@ function openOnDisk({ config, dir, clock, log }: EngineParts, onFault: (error: u
 }
 
 async function openOnServer(
-  { clock, log }: EngineParts,
+  { dir, clock, log }: EngineParts,
   database: string,
   onFault: (error: unknown) => void,
 ): Promise<OpenStore> {
   const { openPostgres } = await import("../store/postgres/engine.ts");
   const warn: Log["warn"] = (message, fields) => log.warn(message, fields);
+  if (existsSync(dir.database))
+    warn("this hub is on PostgreSQL and does not use the SQLite database in its data directory", {
+      unused: dir.database,
+    });
   const store = await openPostgres(database, clock, onFault, warn);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }

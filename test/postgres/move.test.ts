@@ -30,6 +30,9 @@ let dir: TempDir;
 let schema: Awaited<ReturnType<typeof newSchema>>;
 let sql: SQL;
 
+/** What a hub on PostgreSQL says of the database that a move has left. */
+const UNUSED = "this hub is on PostgreSQL and does not use the SQLite database in its data directory";
+
 /** What a move that takes longer than some seconds says meanwhile. */
 const PROGRESS = /^(?:checking|copying|comparing) .*\n/gm;
 
@@ -163,6 +166,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await refusalHere("from", dir.join("other"))).toContain("a hub is running on the database");
     const then = await seen(hub, scene.files);
     await hub.close();
+    expect(hub.logged.join("")).toContain(UNUSED);
 
     expect(await refusalHere("from", data)).toMatch(/luxhub\.db already exists: move it away first/);
     renameSync(data + "/luxhub.db", data + "/luxhub.db.before");
