@@ -5,7 +5,7 @@
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { migrateWithin } from "../../src/store/postgres/migrations.ts";
@@ -182,11 +182,13 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
       look: async () => {
         expect(existsSync(archive)).toBe(false);
         expect((await hub.get("/status")).status).toBe(200);
+        for (const name of unfinished()) expect(statSync(dir.join(name)).mode & 0o077).toBe(0);
         removeUnfinished();
       },
       undo: () => rmSync(archive),
     });
     await succeeds(["backup", archive, "--data", data], from.url);
+    expect(statSync(archive).mode & 0o777).toBe(0o600);
     expect(unfinished()).toEqual([]);
     await hub.close();
 
