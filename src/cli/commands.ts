@@ -81,7 +81,12 @@ The last lines of standard error are the error.
 SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
 ends the commands and gives their tasks back. The log goes to standard error.
 
-luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
+luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'
+
+With --agent the program of an AI agent does each task, in a directory of its own. It is only started when there is a
+task: waiting costs no tokens. When a task is tried again, its session goes on.
+
+luxhub worker --agent claude`;
 
 const SERVE_ABOUT = `Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
 (max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. Flags win over
@@ -327,10 +332,14 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",
-    "-- COMMAND…",
-    "do tasks: run a command for each and report its result",
+    "-- [COMMAND…]",
+    "do tasks: run a command, or an AI agent, for each and report its result",
     {
-      node: { value: "ID", help: "the id of the node that the worker registers" },
+      agent: {
+        value: "NAME",
+        help: "claude, codex, gemini, opencode, or an agent of worker.toml: run it in place of a command",
+      },
+      node: { value: "ID", help: "the id of the node that the worker registers; of an agent NAME-HOST" },
       name: { value: "NAME", help: "the node's name for people; without it the id" },
       capabilities: {
         value: "LIST",
