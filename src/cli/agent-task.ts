@@ -223,7 +223,7 @@ async function fillDirectory(
   if (task.inputs.length > 0) mkdirSync(join(work, INPUTS));
   const files: string[] = [];
   for (const [i, fileId] of task.inputs.entries()) {
-    // With a number: programs read files of certain names, such as AGENTS.md, as instructions of their user.
+    // With a number: programs take files of certain names for instructions of their user.
     const nameOf = (id: string, given: string): string =>
       isFileName(`${i + 1}-${given}`) ? `${i + 1}-${given}` : `${i + 1}-${id}`;
     files.push(await fetchFile(fileId, join(work, INPUTS), nameOf, context.signal, hub));
