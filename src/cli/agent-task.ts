@@ -49,6 +49,8 @@ import {
 
 const DIR = "agent-";
 const INPUTS = "inputs";
+/** The beginning of the directory of the report file: within the sandbox of the agent. */
+const REPORT = ".luxhub-";
 const RESULT_MAX_BYTES = 1024 * 1024;
 /** Directories of tasks that have not ended here: the newest are kept, and none for longer than this. */
 const KEPT_MAX = 100;
@@ -123,6 +125,7 @@ async function attempt(
   const isLost =
     before !== null &&
     first.run.exitCode !== 0 &&
+    first.run.endedBy === null &&
     !first.run.isTimedOut &&
     first.output.text("session") !== before.session;
   if (isLost) {
@@ -165,7 +168,7 @@ async function runAgent(
   );
   const run = await runForTask(task, context, options, {
     cwd: work,
-    reportPrefix: join(work, "."),
+    reportPrefix: join(work, REPORT),
     prepare: (reportPath) => {
       const { instructions } = agent;
       const prompt = promptOf({
@@ -213,7 +216,8 @@ async function fillDirectory(
   { hub }: TaskOptions,
 ): Promise<readonly string[]> {
   // First, because the agent may have put links in their places.
-  for (const name of [CONTEXT, INPUTS, RESULT_FILE])
+  const reports = readdirSync(work).filter((name) => name.startsWith(REPORT)); // of a worker that was killed
+  for (const name of [CONTEXT, INPUTS, RESULT_FILE, ...reports])
     rmSync(join(work, name), { recursive: true, force: true });
   if (!lstatSync(join(work, OUT), { throwIfNoEntry: false })?.isDirectory()) {
     rmSync(join(work, OUT), { force: true });
