@@ -62,7 +62,12 @@ type Kept = {
   readonly session: string;
   /** The counters at the end of the last run. */
   readonly counters: Counters;
+  /** How many runs in a row have resumed it and failed before the model said anything. */
+  readonly inVain: number;
 };
+
+/** Then a new session begins: the model can no longer read this one, for example because it is too long. */
+const IN_VAIN_MAX = 3;
 
 /**
  * Does a task with an agent.
@@ -122,12 +127,7 @@ async function attempt(
   const first = await runAgent({ task, context, agent, dir, work, files, before }, options);
   signal.throwIfAborted();
   // Before it has named the session: it is not there, as on a machine that was set up anew.
-  const isLost =
-    before !== null &&
-    first.run.exitCode !== 0 &&
-    first.run.endedBy === null &&
-    !first.run.isTimedOut &&
-    first.output.text("session") !== before.session;
+  const isLost = before !== null && hasFailed(first.run) && first.output.text("session") !== before.session;
   if (isLost) {
     const reason = first.output.text("error") ?? firstLineOf(first.run.lastLines);
     options.log.warn("the session cannot be resumed: a new one begins", { task: task.task_id, reason });
@@ -163,9 +163,8 @@ async function runAgent(
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
-  const output = new AgentOutput(agent.reads, (id) =>
-    keep(dir, { agent: agent.name, session: id, counters }),
-  );
+  const kept = { agent: agent.name, counters, inVain: before?.inVain ?? 0 };
+  const output = new AgentOutput(agent.reads, (id) => keep(dir, { ...kept, session: id }));
   const run = await runForTask(task, context, options, {
     cwd: work,
     reportPrefix: join(work, REPORT),
@@ -187,15 +186,22 @@ async function runAgent(
   });
   output.end();
   const now = output.text("session");
-  if (now !== null)
-    keep(dir, { agent: agent.name, session: now, counters: { ...counters, ...output.counters() } });
   const usage = output.usage(counters, agent.model ?? agent.name);
+  const isInVain = session !== null && hasFailed(run) && (usage?.output_tokens ?? 0) === 0;
+  const inVain = isInVain ? kept.inVain + 1 : 0;
+  if (now !== null)
+    keep(dir, { ...kept, session: now, counters: { ...counters, ...output.counters() }, inVain });
   options.log.info("the agent ended", {
     task: task.task_id,
     ...(now !== null && { session: now, resumed: session !== null }),
     ...usage,
   });
   return { run, output, usage };
+}
+
+/** By itself: no signal and no time limit has ended it. */
+function hasFailed({ exitCode, isTimedOut }: Run): boolean {
+  return exitCode !== 0 && exitCode !== null && !isTimedOut;
 }
 
 /** The errors of most programs are in their output, not in standard error. */
@@ -262,10 +268,16 @@ function readKept(dir: string, agent: Agent): Kept | null {
     return null; // the first attempt here, or the worker was killed while it wrote
   }
   if (typeof value !== "object" || value === null) return null;
-  const { agent: name, session, counters }: Record<string, unknown> = { ...value };
+  const { agent: name, session, counters, inVain }: Record<string, unknown> = { ...value };
   if (name !== agent.name || typeof session !== "string" || !isSessionId(session)) return null;
+  if (!isCount(inVain) || inVain >= IN_VAIN_MAX) return null;
   const entries = typeof counters === "object" && counters !== null ? Object.entries(counters) : [];
-  return { agent: name, session, counters: Object.fromEntries(entries.filter(([, n]) => isCount(n))) };
+  return {
+    agent: name,
+    session,
+    counters: Object.fromEntries(entries.filter(([, n]) => isCount(n))),
+    inVain,
+  };
 }
 
 // ---- The result

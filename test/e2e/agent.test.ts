@@ -195,6 +195,19 @@ test("the next worker goes on with the session of a killed one", async () => {
   expect(runsOf(home).map(({ turn }) => turn)).toEqual([1, 2]);
 });
 
+test("a session that fails each time before the model says anything is given up after three times", async () => {
+  await using program = worker("claude", "full");
+  const task = await ended(await create("full", "full", { max_attempts: 10 }));
+  program.child.kill("SIGTERM");
+  await program.ended;
+  expect(task).toMatchObject({
+    attempts: 4,
+    failure: { message: "prompt is too long" },
+    result: { output: "with a new session" },
+  });
+  expect(runsOf("full").map(({ turn }) => turn)).toEqual([1, 2, 3, 4, 1]);
+});
+
 test("an agent that says nobody can do the task fails it permanently", async () => {
   await using program = worker("claude", "never", ["--once"]);
   const task = await ended(await create("never", "never"));

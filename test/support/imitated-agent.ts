@@ -86,6 +86,11 @@ switch (title) {
     rmSync(store, { recursive: true, force: true });
     die(1, "crashed");
     break;
+  case "full":
+    if (existsSync("begun") && turn === 1) ended("with a new session");
+    writeFileSync("begun", "");
+    ended("", "prompt is too long", turn === 1 ? 1 : 0);
+    break;
   case "hang":
     if (turn === 1) {
       writeFileSync(join(home, "hangs"), "\n");
@@ -130,13 +135,13 @@ function began(): void {
 }
 
 /** Each turn uses 100 input tokens (of them 60 cached) and 10 output tokens, for a hundredth of a dollar. */
-function ended(answer: string, error: string | null = null): never {
+function ended(answer: string, error: string | null = null, share = 1): never {
   if (name === "claude") {
     const usage = {
-      input_tokens: 30,
-      cache_creation_input_tokens: 10,
-      cache_read_input_tokens: 60,
-      output_tokens: 10,
+      input_tokens: 30 * share,
+      cache_creation_input_tokens: 10 * share,
+      cache_read_input_tokens: 60 * share,
+      output_tokens: 10 * share,
     };
     say({ type: "assistant", session_id: session, message: { content: [{ type: "text", text: answer }] } });
     say({
