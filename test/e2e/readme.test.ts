@@ -792,7 +792,6 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
-      ...["--transport", "--header"], // claude
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",
