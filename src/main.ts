@@ -34,6 +34,8 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   message: async (argv, env) => (await import("./cli/message.ts")).messageCommand(argv, env),
   file: async (argv, env) => (await import("./cli/file.ts")).fileCommand(argv, env),
   worker: async (argv, env) => (await import("./cli/worker.ts")).workerCommand(argv, env),
+  mcp: async (argv, env) => (await import("./cli/mcp.ts")).mcpCommand(argv, env),
+  "mcp-config": async (argv, env) => (await import("./cli/mcp-config.ts")).mcpConfigCommand(argv, env),
   completions: async (argv) => (await import("./cli/completions.ts")).completionsCommand(argv),
   man: async (argv) => (await import("./cli/man.ts")).manCommand(argv),
   version: versionCommand,

@@ -7,6 +7,9 @@ import { EVENT_KINDS } from "../domain/event.ts";
 import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
 import type { Form } from "./arguments.ts";
 
+/** The clients of `luxhub mcp-config`; the last one is no client. */
+export const MCP_CLIENTS = ["claude", "codex", "cursor", "gemini", "vscode", "zed", "agents-md"] as const;
+
 export type Flag = {
   /** The placeholder of its value; a flag without one is a switch. */
   readonly value?: string;
@@ -53,7 +56,7 @@ const EPOCH: Flag = {
 };
 
 /** Clients of a hub without --json, because they print no record. */
-const NO_JSON: readonly string[] = ["file get", "worker"];
+const NO_JSON: readonly string[] = ["file get", "worker", "mcp", "mcp-config"];
 
 function remote(
   name: string,
@@ -81,7 +84,24 @@ The last lines of standard error are the error.
 SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
 ends the commands and gives their tasks back. The log goes to standard error.
 
-luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
+luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'
+
+With --agent the program of an AI agent does each task, in a directory of its own. It is only started when there is a
+task: waiting costs no tokens. When a task is tried again, its session goes on.
+
+luxhub worker --agent claude`;
+
+const MCP_ABOUT = `The client starts it, writes a JSON-RPC message in each line of standard input, and reads the
+responses from standard output. It ends with standard input. While the hub is unreachable, it repeats
+the requests for up to 5 minutes.
+
+luxhub mcp --url https://hub.example.org --secret-file ~/.config/luxhub/agent-1.secret`;
+
+const MCP_CONFIG_ABOUT = `With the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory) it creates a key that
+is bound to the node. Else it takes the secret of LUXHUB_SECRET; always that of --secret-file.
+agents-md prints a paragraph for the AGENTS file of a project, and calls no hub.
+
+luxhub mcp-config claude --node agent-1 --write`;
 
 const SERVE_ABOUT = `Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
 (max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. Flags win over
@@ -335,10 +355,14 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
   remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",
-    "-- COMMAND…",
-    "do tasks: run a command for each and report its result",
+    "-- [COMMAND…]",
+    "do tasks: run a command, or an AI agent, for each and report its result",
     {
-      node: { value: "ID", help: "the id of the node that the worker registers" },
+      agent: {
+        value: "NAME",
+        help: "claude, codex, gemini, opencode, or an agent of worker.toml: run it in place of a command",
+      },
+      node: { value: "ID", help: "the id of the node that the worker registers; of an agent NAME-HOST" },
       name: { value: "NAME", help: "the node's name for people; without it the id" },
       capabilities: {
         value: "LIST",
@@ -360,6 +384,26 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       log: { value: "pretty|json", help: "form of the log (pretty)", choices: ["pretty", "json"] },
     },
     WORKER_ABOUT,
+  ),
+  remote(
+    "mcp",
+    "",
+    "connect a client of MCP that speaks only stdio to the hub",
+    { node: { value: "NODE", help: "the node to act for, with a key that is bound to no node" } },
+    MCP_ABOUT,
+  ),
+  remote(
+    "mcp-config",
+    MCP_CLIENTS.join("|"),
+    "print or write the configuration of an MCP client, with a key for its node",
+    {
+      node: { value: "NODE", help: "the node of the client, to which its key is bound" },
+      write: { help: "add it to the client's file, of which a backup is kept" },
+      file: { value: "FILE", help: "the client's file, if it is another one", isPath: true },
+      stdio: { help: "the client starts luxhub mcp; the secret is in a file of its own" },
+      name: { value: "NAME", help: "the name of the server in the client (luxhub)" },
+    },
+    MCP_CONFIG_ABOUT,
   ),
   {
     name: "keys list",

@@ -22,6 +22,7 @@ export type Remote = {
   readonly hub: LuxHub;
   readonly url: string;
   readonly secret: string | undefined;
+  readonly adminKey: string | undefined;
   readonly values: Values;
   readonly words: readonly string[];
   /** Print JSON, not a table. */
@@ -76,7 +77,7 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
       retry: { forMs: RETRY_FOR_MS },
       onIgnored: warnOfIgnored,
     });
-    return await run({ hub, url, secret, values, words: args.words, json: values.has("json") });
+    return await run({ hub, url, secret, adminKey, values, words: args.words, json: values.has("json") });
   } catch (error) {
     return reportFault(error, asked);
   }

@@ -239,15 +239,18 @@ test("the first worker and the first agent of the README", async () => {
   const out = await runBlocks([
     { ...work, mark: "terminal" },
     ask,
-    // The agent's own command is not here: this one tries the address and the header that it would get.
-    { text: `claude() { curl -fsS -H "$8" "\${6%/mcp}/api/v1/task/pull?node_id=agent-1"; }`, mark: "" },
-    { text: 'luxhub() { command luxhub "$@"; }', mark: "" },
     {
       text: `curl -fsS -o register -H "X-Matrix-Secret: $(cat luxhub-data/secret)" -d '{"node_id":"agent-1","name":"A"}' \\
       http://127.0.0.1:19104/api/v1/node/register`,
       mark: "",
     },
     join,
+    // The agent itself is not here: this tries the address and the header that it would get.
+    { text: `url=$(grep -o 'http://[^"]*/mcp' .mcp.json) key=$(grep -o 'Bearer [^"]*' .mcp.json)`, mark: "" },
+    {
+      text: `curl -fsS -H "Authorization: $key" "\${url%/mcp}/api/v1/task/pull?node_id=agent-1"`,
+      mark: "",
+    },
   ]);
   expect(out).toMatch(/status +completed/);
   expect(out).toContain("Hello, Ada");
@@ -789,7 +792,6 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
-      ...["--transport", "--header"], // claude
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",
