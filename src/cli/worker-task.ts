@@ -93,7 +93,7 @@ async function start(
   { command, env, workDir, timeoutMs, graceMs, log }: TaskOptions,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
-  const { epoch, signal, inputs, checkpoint, failures } = context;
+  const { epoch, signal, inputs, checkpoint, failures, lessons } = context;
   const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
   const prefix = workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR);
   const report = new ReportFile(`${prefix}report-`, onWrong);
@@ -109,7 +109,7 @@ async function start(
         LUXHUB_TASK_EPOCH: String(epoch),
         LUXHUB_REPORT: report.path,
       },
-      input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures } })}\n`,
+      input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, lessons } })}\n`,
       timeoutMs,
       graceMs,
       signal,
@@ -143,13 +143,17 @@ function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeou
 
 // ---- Files
 
-/** Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json if there is one. */
-async function writeContext({ inputs, checkpoint }: TaskContext, dir: string): Promise<void> {
+/**
+ * Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json and
+ * context/lessons.json if there are any.
+ */
+async function writeContext({ inputs, checkpoint, lessons }: TaskContext, dir: string): Promise<void> {
   const own = join(dir, CONTEXT);
   for (const [i, input] of inputs.entries())
     await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
   if (checkpoint !== undefined)
     await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
+  if (lessons.length > 0) await Bun.write(join(own, "lessons.json"), `${JSON.stringify(lessons)}\n`);
 }
 
 /** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */
@@ -246,7 +250,7 @@ async function resultOf(
   const { problem, improvement, lesson, ...extra } = object ?? {
     problem: task.title,
     improvement: firstLineOf(text),
-    lesson: `exit status 0 after ${secondsText(run.ms)}`,
+    lesson: "none",
     output: text.trimEnd(),
   };
   const texts = { problem, improvement, lesson };
