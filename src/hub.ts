@@ -278,7 +278,14 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...monitoringEndpoints(core.readiness, readMetrics),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
-      ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
+      ? a2aEndpoints({
+          publicUrl,
+          maxFileBytes: config.maxFileBytes,
+          uploads,
+          openStream,
+          isPrivate: config.isPrivate,
+          sentCards: new Map(),
+        })
       : []),
   ];
   const pipeline = new Pipeline({

@@ -336,6 +336,7 @@ export const A2A_PAGE_MAX_BYTES = 1 * MIB;
 /** Tasks of a caller that one ListTasks examines, and counts: the last changed. */
 export const A2A_SCANNED_MAX = 2_000;
 /** Seconds for which a client may keep an agent card. */
+export const A2A_SKILLS_MAX = 100;
 export const A2A_CARD_MAX_AGE_SECONDS = 60;
 
 // Broadcasts.
