@@ -115,7 +115,8 @@ export class NodeLists {
       if (!last) break;
       after = last.nodeId;
     }
-    const most = ([a, ofA]: [string, number], [b, ofB]: [string, number]): number => ofB - ofA || (a < b ? -1 : 1);
+    const most = ([a, ofA]: [string, number], [b, ofB]: [string, number]): number =>
+      ofB - ofA || (a < b ? -1 : 1);
     return [...nodes].toSorted(most).map(([capability]) => capability);
   }
 

@@ -637,7 +637,11 @@ describe("the cards", () => {
     const before = new Date(Date.parse(modified) - 1_000).toUTCString();
     expect(await again({ "If-Modified-Since": modified })).toEqual([304, true, etag]);
     expect(await again({ "If-Modified-Since": before })).toEqual([200, false, etag]);
-    expect(await again({ "If-Modified-Since": modified, "If-None-Match": '"x"' })).toEqual([200, false, etag]);
+    expect(await again({ "If-Modified-Since": modified, "If-None-Match": '"x"' })).toEqual([
+      200,
+      false,
+      etag,
+    ]);
 
     await using named = await startHub({ publicUrl: "https://hub.example.org/lux", variants: ["A"] });
     const body = record(await (await fetch(named.base() + CARD)).json());
@@ -693,7 +697,9 @@ describe("the cards", () => {
     for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId, { capabilities: "sing" });
     await ok(hub.post("/node/leave", { node_id: "n2" }));
     const get = async (path: string): Promise<Fields> => {
-      const answer = await fetch(`${hub.base()}/a2a/nodes${path}`, { headers: { "X-Matrix-Secret": SECRET } });
+      const answer = await fetch(`${hub.base()}/a2a/nodes${path}`, {
+        headers: { "X-Matrix-Secret": SECRET },
+      });
       expect(answer.status).toBe(200);
       return record(await answer.json());
     };

@@ -328,9 +328,10 @@ test("the pages say which paths are open", () => {
   const wanted = ALL_ENDPOINTS.filter(({ auth }) => auth === "public").map((endpoint) => shortPath(endpoint));
   expect(codeSpans(open).toSorted()).toEqual(wanted.toSorted());
   // Outside /api/v1 some paths need no secret on either variant, even with --private.
-  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no stored data/.exec(text) ?? [];
+  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no\s+stored data/.exec(text) ?? [];
   const paths = codeSpans(always).filter((span) => span.startsWith("/"));
-  const server = ["/", "/.well-known/agent-card.json", "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
+  const card = "/.well-known/agent-card.json";
+  const server = ["/", card, `/a2a${card}`, "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
   expect(paths.toSorted()).toEqual(server);
   for (const path of server.filter((one) => one !== "/")) expect(page("docs/api.md")).toContain(path);
 });
@@ -340,6 +341,7 @@ test("the paths that the pages call open are open, even with --private", async (
   for (const path of [
     "/",
     "/.well-known/agent-card.json",
+    "/a2a/.well-known/agent-card.json",
     "/client/luxhub.py",
     "/docs",
     "/healthz",
@@ -684,6 +686,7 @@ describe("limits", () => {
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
+    ["docs/a2a.md", `a card has at most ${count("A2A_SKILLS_MAX")}`],
     ["docs/a2a.md", `**SendMessage** waits up to ${count("A2A_WAIT_SECONDS")} s`],
     ["docs/a2a.md", `a message has at most ${count("A2A_PARTS_MAX")} parts`],
     ["docs/a2a.md", `\`contextId\` (at most ${count("A2A_CONTEXT_ID_MAX_CHARS")} characters)`],
