@@ -109,7 +109,7 @@ export const LESSON_SHOWN_MAX_CHARS = 2_000;
 export const LESSONS_PER_PAGE_DEFAULT = 20;
 export const LESSONS_PER_PAGE_MAX = 100;
 /** Completed tasks that one step of a search for lessons examines: about a millisecond. */
-export const LESSONS_STEP_ROWS = 200;
+export const LESSONS_STEP_ROWS = 100;
 /** Types whose last lessons a hub keeps in memory, some KiB for each. */
 export const LESSONS_TYPES_MAX = 1_000;
 /** Tasks that other hubs have completed and whose lessons this hub has not read yet; of more it reads the last ones. */

@@ -150,7 +150,7 @@ describe("the search", () => {
   test("shows each lesson once on pages of any size, and says how many tasks it looked at", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
-    const tasks = LESSONS_STEP_ROWS + 20;
+    const tasks = 2 * LESSONS_STEP_ROWS + 20;
     const created = await inBatches(
       hub,
       "task/create",
@@ -175,7 +175,7 @@ describe("the search", () => {
       looked: tasks,
     });
     expect(await found(hub, "limit=1&type=rare")).toEqual({
-      texts: ["lesson 200", "lesson 100", "lesson 0"],
+      texts: all.filter((_, i) => (tasks - 1 - i) % 100 === 0),
       looked: tasks,
     });
   });
