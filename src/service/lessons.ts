@@ -38,6 +38,8 @@ export class Lessons {
   readonly #store: Store;
   /** One step of all searches in each tick. */
   readonly #steps = new TickQueue();
+  /** The same for loading: a dispatch waits for it, and must not wait for searches. */
+  readonly #loads = new TickQueue();
   /** The last lessons of each type, newest first; the type in which something was completed last is at the end. */
   readonly #byType = new Map<string, readonly Lesson[]>();
   /** Null: no task of a type was dispatched yet, and nothing is kept. */
@@ -94,7 +96,7 @@ export class Lessons {
     try {
       let before = Number.MAX_SAFE_INTEGER;
       for (let looked = 0; looked < LIST_SCANNED_MAX; looked += LESSONS_STEP_ROWS) {
-        await this.#steps.next();
+        await this.#loads.next();
         const part = await this.#store.read(lessonsBelow(null, before, LESSONS_STEP_ROWS));
         for (const { lesson } of part) if (lesson) this.#addLoaded(lesson);
         const last = part.length < LESSONS_STEP_ROWS ? undefined : part.at(-1);
