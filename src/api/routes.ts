@@ -8,6 +8,7 @@ import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
+import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -35,6 +36,7 @@ const openApiDocument = rawEndpoint({
 export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
+  ...LESSON_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...KEY_ENDPOINTS,

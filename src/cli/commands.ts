@@ -181,6 +181,13 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     },
     "q or Ctrl-C ends it. If standard output is no terminal, it prints the state once and exits.",
   ),
+  remote(
+    "lessons",
+    "[WORDS]",
+    "what the workers of completed tasks have learned, newest first",
+    { type: { value: "TYPE", help: "only from tasks of this type" }, limit: LIMIT },
+    "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
+  ),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
     "events",
