@@ -301,14 +301,14 @@ const SETTINGS = {
     "output-head",
     "SIZE",
     `${OUTPUT_HEAD_DEFAULT_BYTES / 2 ** 10}KiB`,
-    "what is kept of the beginning of a task's output, for each attempt",
+    "what an attempt keeps of the beginning of its output",
     outputSize,
   ),
   outputTail: setting(
     "output-tail",
     "SIZE",
     `${OUTPUT_TAIL_DEFAULT_BYTES / 2 ** 10}KiB`,
-    "what is kept of its end",
+    "what an attempt keeps of the end of its output",
     outputSize,
   ),
   retain: setting(

@@ -63,7 +63,7 @@ export const NODE_STREAM = {
   method: "GET",
   path: "/api/v1/agent/sse",
   auth: "secret",
-  summary: "Streams a node's messages and the events of its tasks (Server-Sent Events)",
+  summary: "Streams a node's messages and its tasks' events (Server-Sent Events)",
   showsMessages: true,
   rejections: ["node_not_found", "key_bound_to_other_node"],
 } as const;

@@ -65,7 +65,7 @@ const create = writeEndpoint({
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
-  summary: "Creates a task; on B the hub assigns it at once when a node is available",
+  summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
     "key_bound_to_other_node",
     "node_not_found",

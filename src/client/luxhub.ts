@@ -85,6 +85,12 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /**
+     * Appends output while the task runs. A worker's handler has `output(text)`, which keeps the offsets.
+     */
+    output: this.#method("task/output"),
+    /** With `wait`: waits up to that many seconds for more output, or the end of the attempt. */
+    readOutput: this.#method("task/{task_id}/output"),
     /** Waits up to `wait` seconds until all of the tasks, or any of them, are completed or have failed. */
     wait: this.#method("task/wait"),
   };
@@ -261,10 +267,15 @@ type Fields = Record<string, unknown>;
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE = "key/add";
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer with
- * a ticket.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+ * does not store an answer with a ticket.
  */
-const NEEDS_NO_KEY: ReadonlySet<string> = new Set(["node/heartbeat", "file/download-url", "file/upload-url"]);
+const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
+  "node/heartbeat",
+  "task/output",
+  "file/download-url",
+  "file/upload-url",
+]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
   if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
@@ -292,6 +303,7 @@ function waitOf(
   };
   if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
     return wait("wait", 0);
+  if (operation === "task/{task_id}/output") return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;
@@ -299,8 +311,9 @@ function waitOf(
 
 /** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
-  const { task, messages, events, done }: Fields = { ...answer };
+  const { task, messages, events, done, data, ended }: Fields = { ...answer };
   if (operation === "task/wait") return done !== true;
+  if (operation === "task/{task_id}/output") return data === "" && ended !== true;
   if (operation === "task/{task_id}") return !isFinished(Object(task));
   return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
 }
