@@ -885,9 +885,9 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
-#: with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+#: does not store an answer with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
@@ -913,7 +913,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -933,6 +933,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"] is None
     if operation == "task/wait":
         return answer["done"] is not True
+    if operation == "task/{task_id}/output":
+        return answer["data"] == "" and answer["ended"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
