@@ -34,6 +34,8 @@ export type TaskOptions = {
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
   readonly graceMs: number;
+  /** Whether the hub gets what the command prints while it runs. */
+  readonly sendsOutput: boolean;
   readonly log: Log;
 };
 
@@ -90,7 +92,7 @@ async function start(
   task: Task,
   context: TaskContext,
   dir: string | null,
-  { command, env, workDir, timeoutMs, graceMs, log }: TaskOptions,
+  { command, env, workDir, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
   const { epoch, signal, inputs, checkpoint, failures } = context;
@@ -113,6 +115,7 @@ async function start(
       timeoutMs,
       graceMs,
       signal,
+      onText: sendsOutput ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
     await report.follow(context, running);

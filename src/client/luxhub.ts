@@ -8,12 +8,14 @@ import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJ
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
+import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
 import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
 export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type RetryPolicy } from "./http.ts";
 export type { FileContent, UploadFields } from "./upload.ts";
+export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
 export {
   FatalError,
@@ -160,6 +162,11 @@ export class LuxHub<V extends Variant = "A"> {
    */
   stream(nodeId: string, options: StreamOptions = {}): AsyncGenerator<StreamItem, void, undefined> {
     return readStream<V>(this.#http, this.call.bind(this), nodeId, options);
+  }
+
+  /** Yields the output of a task; with `follow` also what comes, until the task is finished. */
+  output(taskId: string, options: OutputOptions = {}): AsyncGenerator<OutputPart<V>, void, undefined> {
+    return readOutput<V>(this.call.bind(this), taskId, options);
   }
 
   /** Registers a node and does its tasks until a signal of the options stops the worker. */

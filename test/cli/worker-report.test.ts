@@ -20,6 +20,7 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       checkpoint: undefined,
       failures: [],
       extend: async (note?: string) => void sent.push({ note }),
+      output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
     };
     await file.follow(context, Promise.resolve());
