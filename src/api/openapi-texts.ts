@@ -64,6 +64,7 @@ export const ERRORS = {
   task_failed: { status: 409, when: "the task has failed; task/retry opens it again" },
   task_not_failed: { status: 409, when: "only a failed task can be retried" },
   task_not_ready: { status: 409, when: "the task waits for its start time or for other tasks" },
+  wrong_offset: { status: 409, when: "the output continues at another offset, which is `expected`" },
   stale_lease: { status: 409, when: "the task was taken back or handed out again since this `epoch`" },
   node_draining: { status: 409, when: "the node is draining and takes no new tasks" },
   node_offline: { status: 409, when: "the node is offline and takes no tasks" },
@@ -289,6 +290,32 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Checkpoint.data": "As the worker sent it.",
   "Checkpoint.epoch": "The epoch of the lease in which it was sent.",
   "Checkpoint.node_id": "The node that sent it.",
+  "task_output.offset":
+    "The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat of what was sent changes nothing.",
+  "task_output.data": "1 to 65,536 bytes of text, without NUL.",
+  "task_output.attempt": "The attempt: the epoch of the lease.",
+  "task_output.next_offset": "Where the next piece begins.",
+  "task_output_get.attempt":
+    "The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next one that has output if this one has none; null if there is none.",
+  "task_output_get.from":
+    "In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.",
+  "task_output_get.wait": "Seconds to wait until there is more, or the attempt or the task has ended.",
+  "task_output_get.data": "The text from `from` on: at most 256 KiB, and up to what is no longer kept.",
+  "task_output_get.next_offset": "The offset to read from next.",
+  "task_output_get.dropped":
+    "Bytes between the offset that was asked for and `from`: they are no longer kept.",
+  "task_output_get.ended":
+    "Whether this attempt sends no more; without an attempt: whether the task is finished.",
+  "task_output_get.attempts": "The attempts whose output is kept, oldest first.",
+  "OutputAttempt.attempt": "The epoch of the lease.",
+  "OutputAttempt.node_id": "The node that sent it.",
+  "OutputAttempt.size": "The bytes that were sent, kept or not.",
+  "OutputAttempt.begun_at": "When the first output came.",
+  "OutputAttempt.updated_at": "When the last output came.",
+  "task_output_stream.attempt": "The attempt to begin with: the newest that has output if left out.",
+  "task_output_stream.from": "The offset to begin at: 0 if left out.",
+  "task_output_stream.Last-Event-ID":
+    "The `id` of the last event: the offset after it, a dot, and the attempt.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
     "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",

@@ -34,6 +34,8 @@ export type TaskOptions = {
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
   readonly graceMs: number;
+  /** Whether the hub gets what the command prints while it runs. */
+  readonly sendsOutput: boolean;
   readonly log: Log;
 };
 
@@ -118,7 +120,7 @@ export type TaskRun = {
 export async function runForTask(
   task: Task,
   context: TaskContext,
-  { env, timeoutMs, graceMs, log }: TaskOptions,
+  { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
   { cwd, reportPrefix, prepare, onOutput }: TaskRun,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
@@ -144,6 +146,7 @@ export async function runForTask(
       graceMs,
       signal,
       onOutput,
+      onText: sendsOutput ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
     await report.follow(context, running);

@@ -18,6 +18,8 @@ export const TABLES: readonly Table[] = [
   { name: "task_totals", key: ["one"] },
   { name: "dependencies", key: ["task_id", "depends_on"] },
   { name: "checkpoints", key: ["task_id"] },
+  { name: "outputs", key: ["task_id", "epoch"] },
+  { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },

@@ -21,6 +21,7 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       failures: [],
       lessons: [],
       extend: async (note?: string) => void sent.push({ note }),
+      output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
     };
     await file.follow(context, Promise.resolve());

@@ -546,6 +546,15 @@ describe("limits", () => {
     ["Each string of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Additional properties of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
     ["`checkpoint` of a task", bytes("CHECKPOINT_MAX_BYTES")],
+    ["`data` of task/output", bytes("OUTPUT_SENT_MAX_BYTES")],
+    [
+      "Output of an attempt that is kept, without settings",
+      bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
+      bytes("OUTPUT_TAIL_DEFAULT_BYTES"),
+    ],
+    ["`--output-head`, `--output-tail`", bytes("OUTPUT_KEPT_MAX_BYTES")],
+    ["Attempts of a task whose output is kept", count("OUTPUT_ATTEMPTS_KEPT")],
+    ["`data` of `task/<task_id>/output`", count("OUTPUT_BLOCKS_PER_READ"), bytes("OUTPUT_BLOCK_BYTES")],
     [
       "Results and files in the `context` of a task",
       bytes("CONTEXT_RESULTS_MAX_BYTES"),

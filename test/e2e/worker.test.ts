@@ -544,6 +544,40 @@ describe("faults and ends", () => {
     expect(program.stderr).toMatch(/the hub answers again/);
   });
 
+  test("what the command prints is followed through a restart of the hub: nothing is missing or twice", async () => {
+    const script = `
+      echo "before ✓"; echo "an error" >&2
+      touch "$DIR/$LUXHUB_TASK_ID.1"
+      until [ -e "$DIR/$LUXHUB_TASK_ID.go" ]; do sleep 0.05; done
+      seq 1 20000; echo "last" >&2`;
+    await using program = worker("prints", script);
+    const taskId = await create("prints");
+    await using reader = new Program(["task", "logs", "-f", taskId], { cwd: dir.path, env: environment() });
+    await until(() => /before ✓\n/.test(reader.stdout) && /an error\n/.test(reader.stdout));
+    const { port } = hub;
+    await hub.stop();
+    letGo(taskId);
+    await logged(program, /the hub does not answer/);
+    hub = await Hub.start({ data, host: OWN_HOST, env: { LUXHUB_PORT: String(port) } });
+    expect(await ended(taskId)).toMatchObject({ status: "completed" });
+    expect(await reader.ended).toBe(0);
+    const lines = reader.stdout.split("\n");
+    const numbers = Array.from({ length: 20_000 }, (_, i) => String(i + 1));
+    expect(lines.filter((line) => /^\d+$/.test(line))).toEqual(numbers);
+    expect(lines.filter((line) => line !== "" && !/^\d+$/.test(line)).toSorted()).toEqual(
+      ["an error", "before ✓", "last"].toSorted(),
+    );
+    expect(await stop(program)).toBe(0);
+  });
+
+  test("--no-output: the hub gets nothing of it", async () => {
+    await using program = worker("quiet", "echo secret", ["--no-output"]);
+    const taskId = await create("quiet");
+    expect(await ended(taskId)).toMatchObject({ status: "completed" });
+    expect((await hub.get(`/task/${taskId}/output`)).body).toMatchObject({ attempt: null, size: 0 });
+    expect(await stop(program)).toBe(0);
+  });
+
   test("a second worker of a node is refused on the same machine", async () => {
     await using program = worker("twice", WAITS);
     await logged(program, /registered/);

@@ -464,6 +464,27 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX messages_thread ON messages (thread, seq) WHERE thread IS NOT NULL;
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN has_output INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE outputs (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    begun_at BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (task_id, epoch)
+  );
+  CREATE TABLE output_blocks (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    start BIGINT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (task_id, epoch, n)
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
