@@ -77,6 +77,7 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { QuestionService } from "./service/questions.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -369,6 +370,7 @@ function joinServices({
     minutes,
     tasks,
     contexts: new TaskContexts(store),
+    questions: new QuestionService(store, clock, newId, tasks, feed),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -21,6 +21,7 @@ import type { MessageService } from "../service/messages.ts";
 import type { Minutes } from "../service/minutes.ts";
 import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
+import type { QuestionService } from "../service/questions.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskContexts } from "../service/task-context.ts";
@@ -42,6 +43,7 @@ export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly contexts: TaskContexts;
+  readonly questions: QuestionService;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { openQuestionSchema } from "./questions.ts";
 import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -234,6 +235,7 @@ function operation(endpoint: Endpoint | Declared, variant: Variant, records: Rec
 function resourceOf(id: string): string {
   const [word = ""] = id.split("_");
   if (Object.hasOwn(RESOURCES, word)) return word;
+  if (word === "questions") return "task";
   return word === "signin" ? "lux" : "hub";
 }
 
@@ -337,6 +339,8 @@ class Records {
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
+    this.#add("Question", schemas.questionSchema());
+    this.#add("OpenQuestion", openQuestionSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
@@ -412,7 +416,11 @@ function textOf(owner: string, field: string): string | undefined {
 }
 
 /** Records that have all fields of another one. */
-const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task", Minute: "MinutesTotal" };
+const EXTENDED: Readonly<Record<string, string>> = {
+  TaskDetails: "Task",
+  OpenQuestion: "Question",
+  Minute: "MinutesTotal",
+};
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
   const { properties } = schema;

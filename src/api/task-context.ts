@@ -8,8 +8,10 @@ import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import {
   encodeFailure,
+  encodeQuestion,
   encodeResult,
   failureSchema,
+  questionSchema,
   resultSchema,
   statusWord,
   time,
@@ -43,6 +45,7 @@ export const contextSchema = (variant: Variant) =>
   z.strictObject({
     inputs: z.optional(z.array(inputSchema(variant))),
     checkpoint: z.optional(checkpointSchema()),
+    answers: z.optional(z.array(questionSchema())),
     failures: z.optional(z.array(failureSchema())),
   });
 
@@ -71,10 +74,14 @@ function encodeCheckpoint({ data, epoch, nodeId, at }: Checkpoint): JsonAnswer {
   return { data: parseExact(data), epoch, node_id: nodeId, at: isoTime(at) };
 }
 
-export function encodeContext({ inputs, checkpoint, failures }: TaskContext, variant: Variant): JsonAnswer {
+export function encodeContext(
+  { inputs, checkpoint, failures, answers }: TaskContext,
+  variant: Variant,
+): JsonAnswer {
   return {
     ...(inputs.length > 0 && { inputs: inputs.map((input) => encodeInput(input, variant)) }),
     ...(checkpoint && { checkpoint: encodeCheckpoint(checkpoint) }),
+    ...(answers.length > 0 && { answers: answers.map(encodeQuestion) }),
     ...(failures.length > 0 && { failures: failures.map(encodeFailure) }),
   };
 }

@@ -272,7 +272,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
 }
 
 /** The fields that the holder of a task sends. */
-const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
+export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
 type Holder = {
   readonly task_id: string;
@@ -280,11 +280,11 @@ type Holder = {
   readonly epoch?: number | undefined;
 };
 
-function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
+export function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
   return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
 }
 
-const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "task_not_found",
   "node_not_found",
   "not_assigned_to_node",

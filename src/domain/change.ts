@@ -12,6 +12,7 @@ import type {
   LedgerEntry,
   Message,
   Node,
+  Question,
   StoredAnswer,
   Task,
   TaskOrigin,
@@ -74,6 +75,12 @@ export type Change =
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }
+  | { readonly kind: "question.asked"; readonly question: Question }
+  /** It was answered or timed out. */
+  | { readonly kind: "question.settled"; readonly question: Question }
+  /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
+  | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
+  | { readonly kind: "questions.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

@@ -1,13 +1,20 @@
 /**
  * The context of a task: what other tasks and earlier attempts leave for its worker. It has the results and files of the
- * tasks that it depends on, the checkpoint of its last worker, and why its last attempts failed.
+ * tasks that it depends on, the checkpoint of its last worker, the answers to its questions, and why its last attempts failed.
  *
  * It is read after the commit that hands the task out, for the response only: a repeat (Idempotency-Key) reads it again.
  *
  * Must not: decide anything, or read more than its limits allow.
  */
-import { CONTEXT_FILES_MAX, CONTEXT_RESULTS_MAX_BYTES, INPUTS_PAGE_MAX_BYTES } from "../domain/limits.ts";
-import type { Checkpoint, Failure, Task, TaskResult } from "../domain/model.ts";
+import {
+  CONTEXT_ANSWERS_MAX,
+  CONTEXT_ANSWERS_MAX_BYTES,
+  CONTEXT_FILES_MAX,
+  CONTEXT_RESULTS_MAX_BYTES,
+  INPUTS_PAGE_MAX_BYTES,
+} from "../domain/limits.ts";
+import type { Checkpoint, Failure, Question, Task, TaskResult } from "../domain/model.ts";
+import { bytesOf } from "../domain/question.ts";
 import { failedAttempts } from "../domain/task.ts";
 import { taskNotFound, Rejection } from "../domain/decision.ts";
 import {
@@ -18,6 +25,7 @@ import {
   inputTasks,
   resultsOf,
 } from "../store/sql/task-context.ts";
+import { newestQuestionsOf } from "../store/sql/questions.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Read, Store } from "../store/store.ts";
 
@@ -38,6 +46,8 @@ export type TaskContext = {
   readonly checkpoint: Checkpoint | null;
   /** Oldest first. */
   readonly failures: readonly Failure[];
+  /** The newest questions with their answers, oldest first. */
+  readonly answers: readonly Question[];
 };
 
 /** A page of the inputs of a task. `next`: where the next page begins; null: this is the last one. */
@@ -56,14 +66,15 @@ export class TaskContexts {
 
   /** Returns null if there is nothing to learn. */
   async of(task: Task): Promise<TaskContext | null> {
-    const { taskId, dependsOn, checkpointBytes } = task;
+    const { taskId, dependsOn, checkpointBytes, questions } = task;
     const failures = failedAttempts(task);
-    if (dependsOn.length === 0 && checkpointBytes === 0)
-      return failures.length === 0 ? null : { inputs: [], checkpoint: null, failures };
+    if (dependsOn.length === 0 && checkpointBytes === 0 && questions === null)
+      return failures.length === 0 ? null : { inputs: [], checkpoint: null, failures, answers: [] };
     return this.#store.readTogether(async (read) => {
       const checkpoint = checkpointBytes === 0 ? null : await read(checkpointOf(taskId));
       const inputs = await readInputs(read, dependsOn, CONTEXT_RESULTS_MAX_BYTES, false);
-      return { inputs, checkpoint, failures };
+      const answers = questions === null ? [] : await readAnswers(read, taskId);
+      return { inputs, checkpoint, failures, answers };
     });
   }
 
@@ -85,6 +96,14 @@ export class TaskContexts {
       return { inputs, total, next: end < total && inputs.length > 0 ? end : null };
     });
   }
+}
+
+/** The newest questions, as many as CONTEXT_ANSWERS_MAX and CONTEXT_ANSWERS_MAX_BYTES allow, oldest first. */
+async function readAnswers(read: Read, taskId: string): Promise<readonly Question[]> {
+  let bytes = 0;
+  const newest = await read(newestQuestionsOf(taskId, CONTEXT_ANSWERS_MAX));
+  const shown = newest.filter((question) => (bytes += bytesOf(question)) <= CONTEXT_ANSWERS_MAX_BYTES);
+  return shown.toReversed();
 }
 
 /** Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results out. */

@@ -17,6 +17,7 @@ export const TABLES: readonly Table[] = [
   { name: "task_totals", key: ["one"] },
   { name: "dependencies", key: ["task_id", "depends_on"] },
   { name: "checkpoints", key: ["task_id"] },
+  { name: "questions", key: ["seq"] },
   { name: "settlements", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },

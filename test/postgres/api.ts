@@ -51,6 +51,7 @@ export const PARTS = {
     "worker-loop",
     "dependents",
     "context",
+    "questions",
     "next",
     "fates",
     "threads",

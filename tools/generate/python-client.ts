@@ -39,6 +39,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     release: "task/release",
     fail: "task/fail",
     extend: "task/extend",
+    ask: "task/ask",
+    answer: "task/answer",
     retry: "task/retry",
     cancel: "task/cancel",
     revoke: "task/revoke",
@@ -49,6 +51,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    questions: "task/{task_id}/questions",
+    open_questions: "questions",
     wait: "task/wait",
   },
   Messages: {
@@ -89,6 +93,7 @@ const WITHOUT_METHOD = [
 const NOTES: Readonly<Record<string, string>> = {
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
+  "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",

@@ -23,6 +23,7 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "questions"
   | "quota_usage"
   | "settlements"
   | "task_totals"
@@ -59,6 +60,7 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
