@@ -66,7 +66,7 @@ export const ERRORS = {
   task_not_failed: { status: 409, when: "only a failed task can be retried" },
   task_not_ready: {
     status: 409,
-    when: "the task waits for its start time, for other tasks or for the answer to a question",
+    when: "the task waits for its start time, other tasks or an answer",
   },
   stale_lease: { status: 409, when: "the task was taken back or handed out again since this `epoch`" },
   node_draining: { status: 409, when: "the node is draining and takes no new tasks" },
