@@ -97,7 +97,7 @@ const ofTask = readEndpoint({
       question_id: z.optional(field.id()),
       wait: z.optional(field.queryWaitSeconds()),
       since: z.optional(field.questionsVersion()),
-      cursor: z.optional(field.questionsCursor()),
+      cursor: z.optional(field.inputsCursor()),
       limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
     }),
   answer: () =>

@@ -385,15 +385,13 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** `next_cursor` of task/<task_id>/inputs, parsed to the number of its first input. */
+/** `next_cursor` of task/<task_id>/inputs or questions, parsed to the number of the first one. */
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
 
-/** `next_cursor` of task/<task_id>/questions, parsed to the number of its first question. */
-export const questionsCursor = () => digits(0, limit.QUESTIONS_OF_TASK_MAX);
 /** `version` of task/<task_id>/questions. */
 export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
 export const openWord = () => word(["open"]);

@@ -93,11 +93,12 @@ async function start(
   { command, env, workDir, timeoutMs, graceMs, log }: TaskOptions,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
-  const { epoch, signal, inputs, checkpoint, failures } = context;
+  const { epoch, signal, inputs, checkpoint, failures, answers } = context;
   const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
   const prefix = workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR);
   const report = new ReportFile(`${prefix}report-`, onWrong);
   try {
+    report.begin(answers);
     const running = runCommand(command, {
       cwd: dir,
       env: {
@@ -108,8 +109,9 @@ async function start(
         LUXHUB_TASK_DESCRIPTION: description,
         LUXHUB_TASK_EPOCH: String(epoch),
         LUXHUB_REPORT: report.path,
+        LUXHUB_ANSWERS: report.answersPath,
       },
-      input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures } })}\n`,
+      input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, answers } })}\n`,
       timeoutMs,
       graceMs,
       signal,
@@ -143,13 +145,17 @@ function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeou
 
 // ---- Files
 
-/** Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json if there is one. */
-async function writeContext({ inputs, checkpoint }: TaskContext, dir: string): Promise<void> {
+/**
+ * Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json and
+ * context/answers.json if there are any.
+ */
+async function writeContext({ inputs, checkpoint, answers }: TaskContext, dir: string): Promise<void> {
   const own = join(dir, CONTEXT);
   for (const [i, input] of inputs.entries())
     await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
   if (checkpoint !== undefined)
     await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
+  if (answers.length > 0) await Bun.write(join(own, "answers.json"), `${JSON.stringify(answers)}\n`);
 }
 
 /** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */

@@ -3642,7 +3642,7 @@ class Tasks(_Resource):
         question_id: str | None = None,
         wait: float | None = None,
         since: int | None = None,
-        cursor: int | None = None,
+        cursor: str | None = None,
         limit: int | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetQuestionsAnswer:

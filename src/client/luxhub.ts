@@ -16,6 +16,7 @@ export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type Re
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
 export {
+  type AskOptions,
   FatalError,
   type Handler,
   type TaskContext,

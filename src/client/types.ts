@@ -1577,7 +1577,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The `version` that the caller knows: a wait ends at once if there is a newer one. */
       since?: number | undefined;
       /** The `next_cursor` of the page before. */
-      cursor?: number | undefined;
+      cursor?: string | undefined;
       /** How many to return at most. */
       limit?: number | undefined;
     };

@@ -96,6 +96,7 @@ function idKindOf(name: string): IdKind | null {
   if (name === "since" || name === "message_id") return "message";
   if (name === "task_id") return "task";
   if (name === "file_id") return "file";
+  if (name === "question_id") return "question";
   return /(^|_)node(_id)?$/.test(name) ? "node" : null;
 }
 
