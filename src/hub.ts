@@ -81,6 +81,7 @@ import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { Lessons } from "./service/lessons.ts";
+import { QuestionService } from "./service/questions.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -388,6 +389,7 @@ function joinServices({
     lessons,
     contexts: new TaskContexts(store, lessons),
     outputs: new Outputs(store, clock, outputWindow),
+    questions: new QuestionService(store, clock, newId, tasks, feed),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -14,6 +14,7 @@ import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
 import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
+import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 
@@ -39,6 +40,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...TASK_ENDPOINTS,
   ...LESSON_ENDPOINTS,
   ...OUTPUT_ENDPOINTS,
+  ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...KEY_ENDPOINTS,

@@ -188,6 +188,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     { type: { value: "TYPE", help: "only from tasks of this type" }, limit: LIMIT },
     "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
   ),
+  remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
     "events",
@@ -298,6 +299,35 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     error: { value: "TEXT", help: "what went wrong" },
     "no-retry": { help: "the task has failed permanently" },
     epoch: EPOCH,
+  }),
+  remote(
+    "task checkpoint",
+    "ID",
+    "save a checkpoint of a task that a node holds: the JSON on standard input",
+    { node: NODE, epoch: EPOCH },
+    `Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote(
+    "task ask",
+    "ID QUESTION",
+    "ask a person about a task that a node holds",
+    {
+      node: NODE,
+      epoch: EPOCH,
+      choice: { value: "TEXT", help: "an answer to choose from; repeatable", multiple: true },
+      schema: { value: "FILE", help: "the JSON Schema of the answer", isPath: true },
+      within: { value: "TIME", help: "how long the question waits (1d)" },
+      park: { help: "give the task back until there is an answer" },
+      wait: { value: "TIME", help: "wait so long, and print the answer" },
+    },
+    `Prints the id of the question, or with --wait the answer: a text as it is, anything else as JSON.
+Exit code 124: there is no answer yet, or none came in time.
+Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote("task answer", "ID ANSWER", "answer an open question of a task", {
+    question: { value: "ID", help: "which question; needed if the task has several open ones" },
+    parse: { help: "ANSWER is JSON; without it, a text" },
+    node: { value: "NODE", help: "the node that answers" },
   }),
   remote("task retry", "ID…", "open failed tasks again", {
     "with-dependents": { help: "and the tasks that failed only because of them" },

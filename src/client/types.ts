@@ -21,6 +21,9 @@ export type EventKind =
   | "task.revoked"
   | "task.released"
   | "task.progress"
+  | "task.asked"
+  | "task.answered"
+  | "task.question_timed_out"
   | "task.attempt_failed"
   | "task.timed_out"
   | "task.failed"
@@ -153,6 +156,68 @@ export interface OutputAttempt {
   updated_at: string;
 }
 
+export interface Question {
+  /** The id of the question. */
+  question_id: string;
+  /** The id of the task. */
+  task_id: string;
+  /** What the worker wants to know. */
+  question: string;
+  /** Answers that the worker suggests; any other answer is possible too. */
+  choices: string[];
+  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  schema: Record<string, unknown> | null;
+  /** The node that asked. */
+  asked_by: string;
+  /** When it was asked. */
+  asked_at: string;
+  /** When it times out without an answer. */
+  until: string;
+  /** `timed_out`: its deadline has passed, or its task ended first. */
+  state: "open" | "answered" | "timed_out";
+  /** The answer; null if there is none. */
+  answer: unknown;
+  /** The node that answered; null if the answer named none. */
+  answered_by: string | null;
+  /** When it was answered or timed out; null while it is open. */
+  answered_at: string | null;
+  /** Whether the answer came with a key that is bound to `answered_by`. */
+  verified: boolean;
+}
+
+export interface OpenQuestion {
+  /** The id of the question. */
+  question_id: string;
+  /** The id of the task. */
+  task_id: string;
+  /** What the worker wants to know. */
+  question: string;
+  /** Answers that the worker suggests; any other answer is possible too. */
+  choices: string[];
+  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  schema: Record<string, unknown> | null;
+  /** The node that asked. */
+  asked_by: string;
+  /** When it was asked. */
+  asked_at: string;
+  /** When it times out without an answer. */
+  until: string;
+  /** `timed_out`: its deadline has passed, or its task ended first. */
+  state: "open" | "answered" | "timed_out";
+  /** The answer; null if there is none. */
+  answer: unknown;
+  /** The node that answered; null if the answer named none. */
+  answered_by: string | null;
+  /** When it was answered or timed out; null while it is open. */
+  answered_at: string | null;
+  /** Whether the answer came with a key that is bound to `answered_by`. */
+  verified: boolean;
+  /** The title of the task. */
+  task_title: string;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -161,6 +226,8 @@ export interface Context<V extends Variant = "A"> {
   inputs?: TaskInput<V>[] | undefined;
   /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
   checkpoint?: Checkpoint | undefined;
+  /** The newest questions about the task with their answers, oldest first: at most 20. */
+  answers?: Question[] | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
   /**
@@ -223,6 +290,8 @@ export interface Task<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -290,6 +359,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -657,6 +728,7 @@ export interface Problem {
     | "node_not_found"
     | "task_not_found"
     | "message_not_found"
+    | "question_not_found"
     | "file_not_found"
     | "key_not_found"
     | "method_not_allowed"
@@ -666,8 +738,8 @@ export interface Problem {
     | "task_completed"
     | "task_failed"
     | "task_not_failed"
-    | "task_not_ready"
     | "wrong_offset"
+    | "task_not_ready"
     | "stale_lease"
     | "node_draining"
     | "node_offline"
@@ -675,6 +747,9 @@ export interface Problem {
     | "nodes_limit"
     | "lux_balance_limit"
     | "task_files_limit"
+    | "question_answered"
+    | "question_timed_out"
+    | "questions_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -1578,6 +1653,127 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** A node asks a person, or another agent, about a task that it holds */
+  "task/ask": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node. */
+      node_id: string;
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      epoch?: number | undefined;
+      /** What the worker wants to know. */
+      question: string;
+      /** Answers that the worker suggests; any other answer is possible too. */
+      choices?: readonly string[] | undefined;
+      /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+      schema?: unknown | undefined;
+      /** Seconds until the question times out; a day if left out. */
+      within_s?: number | undefined;
+      /**
+       * Gives the task back in the same commit, without an attempt. It is not ready until none of its
+       * questions is open.
+       */
+      park?: boolean | undefined;
+      /** Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** What the worker wants to know. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Answers a question of a task; the first answer counts */
+  "task/answer": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the question. */
+      question_id: string;
+      /** The answer: any JSON but null, at most 16 KiB. */
+      answer: unknown;
+      /** The node that answers. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The question. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The questions of a task with their answers; may wait until one changes */
+  "task/{task_id}/questions": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** Only this question: then `wait` ends when it is answered or timed out. */
+      question_id?: string | undefined;
+      /** Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at once. */
+      wait?: number | undefined;
+      /** The `version` that the caller knows: a wait ends at once if there is a newer one. */
+      since?: number | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The questions of the task, oldest first. */
+      questions: Question[];
+      /** How many questions the task has. */
+      total: number;
+      /** Grows with each question that is asked, answered or timed out. */
+      version: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The open questions of all tasks, the most urgent first */
+  questions: {
+    request: {
+      /** Only `open`, which is also the default. */
+      state?: "open" | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The open questions, the most urgent first, with the title and the creator of their tasks. */
+      questions: OpenQuestion[];
+      /** How many are open, counted up to 10,000. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Sends a message to one node */
   "message/send": {
     request: {
@@ -2328,6 +2524,10 @@ export const METHODS = {
   lessons: "GET",
   "task/output": "POST",
   "task/{task_id}/output": "GET",
+  "task/ask": "POST",
+  "task/answer": "POST",
+  "task/{task_id}/questions": "GET",
+  questions: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",

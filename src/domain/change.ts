@@ -14,6 +14,7 @@ import type {
   Node,
   OutputAttempt,
   OutputBlock,
+  Question,
   StoredAnswer,
   Task,
   TaskOrigin,
@@ -104,6 +105,12 @@ export type Change =
       readonly taskId: string;
       readonly upTo: number;
     }
+  | { readonly kind: "question.asked"; readonly question: Question }
+  /** It was answered or timed out. */
+  | { readonly kind: "question.settled"; readonly question: Question }
+  /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
+  | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
+  | { readonly kind: "questions.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

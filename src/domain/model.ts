@@ -153,6 +153,8 @@ export type Task = {
   readonly checkpointBytes: number;
   /** Whether an attempt has sent output (output.ts). */
   readonly hasOutput: boolean;
+  /** null: nothing was ever asked about it. */
+  readonly questions: TaskQuestions | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -193,6 +195,45 @@ export type OutputBlock = {
   /** The offset of its first byte. */
   readonly start: number;
   readonly data: string;
+};
+
+/** What a task knows of its questions. */
+export type TaskQuestions = {
+  /**
+   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
+   * ready. `settled`: none does.
+   */
+  readonly state: "open" | "parked" | "settled";
+  /** How many were asked, and their bytes with those of their answers. */
+  readonly asked: number;
+  readonly bytes: number;
+};
+
+export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
+
+/** A question of a worker to a person, or to another agent. */
+export type Question = {
+  readonly questionId: string;
+  readonly taskId: string;
+  readonly question: string;
+  /** The answers that it suggests; empty: none. */
+  readonly choices: readonly string[];
+  /** The JSON Schema of the answer, as text; nobody enforces it. */
+  readonly schema: string | null;
+  readonly askedBy: string;
+  /** The dispatch that asked. */
+  readonly epoch: number;
+  readonly askedAt: number;
+  /** Without an answer by then it is timed out. */
+  readonly until: number;
+  readonly state: (typeof QUESTION_STATES)[number];
+  /** JSON text. */
+  readonly answer: string | null;
+  readonly answeredBy: string | null;
+  /** When it was answered or timed out. */
+  readonly answeredAt: number | null;
+  /** The answer came with a key that is bound to `answeredBy`. */
+  readonly verified: boolean;
 };
 
 /** What a caller reads of a task while it waits for its end. */

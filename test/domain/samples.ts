@@ -131,6 +131,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     earlierFailures: [],
     checkpointBytes: 0,
     hasOutput: false,
+    questions: null,
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],

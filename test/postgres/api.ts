@@ -52,6 +52,7 @@ export const PARTS = {
     "dependents",
     "context",
     "lessons",
+    "questions",
     "next",
     "fates",
     "threads",

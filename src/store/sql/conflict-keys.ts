@@ -25,6 +25,7 @@ export type Table =
   | "nodes"
   | "output_blocks"
   | "outputs"
+  | "questions"
   | "quota_usage"
   | "settlements"
   | "task_totals"
@@ -63,6 +64,7 @@ export const keyOf = {
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
   /** The output of all attempts of a task. */
   outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

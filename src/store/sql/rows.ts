@@ -12,6 +12,7 @@ import type {
   MessageFate,
   Node,
   Pulse,
+  Question,
   Task,
   TaskOrigin,
   TaskState,
@@ -63,6 +64,11 @@ export function capabilitiesOf(row: Row): readonly string[] {
 /** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
+}
+
+/** Encodes the choices of a question as one text; NULL for none. */
+export function encodeChoices(choices: readonly string[]): string | null {
+  return choices.length === 0 ? null : JSON.stringify(choices);
 }
 
 export function encodeOriginIds({ contextId, messageId }: TaskOrigin): string {
@@ -135,6 +141,7 @@ export function toTask(row: Row): Task {
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
+  const questions = maybeText(row["questions"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -173,6 +180,7 @@ export function toTask(row: Row): Task {
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
     hasOutput: row["has_output"] === 1,
+    questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
@@ -210,6 +218,26 @@ export function toCheckpoint(row: Row): Checkpoint {
     epoch: whole(row["epoch"]),
     nodeId: text(row["node_id"]),
     at: whole(row["at"]),
+  };
+}
+
+export function toQuestion(row: Row): Question {
+  const choices = maybeText(row["choices"]);
+  return {
+    questionId: text(row["question_id"]),
+    taskId: text(row["task_id"]),
+    question: text(row["question"]),
+    choices: choices === null ? [] : (JSON.parse(choices) as Question["choices"]),
+    schema: maybeText(row["schema"]),
+    askedBy: text(row["asked_by"]),
+    epoch: whole(row["epoch"]),
+    askedAt: whole(row["asked_at"]),
+    until: whole(row["until"]),
+    state: row["state"] as Question["state"],
+    answer: maybeText(row["answer"]),
+    answeredBy: maybeText(row["answered_by"]),
+    answeredAt: maybeWhole(row["answered_at"]),
+    verified: row["verified"] === 1,
   };
 }
 

@@ -18,7 +18,14 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
+import {
+  bytesOf,
+  encodeCapabilities,
+  encodeChoices,
+  encodeDependsOn,
+  encodeOriginIds,
+  keyIdOf,
+} from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -109,6 +116,7 @@ const TASK_STATE: Columns<OfTask> = {
   ),
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
   has_output: flag(({ task }) => task.hasOutput),
+  questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -335,6 +343,48 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
   "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
   "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
+  "question.asked": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: insert("questions", {
+      question_id: text(({ question }) => question.questionId),
+      task_id: text(({ question }) => question.taskId),
+      question: text(({ question }) => question.question),
+      choices: text(({ question }) => encodeChoices(question.choices)),
+      schema: text(({ question }) => question.schema),
+      asked_by: text(({ question }) => question.askedBy),
+      epoch: whole(({ question }) => question.epoch),
+      asked_at: whole(({ question }) => question.askedAt),
+      until: whole(({ question }) => question.until),
+      state: text(({ question }) => question.state),
+    }),
+  },
+  "question.settled": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: update(
+      "questions",
+      { question_id: text(({ question }) => question.questionId) },
+      {
+        state: text(({ question }) => question.state),
+        answer: text(({ question }) => question.answer),
+        answered_by: text(({ question }) => question.answeredBy),
+        answered_at: whole(({ question }) => question.answeredAt),
+        verified: flag(({ question }) => question.verified),
+      },
+    ),
+  },
+  "questions.closed": {
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: update(
+      "questions",
+      { task_id: text(({ taskId }) => taskId), state: "'open'" },
+      { state: "'timed_out'", answered_at: whole(({ at }) => at) },
+    ),
+  },
+  "questions.removed": {
+    frees: true,
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: remove("questions", { task_id: text(({ taskId }) => taskId) }),
+  },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],
