@@ -78,6 +78,7 @@ import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
@@ -360,15 +361,17 @@ function joinServices({
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const quotaService = new QuotaService(store, quotas);
   return {
     takes,
     feed,
     keys,
-    quotas: new QuotaService(store, quotas),
+    quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
     tasks,
     contexts: new TaskContexts(store),
+    schedules: new ScheduleService(store, clock, newId, quotaService),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
   status: async (argv, env) => (await import("./cli/status.ts")).statusCommand(argv, env),
   top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),
+  schedule: async (argv, env) => (await import("./cli/schedule.ts")).scheduleCommand(argv, env),
   lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
   events: async (argv, env) => (await import("./cli/events.ts")).eventsCommand(argv, env),
   task: async (argv, env) => (await import("./cli/task.ts")).taskCommand(argv, env),

@@ -15,6 +15,7 @@ import recorded from "../../tools/recorded/openapi-examples.json" with { type: "
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
 import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
+import { scheduleSchema } from "./schedules.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -346,6 +347,7 @@ class Records {
     this.#add("HistoryMessage", schemas.fateSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());

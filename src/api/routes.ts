@@ -11,6 +11,7 @@ import { KEY_ENDPOINTS } from "./keys.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
+import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
@@ -37,6 +38,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...TASK_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...SCHEDULE_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,

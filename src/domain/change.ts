@@ -12,6 +12,7 @@ import type {
   LedgerEntry,
   Message,
   Node,
+  Schedule,
   StoredAnswer,
   Task,
   TaskOrigin,
@@ -63,6 +64,8 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
+  | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
+  | { readonly kind: "schedule.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**

@@ -26,6 +26,8 @@ export const REJECTION_CODES = [
   "nodes_limit",
   "lux_balance_limit",
   "task_files_limit",
+  "schedule_not_found",
+  "schedules_limit",
   "key_exists",
   "keys_limit",
   "quota_exceeded",

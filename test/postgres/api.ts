@@ -54,6 +54,7 @@ export const PARTS = {
     "next",
     "fates",
     "threads",
+    "schedules",
     "system",
     "monitoring",
     "quotas",
