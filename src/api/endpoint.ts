@@ -24,6 +24,7 @@ import type { NodeService } from "../service/nodes.ts";
 import type { Outputs } from "../service/output.ts";
 import type { QuestionService } from "../service/questions.ts";
 import type { QuotaService } from "../service/quotas.ts";
+import type { ScheduleService } from "../service/schedules.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
 import type { TaskContexts } from "../service/task-context.ts";
@@ -48,6 +49,7 @@ export type Services = {
   readonly lessons: Lessons;
   readonly outputs: Outputs;
   readonly questions: QuestionService;
+  readonly schedules: ScheduleService;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

@@ -38,6 +38,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   question_answered: [409, "Question answered already"],
   question_timed_out: [409, "Question timed out"],
   questions_limit: [409, "Question limit of the task reached"],
+  schedule_not_found: [404, "Schedule not found"],
+  schedules_limit: [409, "Schedule limit reached"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
   quota_exceeded: [429, "Quota exceeded"],

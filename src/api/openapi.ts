@@ -23,6 +23,7 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { scheduleSchema } from "./schedules.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -366,6 +367,7 @@ class Records {
     this.#add("HistoryMessage", schemas.fateSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());

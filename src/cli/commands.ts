@@ -141,6 +141,29 @@ target must be empty: nothing is overwritten, nothing is merged. The source is n
 interrupted move leaves no hub on the target: run the same command again. The secrets stay in the
 data directory, which a hub on PostgreSQL has too.`;
 
+/** Flags of a new task. */
+const NEW_TASK = {
+  description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
+  type: { value: "TYPE", help: "the capability that a node needs for it" },
+  priority: {
+    value: "P",
+    help: "p0 (first), p1, p2 or p5; also high, medium, low",
+    choices: ["p0", "p1", "p2", "p5"],
+  },
+  reward: { value: "N", help: "LUX for the node that completes it" },
+  creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+} as const;
+
+const ATTEMPTS = {
+  timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
+  "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
+  "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
+  backoff: {
+    value: "TIME",
+    help: "the delay before the second attempt (5s); it doubles with each attempt",
+  },
+} as const;
+
 export const COMMANDS: readonly Command[] = [
   {
     name: "serve",
@@ -210,19 +233,41 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
+    "schedule put",
+    "NAME TITLE",
+    "create or replace a schedule, which creates a task at certain times; prints the next time",
+    {
+      ...NEW_TASK,
+      cron: { value: "CRON", help: "minute, hour, day of month, month, day of week; or @daily and the like" },
+      tz: { value: "ZONE", help: "the time zone of --cron, for example Europe/Berlin (UTC)" },
+      every: { value: "TIME", help: "a fixed interval instead of --cron, for example 15m" },
+      overlap: {
+        value: "HOW",
+        help: "while an earlier task is unfinished: skip the time, or queue one more task (skip)",
+        choices: ["skip", "queue"],
+      },
+      "catch-up": {
+        value: "HOW",
+        help: "after times at which no hub ran: one task for the last of them, or none (one)",
+        choices: ["one", "none"],
+      },
+      jitter: { value: "TIME", help: "start each task up to so much later" },
+      until: { value: "TIME", help: "no times after this: a time from now, or ISO 8601" },
+      paused: { help: "no times, until it is saved without this" },
+      delay: { value: "TIME", help: "start each task no sooner than this after its time" },
+      ...ATTEMPTS,
+    },
+    "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
+  ),
+  remote("schedule list", "", "all schedules, by name", { limit: LIMIT }),
+  remote("schedule run", "NAME", "create a task of a schedule now; prints its id"),
+  remote("schedule delete", "NAME", "delete a schedule; its tasks stay"),
+  remote(
     "task add",
     "TITLE",
     "create a task; prints its id",
     {
-      description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-      type: { value: "TYPE", help: "the capability that a node needs for it" },
-      priority: {
-        value: "P",
-        help: "p0 (first), p1, p2 or p5; also high, medium, low",
-        choices: ["p0", "p1", "p2", "p5"],
-      },
-      reward: { value: "N", help: "LUX for the node that completes it" },
-      creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+      ...NEW_TASK,
       for: { value: "NODE", help: "assign it to this node, which must be online" },
       file: {
         value: "FILE",
@@ -236,13 +281,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
         value: "TIME",
         help: "fail it if it is not completed by then: a time from now, or ISO 8601",
       },
-      timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
-      "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
-      "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
-      backoff: {
-        value: "TIME",
-        help: "the delay before the second attempt (5s); it doubles with each attempt",
-      },
+      ...ATTEMPTS,
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),

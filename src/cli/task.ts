@@ -177,16 +177,21 @@ function objectIn(text: string, file: string, command: string): Record<string, u
 /** The words of the API, and the numbers that tables show. */
 const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
 
-function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
+export function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
   const word = values.choice("priority", PRIORITIES);
   return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
 }
 
-async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
+/** `--description`; `-` reads standard input. */
+export async function descriptionOf(values: Values): Promise<string> {
   const given = values.needed("description");
+  return given === "-" ? readStandardInput() : given;
+}
+
+async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
   const request: RequestOf<"task/create"> = {
     title,
-    description: given === "-" ? await readStandardInput() : given,
+    description: await descriptionOf(values),
     task_type: values.text("type"),
     priority: priorityOf(values),
     creator_node: values.text("creator"),

@@ -714,6 +714,7 @@ class LuxHub:
         self.messages = Messages(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.schedules = Schedules(self.call)
         self.keys = Keys(self.call)
 
     def close(self) -> None:
@@ -1706,6 +1707,9 @@ EventKind = Literal[
     "task.retried",
     "task.completed",
     "task.deleted",
+    "schedule.saved",
+    "schedule.skipped",
+    "schedule.deleted",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -1754,6 +1758,8 @@ ErrorCode = Literal[
     "question_answered",
     "question_timed_out",
     "questions_limit",
+    "schedule_not_found",
+    "schedules_limit",
     "key_exists",
     "keys_limit",
     "body_too_large",
@@ -1949,6 +1955,15 @@ class Context(TypedDict):
     lessons: NotRequired[list[Lesson]]
 
 
+class TaskSchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
+
+
 class Task(TypedDict):
     #: The id of the task.
     task_id: str
@@ -2008,10 +2023,21 @@ class Task(TypedDict):
     inputs: list[str]
     #: Those of `files` that were attached by the node that holds the task, or held it.
     outputs: list[str]
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskSchedule]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
     updated_at: str
+
+
+class TaskDetailsSchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
 
 
 class TaskDetailsUnmet(TypedDict):
@@ -2082,6 +2108,8 @@ class TaskDetails(TypedDict):
     inputs: list[str]
     #: Those of `files` that were attached by the node that holds the task, or held it.
     outputs: list[str]
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskDetailsSchedule]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2255,6 +2283,68 @@ class FileRecord(TypedDict):
     uploaded_at: str
     #: The path for its download.
     url: str
+
+
+class ScheduleTask(TypedDict):
+    """The task that it creates."""
+
+    #: What to do, in one line.
+    title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+    #: default); 2, `p2` or `low`; `p5` is background work.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
+    #: Seconds until the task may be handed out.
+    delay_s: float
+
+
+class Schedule(TypedDict):
+    #: The name of the schedule.
+    name: str
+    #: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
+    cron: str | None
+    #: The time zone of `cron`, of the IANA database; `UTC` if left out.
+    tz: str | None
+    #: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+    every_s: float | None
+    #: The task that it creates.
+    task: ScheduleTask
+    #: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+    overlap: Literal["skip", "queue"]
+    #: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+    catch_up: Literal["one", "none"]
+    #: Each task may start up to so many seconds later.
+    jitter_s: float
+    #: No time comes after this.
+    until: str | None
+    #: Whether no time comes until it is saved without this.
+    paused: bool
+    #: The next time; null while it is paused, and after the last.
+    next_at: str | None
+    #: The last task that it created.
+    last_task_id: str | None
+    #: When it created that task.
+    last_at: str | None
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
 
 
 class KeyUsed(TypedDict):
@@ -3060,6 +3150,85 @@ class FileUploadUrlAnswer(TypedDict):
     method: Literal["GET", "POST"]
     #: When the URL ends.
     expires_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class SchedulePutTask(TypedDict):
+    """The task to create, as for task/create."""
+
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: NotRequired[str]
+    #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+    #: default); 2, `p2` or `low`; `p5` is background work.
+    priority: NotRequired[Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"]]
+    #: The node that created the task; it need not be registered.
+    creator_node: NotRequired[str]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: NotRequired[float]
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: NotRequired[int]
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: NotRequired[float]
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: NotRequired[float]
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: NotRequired[float]
+    #: Seconds until the task may be handed out.
+    delay_s: NotRequired[float]
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+
+
+class SchedulePutAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the schedule; one of this name is replaced.
+    name: str
+    #: The schedule.
+    schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleListAnswer(TypedDict):
+    success: Literal[True]
+    #: The schedules, by name.
+    schedules: list[Schedule]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleRunAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The task as it is now.
+    task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the schedule.
+    name: str
+    #: The schedule.
+    schedule: Schedule
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4111,6 +4280,81 @@ class Files(_FileTransfer):
         return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
 
 
+class Schedules(_Resource):
+    def put(
+        self,
+        name: str,
+        task: SchedulePutTask,
+        *,
+        cron: str | None = None,
+        every_s: float | None = None,
+        tz: str | None = None,
+        overlap: Literal["skip", "queue"] | None = None,
+        catch_up: Literal["one", "none"] | None = None,
+        jitter_s: float | None = None,
+        until: str | None = None,
+        paused: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> SchedulePutAnswer:
+        """Creates or replaces a schedule, which creates a task at certain times.
+
+        name: The name of the schedule; one of this name is replaced.
+        task: The task to create, as for task/create.
+        cron: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
+        every_s: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+        tz: The time zone of `cron`, of the IANA database; `UTC` if left out.
+        overlap: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+        catch_up: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+        jitter_s: Each task may start up to so many seconds later.
+        until: No time comes after this.
+        paused: Whether no time comes until it is saved without this.
+        """
+        fields = {
+            "name": name,
+            "task": task,
+            "cron": cron,
+            "every_s": every_s,
+            "tz": tz,
+            "overlap": overlap,
+            "catch_up": catch_up,
+            "jitter_s": jitter_s,
+            "until": until,
+            "paused": paused,
+        }
+        return cast("SchedulePutAnswer", self._call("schedule/put", fields, options))
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> ScheduleListAnswer:
+        """All schedules, by name.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("ScheduleListAnswer", self._call("schedule/list", fields, options))
+
+    def run(self, name: str, *, options: CallOptions | None = None) -> ScheduleRunAnswer:
+        """Creates a task of a schedule now; its next time stays.
+
+        name: The name of the schedule.
+        """
+        fields = {"name": name}
+        return cast("ScheduleRunAnswer", self._call("schedule/run", fields, options))
+
+    def delete(self, name: str, *, options: CallOptions | None = None) -> ScheduleDeleteAnswer:
+        """Deletes a schedule; its tasks stay.
+
+        name: The name of the schedule.
+        """
+        fields = {"name": name}
+        return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -4206,6 +4450,10 @@ METHODS = {
     "agent/ack": "POST",
     "signin": "POST",
     "lux/ledger": "GET",
+    "schedule/put": "POST",
+    "schedule/list": "GET",
+    "schedule/run": "POST",
+    "schedule/delete": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

@@ -141,6 +141,15 @@ export class LuxHub<V extends Variant = "A"> {
     uploadUrl: this.#method("file/upload-url"),
   };
 
+  readonly schedules = {
+    /** Creates or replaces the schedule of this name. */
+    put: this.#method("schedule/put"),
+    list: this.#method("schedule/list"),
+    /** Creates a task of the schedule now. */
+    run: this.#method("schedule/run"),
+    delete: this.#method("schedule/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */

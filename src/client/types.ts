@@ -30,6 +30,9 @@ export type EventKind =
   | "task.retried"
   | "task.completed"
   | "task.deleted"
+  | "schedule.saved"
+  | "schedule.skipped"
+  | "schedule.deleted"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -300,6 +303,15 @@ export interface Task<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -369,6 +381,15 @@ export interface TaskDetails<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -564,6 +585,68 @@ export interface FileRecord {
   url: string;
 }
 
+export interface Schedule<V extends Variant = "A"> {
+  /** The name of the schedule. */
+  name: string;
+  /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+  cron: string | null;
+  /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+  tz: string | null;
+  /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+  every_s: number | null;
+  /** The task that it creates. */
+  task: {
+    /** What to do, in one line. */
+    title: string;
+    /** What to do; at most 64 KiB of UTF-8. */
+    description: string;
+    /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+    task_type: string | null;
+    /**
+     * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+     * default); 2, `p2` or `low`; `p5` is background work.
+     */
+    priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+    /** The node that created the task; it need not be registered. */
+    creator_node: string | null;
+    /** LUX for the node that completes the task, with at most 6 decimals. */
+    lux_reward: number;
+    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+    max_attempts: number | null;
+    /**
+     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+     * attempt, up to an hour.
+     */
+    backoff_s: number;
+    /** Seconds that a node may hold the task without task/extend or task/complete. */
+    timeout_s: number | null;
+    /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+    max_run_s: number | null;
+    /** Seconds until the task may be handed out. */
+    delay_s: number;
+  };
+  /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+  overlap: "skip" | "queue";
+  /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+  catch_up: "one" | "none";
+  /** Each task may start up to so many seconds later. */
+  jitter_s: number;
+  /** No time comes after this. */
+  until: string | null;
+  /** Whether no time comes until it is saved without this. */
+  paused: boolean;
+  /** The next time; null while it is paused, and after the last. */
+  next_at: string | null;
+  /** The last task that it created. */
+  last_task_id: string | null;
+  /** When it created that task. */
+  last_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface Key {
   /** The name of the key. */
   name: string;
@@ -750,6 +833,8 @@ export interface Problem {
     | "question_answered"
     | "question_timed_out"
     | "questions_limit"
+    | "schedule_not_found"
+    | "schedules_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -2140,6 +2225,141 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Creates or replaces a schedule, which creates a task at certain times */
+  "schedule/put": {
+    request: {
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+      cron?: string | undefined;
+      /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+      every_s?: number | undefined;
+      /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+      tz?: string | undefined;
+      /** The task to create, as for task/create. */
+      task: {
+        /** What to do, in one line. */
+        title: string;
+        /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+        task_type?: string | undefined;
+        /**
+         * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+         * default); 2, `p2` or `low`; `p5` is background work.
+         */
+        priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+        /** The node that created the task; it need not be registered. */
+        creator_node?: string | undefined;
+        /** LUX for the node that completes the task, with at most 6 decimals. */
+        lux_reward?: number | undefined;
+        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+        max_attempts?: number | undefined;
+        /**
+         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+         * attempt, up to an hour.
+         */
+        backoff_s?: number | undefined;
+        /** Seconds that a node may hold the task without task/extend or task/complete. */
+        timeout_s?: number | undefined;
+        /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+        max_run_s?: number | undefined;
+        /** Seconds until the task may be handed out. */
+        delay_s?: number | undefined;
+        /** What to do; at most 64 KiB of UTF-8. */
+        description: string;
+      };
+      /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+      overlap?: "skip" | "queue" | undefined;
+      /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+      catch_up?: "one" | "none" | undefined;
+      /** Each task may start up to so many seconds later. */
+      jitter_s?: number | undefined;
+      /** No time comes after this. */
+      until?: string | undefined;
+      /** Whether no time comes until it is saved without this. */
+      paused?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All schedules, by name */
+  "schedule/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The schedules, by name. */
+      schedules: Schedule<V>[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates a task of a schedule now; its next time stays */
+  "schedule/run": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The task as it is now. */
+      task: Task<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a schedule; its tasks stay */
+  "schedule/delete": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -2541,6 +2761,10 @@ export const METHODS = {
   "agent/ack": "POST",
   signin: "POST",
   "lux/ledger": "GET",
+  "schedule/put": "POST",
+  "schedule/list": "GET",
+  "schedule/run": "POST",
+  "schedule/delete": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

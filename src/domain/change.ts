@@ -15,6 +15,7 @@ import type {
   OutputAttempt,
   OutputBlock,
   Question,
+  Schedule,
   StoredAnswer,
   Task,
   TaskOrigin,
@@ -67,6 +68,8 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
+  | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
+  | { readonly kind: "schedule.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**

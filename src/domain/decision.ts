@@ -31,6 +31,8 @@ export const REJECTION_CODES = [
   "question_answered",
   "question_timed_out",
   "questions_limit",
+  "schedule_not_found",
+  "schedules_limit",
   "key_exists",
   "keys_limit",
   "quota_exceeded",

@@ -594,6 +594,22 @@ export const KEPT_BLOCK_BYTES = 4 * KIB;
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
+/** Schedules of the hub, and those that one node creates with a key that is bound to it. */
+export const SCHEDULES_MAX = 1_000;
+export const SCHEDULES_OF_NODE_MAX = 100;
+export const SCHEDULE_NAME_MAX_CHARS = 64;
+export const CRON_MAX_CHARS = 128;
+export const TIME_ZONE_MAX_CHARS = 64;
+/** The description of a scheduled task: a page of schedules holds many of them. */
+export const SCHEDULE_DESCRIPTION_MAX_BYTES = 16_384;
+/** One year. */
+export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
+/** One day. */
+export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
+/** A time of a schedule counts as missed when no hub could handle it for so long. */
+export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
+/** Schedules that are due, read at once. */
+export const SCHEDULES_DUE_BATCH = 100;
 export const KEYS_MAX = 1_000;
 export const KEY_NAME_MAX_CHARS = 64;
 /** Ten years. */

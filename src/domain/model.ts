@@ -155,6 +155,8 @@ export type Task = {
   readonly hasOutput: boolean;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
+  /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
+  readonly schedule: { readonly name: string; readonly at: number | null } | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -164,6 +166,23 @@ export type Task = {
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };
+
+/** The fields of a new task that name no time and no other task. */
+export type TaskTemplate = Pick<
+  Task,
+  | "title"
+  | "description"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "creatorVerified"
+  | "luxRewardMicro"
+  | "balanced"
+  | "maxAttempts"
+  | "backoffMs"
+  | "timeoutMs"
+  | "maxRunMs"
+>;
 
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
@@ -248,6 +267,40 @@ export type TaskOrigin = {
   readonly caller: string;
   readonly contextId: string;
   readonly messageId: string;
+};
+
+// ---- Schedules
+
+/** What happens at a time when an earlier task of the schedule is unfinished: no new task, or one more. */
+export const OVERLAPS = ["skip", "queue"] as const;
+/** Which of the missed times get a task: the last, or none. */
+export const CATCH_UPS = ["one", "none"] as const;
+
+/** When tasks are due: at the times of a cron expression in a time zone (IANA), or at an interval. */
+export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
+
+/** What the author of a schedule says. */
+export type ScheduleDraft = {
+  readonly name: string;
+  readonly timing: Timing;
+  /** Its task may start `delayMs` after its nominal time. */
+  readonly task: TaskTemplate & { readonly delayMs: number };
+  readonly overlap: (typeof OVERLAPS)[number];
+  readonly catchUp: (typeof CATCH_UPS)[number];
+  /** Each task may start up to so much later, so that the tasks of many schedules do not start at once. */
+  readonly jitterMs: number;
+  /** No time is due after it. */
+  readonly until: number | null;
+  readonly paused: boolean;
+};
+
+export type Schedule = ScheduleDraft & {
+  readonly nextAt: number | null;
+  /** The last task that it created, and when. */
+  readonly lastTaskId: string | null;
+  readonly lastAt: number | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
 };
 
 // ---- LUX

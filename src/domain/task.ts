@@ -60,27 +60,11 @@ import type {
   TaskQuestions,
   TaskResult,
   TaskStatus,
+  TaskTemplate,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
-export type TaskDraft = Pick<
-  Task,
-  | "title"
-  | "description"
-  | "taskType"
-  | "priority"
-  | "creatorNode"
-  | "creatorVerified"
-  | "luxRewardMicro"
-  | "balanced"
-  | "maxAttempts"
-  | "backoffMs"
-  | "timeoutMs"
-  | "maxRunMs"
-  | "notBefore"
-  | "expiresAt"
-  | "dependsOn"
->;
+export type TaskDraft = TaskTemplate & Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule">;
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {

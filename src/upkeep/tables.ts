@@ -31,6 +31,7 @@ export const TABLES: readonly Table[] = [
   { name: "events", key: ["id"] },
   { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
+  { name: "schedules", key: ["name"] },
   { name: "keys", key: ["key_id"] },
   { name: "quota_usage", key: ["node_id"] },
 ];

@@ -282,6 +282,12 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       { path: "message/send", body: { ...plain, content: "The report is archived today." } },
     ],
   });
+  const nightly = { title: "Back up the wiki", description: "Into the archive.", task_type: "backup" };
+  const name = "nightly-backup";
+  await post("schedule_put", { name, cron: "30 2 * * *", tz: "Europe/Berlin", task: nightly, jitter_s: 300 });
+  await post("schedule_run", { name });
+  await call("schedule_list");
+  await post("schedule_delete", { name });
   await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
   await call("key_list");
   await post("key_revoke", { name: "dashboard" });

@@ -144,6 +144,15 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
     await get("/node/list");
     await get("/stats/nodes");
+    const nightly = {
+      name: "nightly",
+      cron: "0 3 * * *",
+      task: { title: "t", description: "d", task_type: "z" },
+    };
+    await post("/schedule/put", nightly);
+    await post("/schedule/run", { name: "nightly" });
+    await get("/schedule/list");
+    await post("/schedule/delete", { name: "nightly" });
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(

@@ -99,6 +99,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
     priority: 1,
     creatorNode: null,
     creatorVerified: false,
+    schedule: null,
     luxRewardMicro: 0,
     balanced: false,
     ...UNSCHEDULED,

@@ -56,6 +56,7 @@ export const PARTS = {
     "next",
     "fates",
     "threads",
+    "schedules",
     "system",
     "monitoring",
     "quotas",

@@ -75,6 +75,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
+  Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */

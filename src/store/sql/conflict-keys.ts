@@ -27,6 +27,7 @@ export type Table =
   | "outputs"
   | "questions"
   | "quota_usage"
+  | "schedules"
   | "settlements"
   | "task_totals"
   | "tasks";
@@ -77,6 +78,7 @@ export const keyOf = {
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
+  schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

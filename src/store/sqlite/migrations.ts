@@ -616,4 +616,28 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- those that wait, the most urgent first; and those whose deadline has passed
   CREATE INDEX questions_open ON questions (until) WHERE state = 'open';
   `,
+  `
+  -- the schedules; timing and task are JSON
+  CREATE TABLE schedules (
+    name TEXT PRIMARY KEY,
+    timing TEXT NOT NULL,
+    task TEXT NOT NULL,
+    creator_node TEXT,
+    overlap TEXT NOT NULL,
+    catch_up TEXT NOT NULL,
+    jitter_ms INTEGER NOT NULL,
+    until INTEGER,
+    paused INTEGER NOT NULL,
+    next_at INTEGER,
+    last_task_id TEXT,
+    last_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+  -- the schedule that created a task, and its nominal time
+  ALTER TABLE tasks ADD COLUMN schedule TEXT;
+  ALTER TABLE tasks ADD COLUMN schedule_at INTEGER;
+  CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
+  `,
 ];
