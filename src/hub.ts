@@ -77,6 +77,7 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -369,6 +370,7 @@ function joinServices({
     minutes,
     tasks,
     contexts: new TaskContexts(store),
+    spending: new SpendingService(store),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -33,6 +33,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   nodes_limit: [409, "Node limit reached"],
   lux_balance_limit: [409, "LUX balance limit reached"],
   task_files_limit: [409, "File limit of the task reached"],
+  usage_limit: [409, "Usage limit of the task reached"],
+  budget_exceeded: [409, "Budget exceeded"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
   quota_exceeded: [429, "Quota exceeded"],

@@ -71,6 +71,8 @@ export const ERRORS = {
   nodes_limit: { status: 409, when: "the hub has as many nodes as `--max-nodes` allows" },
   lux_balance_limit: { status: 409, when: "the balance would exceed its maximum" },
   task_files_limit: { status: 409, when: "the task has the maximum number of files" },
+  usage_limit: { status: 409, when: "the task has the maximum number of usage reports" },
+  budget_exceeded: { status: 409, when: "the task has cost more than it may" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },

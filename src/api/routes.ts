@@ -14,6 +14,7 @@ import { NODE_ENDPOINTS } from "./nodes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
+import { USAGE_ENDPOINTS } from "./usage.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -37,6 +38,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...TASK_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...USAGE_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,

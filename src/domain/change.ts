@@ -3,6 +3,7 @@
  * (store/sql/statements.ts). Add a new kind here first; the compiler then names every place that must handle it.
  */
 import type { NewEvent } from "./event.ts";
+import type { SumKey } from "./spending.ts";
 import type {
   BroadcastTally,
   Checkpoint,
@@ -12,10 +13,12 @@ import type {
   LedgerEntry,
   Message,
   Node,
+  Spending,
   StoredAnswer,
   Task,
   TaskOrigin,
   Usage,
+  UsageReport,
 } from "./model.ts";
 
 /** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
@@ -74,6 +77,19 @@ export type Change =
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }
+  /** What the worker of a task has used: rows that are only added. */
+  | {
+      readonly kind: "usage.reported";
+      readonly taskId: string;
+      readonly epoch: number;
+      readonly nodeId: string;
+      readonly at: number;
+      readonly reports: readonly UsageReport[];
+    }
+  /** The reports of a task go with it; what they add up to stays in the sums. */
+  | { readonly kind: "usage.removed"; readonly taskId: string }
+  /** What a step adds to a sum of usage. */
+  | ({ readonly kind: "spending.summed" } & SumKey & Spending)
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**
@@ -210,5 +226,6 @@ export type Change =
 export function rowsOf(change: Change): number {
   if (change.kind === "dependencies.added") return 2 * change.dependsOn.length;
   if (change.kind === "dependencies.dropped") return 2 * change.count;
+  if (change.kind === "usage.reported") return change.reports.length;
   return change.kind === "deliveries.queued" ? change.toNodes.length : 1;
 }

@@ -26,6 +26,8 @@ export const REJECTION_CODES = [
   "nodes_limit",
   "lux_balance_limit",
   "task_files_limit",
+  "usage_limit",
+  "budget_exceeded",
   "key_exists",
   "keys_limit",
   "quota_exceeded",

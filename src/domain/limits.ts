@@ -104,6 +104,19 @@ export const CONTEXT_FILES_MAX = 1_000;
 export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
 export const INPUTS_PER_PAGE_MAX = 100;
 export const INPUTS_PER_PAGE_DEFAULT = 20;
+/** Usage reports in one request, and of one task in all its attempts. */
+export const USAGE_TOGETHER_MAX = 20;
+export const USAGE_OF_TASK_MAX = 10_000;
+export const MODEL_MAX_CHARS = 128;
+export const USAGE_TOKENS_MAX = 1_000_000_000;
+/** Dollars of one report. */
+export const USAGE_COST_MAX_USD = 10_000;
+/** Dollars of max_cost_usd. */
+export const COST_LIMIT_MAX_USD = 1_000_000_000;
+export const MICRO_PER_USD = 1_000_000;
+/** The days that GET usage sums, and how many it sums when `since` is left out. */
+export const USAGE_DAYS_MAX = 366;
+export const USAGE_DAYS_DEFAULT = 30;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
@@ -530,6 +543,8 @@ export const KEPT_TASK_BYTES = 384;
 /** Of each task that a task depends on: its id, and while it is not completed its two rows in `dependencies`. */
 export const KEPT_DEPENDENCY_ID_BYTES = 37;
 export const KEPT_DEPENDENCY_BYTES = 200;
+/** Of each usage report of a task. */
+export const KEPT_REPORT_BYTES = 256;
 /** With the event that a message was sent. */
 export const KEPT_MESSAGE_BYTES = 512;
 export const KEPT_DELIVERY_BYTES = 112;

@@ -60,6 +60,7 @@ export const FAILURE_KINDS = [
   "cancelled",
   "expired",
   "dependency",
+  "budget",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -151,6 +152,10 @@ export type Task = {
   readonly earlierFailures: readonly Failure[];
   /** The bytes of its checkpoint; 0: it has none. */
   readonly checkpointBytes: number;
+  /** What its attempts have used, all together; null: no worker has reported any usage. */
+  readonly spent: Spending | null;
+  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
+  readonly maxCostMicro: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -169,6 +174,30 @@ export type Checkpoint = {
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
+};
+
+/** What a worker says that one step of its work has used (spending.ts). */
+export type UsageReport = {
+  /** The worker's number for it: what it sends again under the same number in the same attempt counts once. */
+  readonly seq: number;
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Of the input tokens, those that came from a cache. */
+  readonly cachedTokens: number;
+  /** Millionths of a dollar; null: the worker does not know. */
+  readonly costMicro: number | null;
+};
+
+/** A sum of usage reports. `costMicro` is the sum of the costs that are known. */
+export type Spending = {
+  readonly reports: number;
+  /** Of the reports, those without a cost. */
+  readonly unpriced: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  readonly costMicro: number;
 };
 
 /** What a caller reads of a task while it waits for its end. */

@@ -27,9 +27,9 @@ import {
   type CreatorRequest,
   type RetryRequest,
   type Dependency,
-  type HolderRequest,
   type Sent,
   type TaskDraft,
+  type UsageRequest,
   assignTo,
   cancel,
   complete,
@@ -51,12 +51,14 @@ import {
   take,
   timeOut,
 } from "../domain/task.ts";
+import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { filesById } from "../store/sql/files.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
+import { knownReports } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
   brokenCount,
@@ -218,13 +220,13 @@ export class TaskService {
 
   async complete(
     transact: Transact<Completion>,
-    asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean },
+    asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean },
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId) };
-    const done = await transact(load, ({ task, node }) =>
-      complete(task, node, { ...asked, entryId }, this.#at()),
+    const load = { task: taskById(taskId), node: nodeById(nodeId), known: knownReports(asked) };
+    const done = await transact(load, ({ task, node, known }) =>
+      complete(task, node, { ...asked, entryId }, this.#at(), known),
     );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
@@ -235,8 +237,8 @@ export class TaskService {
     transact: Transact<Task>,
     asked: CheckpointRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
-      release(task, node, candidates, asked, this.#at()),
+    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, known }) =>
+      release(task, node, candidates, asked, this.#at(), known),
     );
   }
 
@@ -244,17 +246,23 @@ export class TaskService {
     transact: Transact<Task>,
     asked: CheckpointRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
-      fail(task, node, candidates, asked, this.#at()),
+    return this.#endHold(transact, asked, null, ({ task, node, candidates, known }) =>
+      fail(task, node, candidates, asked, this.#at(), known),
     );
   }
 
-  extend(
+  async extend(
     transact: Transact<Task>,
     asked: CheckpointRequest & { note: string | null },
   ): Promise<Committed<Task>> {
-    const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
-    return transact(load, ({ task, node }) => extend(task, node, asked, this.#at()));
+    const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId), known: knownReports(asked) };
+    const after = await transact(load, ({ task, node, known }) =>
+      extend(task, node, asked, this.#at(), known),
+    );
+    if (after.status !== "failed") return after;
+    await this.settleAfter(after);
+    await this.fillIfPossible(asked.nodeId);
+    return after;
   }
 
   /**
@@ -263,16 +271,23 @@ export class TaskService {
    */
   async #endHold(
     transact: Transact<Task>,
-    { taskId, nodeId }: Assignment,
+    asked: UsageRequest,
     notNode: string | null,
-    decide: (rows: { task: Task | null; node: Node | null; candidates: readonly Node[] }) => Decision<Task>,
+    decide: (rows: {
+      task: Task | null;
+      node: Node | null;
+      candidates: readonly Node[];
+      known: readonly KnownReport[] | null;
+    }) => Decision<Task>,
   ): Promise<Committed<Task>> {
+    const { taskId, nodeId } = asked;
     // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(taskId));
     const load = {
       task: taskById(taskId),
       node: nodeById(nodeId),
       candidates: candidatesIfBalanced(before, notNode),
+      known: knownReports(asked),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates ?? [] }),

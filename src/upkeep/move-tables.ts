@@ -17,6 +17,8 @@ export const TABLES: readonly Table[] = [
   { name: "task_totals", key: ["one"] },
   { name: "dependencies", key: ["task_id", "depends_on"] },
   { name: "checkpoints", key: ["task_id"] },
+  { name: "usage_reports", key: ["task_id", "epoch", "seq"] },
+  { name: "usage_sums", key: ["scope", "value", "day"] },
   { name: "settlements", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },

@@ -26,7 +26,9 @@ export type Table =
   | "quota_usage"
   | "settlements"
   | "task_totals"
-  | "tasks";
+  | "tasks"
+  | "usage_reports"
+  | "usage_sums";
 
 export type ConflictKey =
   | Table
@@ -59,6 +61,9 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  /** What was reported of a task. */
+  reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
+  spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

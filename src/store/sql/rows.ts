@@ -123,6 +123,7 @@ export function toTask(row: Row): Task {
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
+  const spent = maybeText(row["spent"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -160,6 +161,8 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
+    spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
+    maxCostMicro: maybeWhole(row["max_cost_micro"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),

@@ -567,4 +567,35 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- whether the key that created it was bound to its creator_node
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
+  ALTER TABLE tasks ADD COLUMN spent TEXT;
+  ALTER TABLE tasks ADD COLUMN max_cost_micro INTEGER;
+  CREATE TABLE usage_reports (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER,
+    PRIMARY KEY (task_id, epoch, seq)
+  ) STRICT, WITHOUT ROWID;
+  -- the same by UTC day: of the hub, of each node, creator, type and model
+  CREATE TABLE usage_sums (
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    reports INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    PRIMARY KEY (scope, value, day)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
