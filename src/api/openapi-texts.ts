@@ -25,10 +25,14 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   message: "The mailboxes of nodes.",
   agent: "The same mailboxes under other paths, and the event stream of a node.",
   lux: "LUX, the reward units: an append-only ledger for each node.",
+  usage: "What work has cost in tokens and dollars.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   key: "Keys, which grant access to the hub. Needs the administrator key.",
   hub: "The hub itself: its state, its event log and this document.",
 };
+
+const USAGE_TEXT =
+  "What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.";
 
 /** Each error code with its status, and when it occurs. */
 export const ERRORS = {
@@ -276,6 +280,33 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Checkpoint.data": "As the worker sent it.",
   "Checkpoint.epoch": "The epoch of the lease in which it was sent.",
   "Checkpoint.node_id": "The node that sent it.",
+  usage:
+    "What the attempts of the task have used, all together, as their workers reported it; null without any report.",
+  "task_extend.usage": USAGE_TEXT,
+  "task_fail.usage": USAGE_TEXT,
+  "task_release.usage": USAGE_TEXT,
+  "task_complete.usage": USAGE_TEXT,
+  seq: "The worker's number for the report: a repeat under the same number in the same attempt counts once.",
+  model: "The model that was used.",
+  input_tokens: "Tokens that the model read.",
+  output_tokens: "Tokens that the model wrote.",
+  cached_tokens: "Those of the input tokens that came from a cache.",
+  cost_usd:
+    "Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.",
+  "Spending.cost_usd": "The sum of the costs that are known; null if there is none.",
+  reports: "How many reports these are.",
+  without_cost: "How many of the reports had no `cost_usd`.",
+  max_cost_usd:
+    "Dollars that all attempts of the task together may cost; the attempt that passes it ends the task permanently (kind `budget`). Null: any.",
+  "task_retry.max_cost_usd":
+    "Replaces that of the task: needed if the task has cost more than its own already.",
+  budget_left_usd: "What the task may still cost; null without `max_cost_usd`.",
+  "usage.by": "What is summed up: `day` if left out.",
+  "usage.since": "The first day, in UTC; 29 days before `until` if left out. At most 366 days.",
+  "usage.until": "The last day, in UTC; today if left out.",
+  "usage.usage": "A sum for each name, the most expensive first; of days the newest first.",
+  "usage.name": "The node, creator, type, model or day; null for tasks without a creator or a type.",
+  "usage.all": "The sum of all of them.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
     "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",

@@ -354,7 +354,7 @@ const fail = writeEndpoint({
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task, and may note its progress, a checkpoint or its usage",
+  summary: "Extends the lease of a task, and may note progress, a checkpoint or usage",
   answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
   input: () =>
     z.extend(ofHolder(), {

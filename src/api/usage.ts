@@ -16,7 +16,7 @@ const usage = readEndpoint({
   path: "/api/v1/usage",
   readsMany: true,
   auth: "secret",
-  summary: "What work has cost in tokens and dollars, by node, creator, type, model or day",
+  summary: "What work has cost, by day, node, creator, type or model",
   rejections: [],
   input: () =>
     z.object({

@@ -19,6 +19,7 @@ export {
   FatalError,
   type Handler,
   type TaskContext,
+  type Used,
   type WorkerEvent,
   type WorkerOptions,
 } from "./worker.ts";
@@ -105,6 +106,11 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+  };
+
+  readonly costs = {
+    /** Sums up what work has cost, by day, node, creator, type or model. */
+    usage: this.#method("usage"),
   };
 
   readonly files = {

@@ -200,6 +200,15 @@ export type Spending = {
   readonly costMicro: number;
 };
 
+/** What there is a sum of. */
+export type SumScope = "hub" | "node" | "creator" | "type" | "model";
+
+/**
+ * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type or the model; "" for the
+ * hub, for no creator and for no type.
+ */
+export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
+
 /** What a caller reads of a task while it waits for its end. */
 export type TaskState = Pick<
   Task,

@@ -13,14 +13,7 @@ import { DAY_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
 import { type Rejected, reject } from "./decision.ts";
 import { MICRO_PER_USD, USAGE_OF_TASK_MAX } from "./limits.ts";
-import type { Moment, Spending, Task, UsageReport } from "./model.ts";
-
-/** What there is a sum of. The value is a name of it: of a node, a type, a model; "" for the hub, no creator, no type. */
-export const SUM_SCOPES = ["hub", "node", "creator", "type", "model"] as const;
-export type SumScope = (typeof SUM_SCOPES)[number];
-
-/** A sum of one UTC day, which counts from 1970-01-01. */
-export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
+import type { Moment, Spending, SumScope, Task, UsageReport } from "./model.ts";
 
 export const NOTHING_SPENT: Spending = {
   reports: 0,

@@ -1,6 +1,5 @@
 /** The use case of GET usage: what work has cost, summed by node, creator, type, model or day. */
-import type { Spending } from "../domain/model.ts";
-import type { SumScope } from "../domain/spending.ts";
+import type { Spending, SumScope } from "../domain/model.ts";
 import {
   type Days,
   type SummedRow,

@@ -150,6 +150,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     priority: isA ? 0 : "high",
     lux_reward: 2.5,
     timeout_s: 600,
+    max_cost_usd: 5,
   });
   await call("task_pull", { ...worker, limit: 5 });
   const { lease } = await post("task_claim", { task_id, ...worker });
@@ -160,6 +161,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     epoch,
     note: "two points of three",
     checkpoint: { points: 2 },
+    usage: [{ seq: 1, model: "large", input_tokens: 52_000, output_tokens: 800, cost_usd: 0.168 }],
   });
   const metadata = { task_id, node: "worker-1", pages: 12 };
   const { file_id } = await post("file_upload", { file: "Three points.\n", metadata });
@@ -249,6 +251,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
 
   await post("signin", worker);
   await call("lux_ledger", { ...worker, per_page: 2 });
+  await call("usage", { by: "node", per_page: 2 });
   await call("file_list", { per_page: 1 });
   await call("file_download", { file_id });
   await post("file_download_url", { file_id });

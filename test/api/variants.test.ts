@@ -110,6 +110,7 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/usage", "?by=node");
 
     const upload = async () => {
       const form = new FormData();

@@ -51,6 +51,7 @@ export const PARTS = {
     "worker-loop",
     "dependents",
     "context",
+    "usage",
     "next",
     "fates",
     "threads",

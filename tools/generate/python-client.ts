@@ -62,6 +62,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     mailbox: "agent/messages",
   },
   Lux: { sign_in: "signin", ledger: "lux/ledger" },
+  Costs: { usage: "usage" },
   Files: {
     list: "file/list",
     delete: "file/delete",

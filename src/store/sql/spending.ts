@@ -1,6 +1,6 @@
 /** The reads of what work has cost (domain/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { Spending } from "../../domain/model.ts";
-import { type KnownReport, NOTHING_SPENT, type SumScope } from "../../domain/spending.ts";
+import type { Spending, SumScope } from "../../domain/model.ts";
+import { type KnownReport, NOTHING_SPENT } from "../../domain/spending.ts";
 import type { UsageRequest } from "../../domain/task.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
