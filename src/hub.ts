@@ -54,6 +54,7 @@ import type { Mail } from "./mail/mail.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
+import { Budgets } from "./service/budgets.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
@@ -371,6 +372,7 @@ function joinServices({
     tasks,
     contexts: new TaskContexts(store),
     spending: new SpendingService(store),
+    budgets: new Budgets(store, clock),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -29,6 +29,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),
   lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
   usage: async (argv, env) => (await import("./cli/usage.ts")).usageCommand(argv, env),
+  budget: async (argv, env) => (await import("./cli/budget.ts")).budgetCommand(argv, env),
   events: async (argv, env) => (await import("./cli/events.ts")).eventsCommand(argv, env),
   task: async (argv, env) => (await import("./cli/task.ts")).taskCommand(argv, env),
   node: async (argv, env) => (await import("./cli/node.ts")).nodeCommand(argv, env),

@@ -23,6 +23,7 @@ import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
+import type { Budgets } from "../service/budgets.ts";
 import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
@@ -44,6 +45,7 @@ export type Services = {
   readonly tasks: TaskService;
   readonly contexts: TaskContexts;
   readonly spending: SpendingService;
+  readonly budgets: Budgets;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

@@ -35,6 +35,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_files_limit: [409, "File limit of the task reached"],
   usage_limit: [409, "Usage limit of the task reached"],
   budget_exceeded: [409, "Budget exceeded"],
+  budget_not_found: [404, "Budget not found"],
+  budgets_limit: [409, "Limit of budgets reached"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
   quota_exceeded: [429, "Quota exceeded"],

@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { budgetSchema } from "./budgets.ts";
 import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -335,6 +336,7 @@ class Records {
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Spending", schemas.spendingSchema());
+    this.#add("Budget", budgetSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());

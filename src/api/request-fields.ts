@@ -6,7 +6,16 @@ import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
-import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES, type UsageReport } from "../domain/model.ts";
+import {
+  BROADCAST_TYPES,
+  BUDGET_PERIODS,
+  BUDGET_SCOPES,
+  ON_LIMIT,
+  KEY_ROLES,
+  type Priority,
+  SEND_TYPES,
+  type UsageReport,
+} from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
 import { wordsOf } from "../lib/word-search.ts";
@@ -214,6 +223,13 @@ function usd(max: number) {
 }
 
 export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
+
+export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
+export const budgetScope = () => word(BUDGET_SCOPES);
+export const budgetPeriod = () => word(BUDGET_PERIODS);
+export const onLimit = () => word(ON_LIMIT);
+/** A node, a creator or a type. */
+export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
 const tokens = () => z.int().check(z.minimum(0), z.maximum(limit.USAGE_TOKENS_MAX));
 

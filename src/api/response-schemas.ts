@@ -35,7 +35,7 @@ import { threadOf } from "../domain/message.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
 import { isReady } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -44,6 +44,8 @@ import { encodeCursor } from "./request-fields.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
 const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
+/** The date of a day (spending.ts). */
+export const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
 const count = () => z.int().check(z.minimum(0));
 
 export const nodeSchema = (variant: Variant) =>

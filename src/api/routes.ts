@@ -4,6 +4,7 @@
  */
 import { matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
+import { BUDGET_ENDPOINTS } from "./budgets.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
@@ -39,6 +40,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...USAGE_ENDPOINTS,
+  ...BUDGET_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,

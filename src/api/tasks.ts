@@ -73,6 +73,7 @@ const create = writeEndpoint({
     "node_offline",
     "node_draining",
     "task_not_ready",
+    "budget_exceeded",
   ],
   input: () => z.extend(newTask(), { for_node: z.optional(field.nodeId()) }),
   unread: ["assigned_node"],
@@ -264,6 +265,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "task_failed",
       "node_offline",
       "node_draining",
+      "budget_exceeded",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -489,6 +491,7 @@ const revoke = writeEndpoint({
     "task_failed",
     "node_offline",
     "node_draining",
+    "budget_exceeded",
   ],
   input: () =>
     z.object({

@@ -3,14 +3,11 @@ import * as z from "zod/mini";
 import { dayOf } from "../domain/spending.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
-import { DAY_MS, isoTime } from "../lib/clock.ts";
 import type { SpendingPage, SummedBy } from "../service/spending.ts";
 import type { Days } from "../store/sql/spending.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
-
-const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
+import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
 
 const usage = readEndpoint({
   path: "/api/v1/usage",

@@ -47,6 +47,11 @@ export const REMOTE_FLAGS: Command["flags"] = {
 
 const LIMIT: Flag = { value: "N", help: "how many rows at most (50; with --json all)" };
 const NODE: Flag = { value: "NODE", help: "the node to act for" };
+const PER: Flag = {
+  value: "PERIOD",
+  help: "day, month (both in UTC) or total",
+  choices: ["day", "month", "total"],
+};
 const EPOCH: Flag = {
   value: "N",
   help: "the epoch of the lease: 409 stale_lease if the task was handed out again since",
@@ -163,6 +168,25 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     until: { value: "DAY", help: "the last day; today" },
     limit: LIMIT,
   }),
+  remote(
+    "budget set",
+    "[SCOPE VALUE]",
+    "limit what work may cost",
+    {
+      per: PER,
+      "cost-usd": { value: "USD", help: "the dollars" },
+      tokens: { value: "N", help: "the tokens, input and output together" },
+      "on-limit": {
+        value: "WHAT",
+        help: "pause (the default): its tasks are not handed out; warn: only an event",
+        choices: ["pause", "warn"],
+      },
+    },
+    `SCOPE is hub, or node, creator or type with a VALUE; creator and type without one are the tasks without a
+creator or type. ${ADMIN_ABOUT}`,
+  ),
+  remote("budget list", "", "all budgets, and what is spent of them", {}, ADMIN_ABOUT),
+  remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
     "events",

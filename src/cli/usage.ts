@@ -1,4 +1,4 @@
-/** `luxhub usage`: what work has cost; and `luxhub task usage`, which reports what a step of it has used. */
+/** `luxhub usage` and `luxhub task usage`: what work has cost, and what a step of it has used. */
 import { appendFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import type { RequestOf, Used } from "../client/luxhub.ts";

@@ -1771,6 +1771,10 @@ EventKind = Literal[
     "task.retried",
     "task.completed",
     "task.deleted",
+    "budget.set",
+    "budget.deleted",
+    "budget.warning",
+    "budget.exceeded",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -1798,6 +1802,7 @@ ErrorCode = Literal[
     "task_not_found",
     "message_not_found",
     "file_not_found",
+    "budget_not_found",
     "key_not_found",
     "method_not_allowed",
     "request_timeout",
@@ -1816,6 +1821,7 @@ ErrorCode = Literal[
     "task_files_limit",
     "usage_limit",
     "budget_exceeded",
+    "budgets_limit",
     "key_exists",
     "keys_limit",
     "body_too_large",
@@ -1873,6 +1879,32 @@ class Spending(TypedDict):
     reports: int
     #: How many of the reports had no `cost_usd`.
     without_cost: int
+
+
+class Budget(TypedDict):
+    #: What the budget is about: the whole hub, or one node, creator or type of tasks.
+    scope: Literal["hub", "node", "creator", "type"]
+    #: The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+    #: type.
+    value: str | None
+    #: The period: a day, a month (both in UTC), or all time.
+    per: Literal["day", "month", "total"]
+    #: Dollars; null: any.
+    cost_usd: float | None
+    #: Input and output tokens together; null: any.
+    tokens: int | None
+    #: `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only
+    #: an event.
+    on_limit: Literal["pause", "warn"]
+    #: `warning` from 80 % on, `exceeded` when it is used up.
+    state: Literal["open", "warning", "exceeded"]
+    #: Whether it keeps tasks back now.
+    paused: bool
+    #: The first day of its period; null if that is all time.
+    since: str | None
+    #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
+    #: many.
+    spent: Spending
 
 
 class InputFile(TypedDict):
@@ -3016,6 +3048,33 @@ class UsageAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class BudgetSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of it.
+    budget: Budget
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetListAnswer(TypedDict):
+    success: Literal[True]
+    #: All budgets, by scope and value.
+    budgets: list[Budget]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of it.
+    budget: Budget
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class FileListAnswer(TypedDict):
     success: Literal[True]
     #: The files.
@@ -3934,6 +3993,60 @@ class Costs(_Resource):
         fields = {"by": by, "since": since, "until": until, "page": page, "per_page": per_page}
         return cast("UsageAnswer", self._call("usage", fields, options))
 
+    def set_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        cost_usd: float | None = None,
+        tokens: int | None = None,
+        on_limit: Literal["pause", "warn"] | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetSetAnswer:
+        """Sets what work may cost in a day, a month or in all.
+
+        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
+            without a type.
+        cost_usd: Dollars; left out: any.
+        tokens: Input and output tokens together; null: any.
+        on_limit: `pause` (if left out): nothing that the budget is about is handed out once it is used up.
+            `warn`: only an event.
+        """
+        fields = {
+            "scope": scope,
+            "per": per,
+            "value": value,
+            "cost_usd": cost_usd,
+            "tokens": tokens,
+            "on_limit": on_limit,
+        }
+        return cast("BudgetSetAnswer", self._call("budget/set", fields, options))
+
+    def budgets(self, *, options: CallOptions | None = None) -> BudgetListAnswer:
+        """All budgets, and what is spent of them."""
+        return cast("BudgetListAnswer", self._call("budget/list", None, options))
+
+    def delete_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetDeleteAnswer:
+        """Deletes a budget.
+
+        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
+            without a type.
+        """
+        fields = {"scope": scope, "per": per, "value": value}
+        return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
+
 
 class Files(_FileTransfer):
     def list(
@@ -4076,6 +4189,9 @@ METHODS = {
     "signin": "POST",
     "lux/ledger": "GET",
     "usage": "GET",
+    "budget/set": "POST",
+    "budget/list": "GET",
+    "budget/delete": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

@@ -111,6 +111,9 @@ export class LuxHub<V extends Variant = "A"> {
   readonly costs = {
     /** Sums up what work has cost, by day, node, creator, type or model. */
     usage: this.#method("usage"),
+    setBudget: this.#method("budget/set"),
+    budgets: this.#method("budget/list"),
+    deleteBudget: this.#method("budget/delete"),
   };
 
   readonly files = {

@@ -27,6 +27,10 @@ export type EventKind =
   | "task.retried"
   | "task.completed"
   | "task.deleted"
+  | "budget.set"
+  | "budget.deleted"
+  | "budget.warning"
+  | "budget.exceeded"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -90,6 +94,38 @@ export interface Spending {
   reports: number;
   /** How many of the reports had no `cost_usd`. */
   without_cost: number;
+}
+
+export interface Budget {
+  /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
+  scope: "hub" | "node" | "creator" | "type";
+  /**
+   * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+   * type.
+   */
+  value: string | null;
+  /** The period: a day, a month (both in UTC), or all time. */
+  per: "day" | "month" | "total";
+  /** Dollars; null: any. */
+  cost_usd: number | null;
+  /** Input and output tokens together; null: any. */
+  tokens: number | null;
+  /**
+   * `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`:
+   * only an event.
+   */
+  on_limit: "pause" | "warn";
+  /** `warning` from 80 % on, `exceeded` when it is used up. */
+  state: "open" | "warning" | "exceeded";
+  /** Whether it keeps tasks back now. */
+  paused: boolean;
+  /** The first day of its period; null if that is all time. */
+  since: string | null;
+  /**
+   * What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
+   * many.
+   */
+  spent: Spending;
 }
 
 export interface InputFile {
@@ -656,6 +692,7 @@ export interface Problem {
     | "task_not_found"
     | "message_not_found"
     | "file_not_found"
+    | "budget_not_found"
     | "key_not_found"
     | "method_not_allowed"
     | "request_timeout"
@@ -674,6 +711,7 @@ export interface Problem {
     | "task_files_limit"
     | "usage_limit"
     | "budget_exceeded"
+    | "budgets_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -1983,6 +2021,80 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Sets what work may cost in a day, a month or in all */
+  "budget/set": {
+    request: {
+      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
+      scope: "hub" | "node" | "creator" | "type";
+      /**
+       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+       * type.
+       */
+      value?: string | undefined;
+      /** The period: a day, a month (both in UTC), or all time. */
+      per: "day" | "month" | "total";
+      /** Dollars; left out: any. */
+      cost_usd?: number | undefined;
+      /** Input and output tokens together; null: any. */
+      tokens?: number | undefined;
+      /**
+       * `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`:
+       * only an event.
+       */
+      on_limit?: "pause" | "warn" | undefined;
+    };
+    answer: {
+      success: true;
+      /** The budget, and what is spent of it. */
+      budget: Budget;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All budgets, and what is spent of them */
+  "budget/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All budgets, by scope and value. */
+      budgets: Budget[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a budget */
+  "budget/delete": {
+    request: {
+      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
+      scope: "hub" | "node" | "creator" | "type";
+      /**
+       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+       * type.
+       */
+      value?: string | undefined;
+      /** The period: a day, a month (both in UTC), or all time. */
+      per: "day" | "month" | "total";
+    };
+    answer: {
+      success: true;
+      /** The budget, and what is spent of it. */
+      budget: Budget;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -2378,6 +2490,9 @@ export const METHODS = {
   signin: "POST",
   "lux/ledger": "GET",
   usage: "GET",
+  "budget/set": "POST",
+  "budget/list": "GET",
+  "budget/delete": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

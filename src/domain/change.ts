@@ -5,6 +5,8 @@
 import type { NewEvent } from "./event.ts";
 import type {
   BroadcastTally,
+  Budget,
+  BudgetKey,
   Checkpoint,
   DeliveryState,
   FileRecord,
@@ -90,6 +92,8 @@ export type Change =
   | { readonly kind: "usage.removed"; readonly taskId: string }
   /** What a step adds to a sum of usage. */
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
+  | { readonly kind: "budget.saved"; readonly budget: Budget }
+  | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

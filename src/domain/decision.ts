@@ -28,6 +28,8 @@ export const REJECTION_CODES = [
   "task_files_limit",
   "usage_limit",
   "budget_exceeded",
+  "budget_not_found",
+  "budgets_limit",
   "key_exists",
   "keys_limit",
   "quota_exceeded",

@@ -107,6 +107,15 @@ export const INPUTS_PER_PAGE_DEFAULT = 20;
 /** Usage reports in one request, and of one task in all its attempts. */
 export const USAGE_TOGETHER_MAX = 20;
 export const USAGE_OF_TASK_MAX = 10_000;
+export const BUDGETS_MAX = 200;
+/** The share of a budget at which it warns. */
+export const BUDGET_WARNING_AT = 0.8;
+/** The longest name of a node or a type. */
+export const BUDGET_VALUE_MAX_CHARS = 200;
+/** Tokens of a budget. */
+export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
+/** Types of ready tasks among which a node that takes every type chooses, while a budget keeps some types back. */
+export const OPEN_TYPES_MAX = 200;
 export const MODEL_MAX_CHARS = 128;
 export const USAGE_TOKENS_MAX = 1_000_000_000;
 /** Dollars of one report. */

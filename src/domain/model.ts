@@ -3,8 +3,11 @@
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
-/** One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. */
-export type Moment = { readonly now: number; readonly steady: number };
+/**
+ * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
+ * that moment; absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ */
+export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
 
 // ---- Nodes
 
@@ -208,6 +211,49 @@ export type SumScope = "hub" | "node" | "creator" | "type" | "model";
  * hub, for no creator and for no type.
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
+
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_PERIODS = ["day", "month", "total"] as const;
+export const ON_LIMIT = ["pause", "warn"] as const;
+
+/** `value`: as in SumKey. */
+export type BudgetKey = {
+  readonly scope: (typeof BUDGET_SCOPES)[number];
+  readonly value: string;
+  readonly per: (typeof BUDGET_PERIODS)[number];
+};
+
+/** What work may cost (budget.ts). */
+export type Budget = BudgetKey & {
+  /** Millionths of a dollar; null: any. */
+  readonly costMicro: number | null;
+  /** Input and output tokens together; null: any. */
+  readonly tokens: number | null;
+  readonly onLimit: (typeof ON_LIMIT)[number];
+  /** The first day of the period in which it was last said that 80 % are used, and that all is; null: never. */
+  readonly warnedIn: number | null;
+  readonly exceededIn: number | null;
+};
+
+/** A budget, and what was spent of it in its period. */
+export type BudgetState = Budget & { readonly spent: Spending };
+
+/** What is not handed out. */
+export type Closed = {
+  readonly hub: boolean;
+  readonly nodes: ReadonlySet<string>;
+  /** "" is no creator. */
+  readonly creators: ReadonlySet<string>;
+  /** "" is no type. */
+  readonly types: ReadonlySet<string>;
+};
+
+/** The budgets on one UTC day; `closed` is null when none keeps anything back. */
+export type Gate = {
+  readonly day: number;
+  readonly budgets: readonly BudgetState[];
+  readonly closed: Closed | null;
+};
 
 /** What a caller reads of a task while it waits for its end. */
 export type TaskState = Pick<

@@ -30,6 +30,7 @@
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { hasRoom, pick } from "./balancer.ts";
+import { afterUsage, isClosed, refusedByBudget, spendWithin } from "./budget.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -45,7 +46,7 @@ import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
-import { type KnownReport, type Spent, isOverspent, overspentMessage, spend } from "./spending.ts";
+import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
@@ -250,7 +251,7 @@ export function take(
   }
   if (task.status === "assigned") return notOpen(task);
   if (!isReady(task, at.now)) return notReady(task);
-  const refused = refusesTasks(node);
+  const refused = refusesTasks(node) ?? keptBack(task, node, at);
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
@@ -298,7 +299,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
-  const best = draining || isFull ? undefined : found.open[0];
+  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, nodeId);
+  const best = draining || isFull ? undefined : found.open.find(mayHave);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
   return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
@@ -389,7 +391,7 @@ export function complete(
   }
   const payment = payReward(node, task, asked.entryId, at.now);
   if (payment.kind === "rejected") return payment;
-  const spent = spend(before, node.nodeId, asked.usage ?? [], known, at);
+  const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
   const after = recharged({
     ...spent.held,
@@ -441,7 +443,12 @@ export function release(
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return assignIfBalanced(freed.after, candidates, [...saved, ...freed.changes, event], at);
+  return assignIfBalanced(
+    freed.after,
+    candidates,
+    [...saved, ...freed.changes, event],
+    afterUsage(at, saved),
+  );
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -460,7 +467,7 @@ export function fail(
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, asked.error, at);
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], at);
+  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], afterUsage(at, saved));
 }
 
 /**
@@ -500,7 +507,7 @@ function leave(
   known: readonly KnownReport[] | null,
   at: Moment,
 ): Spent | Rejected {
-  const spent = spend(task, nodeId, usage, known, at);
+  const spent = spendWithin(task, nodeId, usage, known, at);
   if (data === null || "code" in spent) return spent;
   const checkpoint: Checkpoint = { data, epoch: task.epoch, nodeId, at: at.now };
   return {
@@ -559,7 +566,7 @@ export function revoke(
     return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
   }
   if (target && target.nodeId === task.assignedNode) return accept(task);
-  const refused = target && refusesTasks(target);
+  const refused = target && (refusesTasks(target) ?? keptBack(task, target, at));
   if (refused) return refused;
   const from = task.assignedNode;
   const freed = move(task, { ...returned(task), revokedFrom: from }, at.now);
@@ -807,7 +814,13 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
 function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | null {
-  return task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  if (!task.balanced || !isReady(task, at.now)) return null;
+  const closed = at.gate?.closed ?? null;
+  if (closed === null) return pick(task, candidates);
+  return pick(
+    task,
+    candidates.filter(({ nodeId }) => !isClosed(closed, task, nodeId)),
+  );
 }
 
 /** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
@@ -1153,6 +1166,11 @@ function staleLease(task: Task): Rejected {
     "stale_lease",
     `Task ${task.taskId} was taken back or handed out again since this lease began. Stop working on it.`,
   );
+}
+
+/** Why a budget keeps a task from a node. */
+function keptBack(task: Task, { nodeId }: Node, { gate }: Moment): Rejected | null {
+  return gate && isClosed(gate.closed, task, nodeId) ? refusedByBudget(gate, task, nodeId) : null;
 }
 
 /** Why a node cannot be given a task. */

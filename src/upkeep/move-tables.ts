@@ -19,6 +19,7 @@ export const TABLES: readonly Table[] = [
   { name: "checkpoints", key: ["task_id"] },
   { name: "usage_reports", key: ["task_id", "epoch", "seq"] },
   { name: "usage_sums", key: ["scope", "value", "day"] },
+  { name: "budgets", key: ["scope", "value", "per"] },
   { name: "settlements", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },

@@ -251,6 +251,10 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
 
   await post("signin", worker);
   await call("lux_ledger", { ...worker, per_page: 2 });
+  const monthly = { scope: "type", value: "research", per: "month" };
+  await post("budget_set", { ...monthly, cost_usd: 50, tokens: 100_000_000, on_limit: "pause" });
+  await call("budget_list");
+  await post("budget_delete", monthly);
   await call("usage", { by: "node", per_page: 2 });
   await call("file_list", { per_page: 1 });
   await call("file_download", { file_id });

@@ -128,6 +128,8 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/file/upload-url",
   "/api/v1/node/list",
   "/api/v1/usage",
+  "/api/v1/budget/set",
+  "/api/v1/budget/delete",
   "/api/v1/task/:task_id",
 ]);
 

@@ -52,6 +52,7 @@ export const PARTS = {
     "dependents",
     "context",
     "usage",
+    "budgets",
     "next",
     "fates",
     "threads",

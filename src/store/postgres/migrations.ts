@@ -494,6 +494,17 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     cost_micro BIGINT NOT NULL,
     PRIMARY KEY (scope, value, day)
   );
+  CREATE TABLE budgets (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    per TEXT COLLATE "C" NOT NULL,
+    cost_micro BIGINT,
+    tokens BIGINT,
+    on_limit TEXT NOT NULL,
+    warned_in BIGINT,
+    exceeded_in BIGINT,
+    PRIMARY KEY (scope, value, per)
+  );
   `,
 ];
 

@@ -23,11 +23,22 @@ export type Days = { readonly since: number; readonly until: number };
 /** What a sum is of: a name, or a day. */
 export type SummedRow = { readonly name: string; readonly spending: Spending };
 
-const SUMS = ["reports", "unpriced", "input_tokens", "output_tokens", "cached_tokens", "cost_micro"]
-  .map((column) => `CAST(coalesce(sum(${column}), 0) AS BIGINT) AS ${column}`)
-  .join(", ");
+const SUM_COLUMNS = [
+  "reports",
+  "unpriced",
+  "input_tokens",
+  "output_tokens",
+  "cached_tokens",
+  "cost_micro",
+] as const;
 
-function toSpending(row: Row): Spending {
+/** The columns of toSpending(): the sums over rows of usage_sums under this name. */
+export const SUMS = (table: string): string =>
+  SUM_COLUMNS.map((column) => `CAST(coalesce(sum(${table}.${column}), 0) AS BIGINT) AS ${column}`).join(", ");
+
+const OWN_SUMS = SUMS("usage_sums");
+
+export function toSpending(row: Row): Spending {
   return {
     reports: Number(row["reports"]),
     unpriced: Number(row["unpriced"]),
@@ -48,7 +59,7 @@ export function sumsByName(
   offset: number,
 ): Query<readonly SummedRow[]> {
   const sql = `
-    SELECT value AS name, ${SUMS} FROM usage_sums WHERE scope = $1 AND day BETWEEN $2 AND $3
+    SELECT value AS name, ${OWN_SUMS} FROM usage_sums WHERE scope = $1 AND day BETWEEN $2 AND $3
     GROUP BY value ORDER BY sum(cost_micro) DESC, sum(input_tokens) + sum(output_tokens) DESC, value
     LIMIT $4 OFFSET $5`;
   return many(sql, [scope, since, until, limit, offset], toSummed, ["usage_sums"]);
@@ -66,7 +77,7 @@ export function sumsByDay(
   offset: number,
 ): Query<readonly SummedRow[]> {
   const sql = `
-    SELECT day AS name, ${SUMS} FROM usage_sums WHERE scope = 'hub' AND value = '' AND day BETWEEN $1 AND $2
+    SELECT day AS name, ${OWN_SUMS} FROM usage_sums WHERE scope = 'hub' AND value = '' AND day BETWEEN $1 AND $2
     GROUP BY day ORDER BY day DESC LIMIT $3 OFFSET $4`;
   return many(sql, [since, until, limit, offset], toSummed, ["usage_sums"]);
 }
@@ -79,7 +90,7 @@ export function daysSummed({ since, until }: Days): Query<number> {
 /** What was spent under one name on some days. */
 export function spentBy(scope: SumScope, value: string, { since, until }: Days): Query<Spending> {
   const sql = `
-    SELECT ${SUMS} FROM usage_sums WHERE scope = $1 AND value = $2 AND day BETWEEN $3 AND $4`;
+    SELECT ${OWN_SUMS} FROM usage_sums WHERE scope = $1 AND value = $2 AND day BETWEEN $3 AND $4`;
   const shape: Query<Spending>["shape"] = ([row]) => (row ? toSpending(row) : NOTHING_SPENT);
   return query(sql, [scope, value, since, until], shape, ["usage_sums"]);
 }

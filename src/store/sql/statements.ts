@@ -360,6 +360,32 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     ),
     sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
   },
+  "budget.saved": {
+    row: ({ budget }) => keyOf.budget(budget),
+    statement: upsert(
+      "budgets",
+      {
+        scope: text(({ budget }) => budget.scope),
+        value: text(({ budget }) => budget.value),
+        per: text(({ budget }) => budget.per),
+      },
+      {
+        cost_micro: whole(({ budget }) => budget.costMicro),
+        tokens: whole(({ budget }) => budget.tokens),
+        on_limit: text(({ budget }) => budget.onLimit),
+        warned_in: whole(({ budget }) => budget.warnedIn),
+        exceeded_in: whole(({ budget }) => budget.exceededIn),
+      },
+    ),
+  },
+  "budget.deleted": {
+    row: ({ key }) => keyOf.budget(key),
+    statement: remove("budgets", {
+      scope: text(({ key }) => key.scope),
+      value: text(({ key }) => key.value),
+      per: text(({ key }) => key.per),
+    }),
+  },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],

@@ -597,5 +597,16 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     cost_micro INTEGER NOT NULL,
     PRIMARY KEY (scope, value, day)
   ) STRICT, WITHOUT ROWID;
+  CREATE TABLE budgets (
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    per TEXT NOT NULL,
+    cost_micro INTEGER,
+    tokens INTEGER,
+    on_limit TEXT NOT NULL,
+    warned_in INTEGER,
+    exceeded_in INTEGER,
+    PRIMARY KEY (scope, value, per)
+  ) STRICT, WITHOUT ROWID;
   `,
 ];

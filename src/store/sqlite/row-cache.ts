@@ -1,6 +1,6 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the owners of
- * mailboxes, the nodes without a gift, the best tasks of the backlog, and what counts against quotas. The hub is the only writer of its database, so
+ * mailboxes, the nodes without a gift, the best tasks of the backlog, what counts against quotas, and the budgets. The hub is the only writer of its database, so
  * the last value that it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the
  * older one is dropped.
  *
@@ -11,7 +11,8 @@
 import type { Change } from "../../domain/change.ts";
 import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
 import type { Registered } from "../../domain/message.ts";
-import type { Node, Task, Usage } from "../../domain/model.ts";
+import type { Gate, Node, Task, Usage } from "../../domain/model.ts";
+import { gateAfter } from "../../domain/budget.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { patchNode } from "../sql/nodes.ts";
 import { charsOf } from "../sql/rows.ts";
@@ -41,6 +42,8 @@ export class RowCache {
   /** By node_id. */
   readonly #usage = new Generations<Usage>(CACHED_NODES);
   readonly #backlogs = new Map<string, Backlog>();
+  /** The budgets of one day. */
+  #gate: { readonly id: string; readonly value: Gate } | null = null;
 
   constructor(read: <R>(query: Query<R>) => R) {
     this.#read = read;
@@ -54,6 +57,7 @@ export class RowCache {
     if (known !== undefined) return known as R;
     const value = this.#read(query);
     if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
+    else if (as === "gate") this.#gate = { id, value: value as Gate };
     else if (as === "gift") {
       if (value === null) this.#giftless.set(id, true);
     } else if (value !== null && as === "task") this.#keepTask(value as Task);
@@ -83,6 +87,13 @@ export class RowCache {
         if (after) this.#usage.set(change.nodeId, after);
         return;
       }
+      case "spending.summed":
+        if (this.#gate) this.#gate = { ...this.#gate, value: gateAfter(this.#gate.value, change) };
+        return;
+      case "budget.saved":
+      case "budget.deleted":
+        this.#gate = null;
+        return;
       case "messages.refunded":
       case "events.refunded":
         return this.#usage.clear();
@@ -98,6 +109,7 @@ export class RowCache {
     this.#giftless.clear();
     this.#usage.clear();
     this.#backlogs.clear();
+    this.#gate = null;
   }
 
   #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
@@ -106,6 +118,7 @@ export class RowCache {
     if (as === "owner") return this.#owners.get(id);
     if (as === "ready") return this.#backlogs.get(id)?.tasks;
     if (as === "usage") return this.#usage.get(id);
+    if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
     return this.#giftless.get(id) && null;
   }
 
