@@ -66,6 +66,9 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await addTask(hub, { depends_on: [revoked] });
   const checkpointed = await addTaskOf(hub, "n2");
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
+  await ok(
+    hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
+  );
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
@@ -117,6 +120,10 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
         : [];
       answers[`${variant} ${path}`] = { status, ...said, events };
     }
+  }
+  for (const taskId of pick(await ok(hub.get("/task/list?per_page=50")), "tasks", "task_id")) {
+    const { body } = await hub.get(`/task/${String(taskId)}/output`);
+    answers[`output of ${String(taskId)}`] = body["data"];
   }
   for (const fileId of files) {
     const response = await fetch(`${hub.base()}/api/v1/file/download/${fileId}`);
