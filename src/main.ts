@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   status: async (argv, env) => (await import("./cli/status.ts")).statusCommand(argv, env),
   top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),
   lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
+  lessons: async (argv, env) => (await import("./cli/lessons.ts")).lessonsCommand(argv, env),
   events: async (argv, env) => (await import("./cli/events.ts")).eventsCommand(argv, env),
   task: async (argv, env) => (await import("./cli/task.ts")).taskCommand(argv, env),
   node: async (argv, env) => (await import("./cli/node.ts")).nodeCommand(argv, env),

@@ -64,6 +64,7 @@ export const ERRORS = {
   task_failed: { status: 409, when: "the task has failed; task/retry opens it again" },
   task_not_failed: { status: 409, when: "only a failed task can be retried" },
   task_not_ready: { status: 409, when: "the task waits for its start time or for other tasks" },
+  wrong_offset: { status: 409, when: "the output continues at another offset, which is `expected`" },
   stale_lease: { status: 409, when: "the task was taken back or handed out again since this `epoch`" },
   node_draining: { status: 409, when: "the node is draining and takes no new tasks" },
   node_offline: { status: 409, when: "the node is offline and takes no tasks" },
@@ -263,6 +264,21 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Context.inputs":
     "The tasks in `depends_on`, in that order. Their results have at most 256 KiB together; task/<task_id>/inputs has all of them.",
   "Context.failures": "The last 5 attempts that failed, oldest first.",
+  "Context.lessons":
+    "What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and of the same text the newest. Not for a task without a type.",
+  "Lesson.node_id": "The node that completed the task.",
+  "Lesson.verified": "Whether the result came with a key that is bound to that node.",
+  "Lesson.at": "When the task was completed.",
+  "Lesson.lesson": "The first 2,000 characters of `lesson` in the result of the task.",
+  "Lesson.truncated": "True if the `lesson` is longer than what is shown.",
+  "lessons.q":
+    "Only lessons for which each of these words begins a word of the lesson or of the title of its task.",
+  "lessons.type": "Only lessons of tasks of this `task_type`.",
+  "lessons.cursor": "The `next_cursor` of the page before.",
+  "lessons.lessons": "The newest task first. Lessons that say nothing (none, n/a, -) are left out.",
+  "lessons.looked": "How many completed tasks this call has examined: at most 10,000.",
+  "lessons.next_cursor":
+    "Where to go on, to the older tasks that this call has not examined; null if it has examined all.",
   "task_inputs.inputs": "The tasks in `depends_on`, in that order.",
   "task_inputs.cursor": "The `next_cursor` of the page before.",
   "TaskInput.task_id": "The task that must be completed first.",
@@ -274,6 +290,32 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Checkpoint.data": "As the worker sent it.",
   "Checkpoint.epoch": "The epoch of the lease in which it was sent.",
   "Checkpoint.node_id": "The node that sent it.",
+  "task_output.offset":
+    "The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat of what was sent changes nothing.",
+  "task_output.data": "1 to 65,536 bytes of text, without NUL.",
+  "task_output.attempt": "The attempt: the epoch of the lease.",
+  "task_output.next_offset": "Where the next piece begins.",
+  "task_output_get.attempt":
+    "The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next one that has output if this one has none; null if there is none.",
+  "task_output_get.from":
+    "In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.",
+  "task_output_get.wait": "Seconds to wait until there is more, or the attempt or the task has ended.",
+  "task_output_get.data": "The text from `from` on: at most 256 KiB, and up to what is no longer kept.",
+  "task_output_get.next_offset": "The offset to read from next.",
+  "task_output_get.dropped":
+    "Bytes between the offset that was asked for and `from`: they are no longer kept.",
+  "task_output_get.ended":
+    "Whether this attempt sends no more; without an attempt: whether the task is finished.",
+  "task_output_get.attempts": "The attempts whose output is kept, oldest first.",
+  "OutputAttempt.attempt": "The epoch of the lease.",
+  "OutputAttempt.node_id": "The node that sent it.",
+  "OutputAttempt.size": "The bytes that were sent, kept or not.",
+  "OutputAttempt.begun_at": "When the first output came.",
+  "OutputAttempt.updated_at": "When the last output came.",
+  "task_output_stream.attempt": "The attempt to begin with: the newest that has output if left out.",
+  "task_output_stream.from": "The offset to begin at: 0 if left out.",
+  "task_output_stream.Last-Event-ID":
+    "The `id` of the last event: the offset after it, a dot, and the attempt.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
     "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",

@@ -235,6 +235,10 @@ export const result = () =>
     }),
   );
 
+/** An offset in the output of an attempt, in bytes. */
+export const outputOffset = () => z.int().check(z.minimum(0));
+export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
+
 /** Any JSON value but null, parsed to its text. */
 export const checkpoint = () =>
   z.pipe(
@@ -300,6 +304,9 @@ export function queryCount(max: number) {
 
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
+
+/** An offset in the output of an attempt, or the epoch of one, in a query. */
+export const queryOffset = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 /** Ids of tasks, comma-separated, parsed to those that differ. */
 export const taskIds = () =>

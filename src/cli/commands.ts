@@ -120,18 +120,26 @@ const BACKUP_ABOUT = `FILE is  hub.tar                a new file; it has a tempo
          s3://BUCKET/PREFIX/    the same, with its time as name
 
 The backup is a tar archive, a consistent snapshot of the database, the files and the secrets. Only
-its owner can read the file. There must be room for a copy of the database: next to FILE, else in the
-data directory. Secrets that the hub gets from its environment are not in it. The storage's address
-and credentials come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
-Back up a hub on PostgreSQL with PostgreSQL's own tools, such as pg_dump.`;
+its owner can read the file. There must be room for a copy of the rows: next to FILE, else in the
+data directory. Only secrets in the data directory are in it. The storage's address and credentials
+come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
+
+It is the same for a hub on SQLite and one on PostgreSQL, and either restores it.`;
+
+const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input.
+
+A hub on SQLite: the directory must be empty, or must not exist. A hub on PostgreSQL (LUXHUB_DATABASE,
+or database in ./luxhub.toml): the database, or its schema, must be empty; the secrets go into the
+data directory unless it has its own. All checksums are verified before anything is visible. Then
+start the hub.`;
 
 const MOVE_ABOUT = `postgres is the database that LUXHUB_DATABASE names (or database in ./luxhub.toml). You can give a URL
 instead, postgres://USER:PASSWORD@HOST/NAME; but everyone on the machine can read a command line.
 
 All rows and the bytes of all files are copied and compared. No hub may run on either side. The
-target must be empty: nothing is overwritten, nothing is merged. The source is not changed. After
-an interrupted move no hub starts on the target: run the same command again. The secrets stay in
-the data directory, which a hub on PostgreSQL has too.`;
+target must be empty: nothing is overwritten, nothing is merged. The source is not changed. An
+interrupted move leaves no hub on the target: run the same command again. The secrets stay in the
+data directory, which a hub on PostgreSQL has too.`;
 
 export const COMMANDS: readonly Command[] = [
   {
@@ -172,6 +180,13 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       once: { help: "print the state once and exit" },
     },
     "q or Ctrl-C ends it. If standard output is no terminal, it prints the state once and exits.",
+  ),
+  remote(
+    "lessons",
+    "[WORDS]",
+    "what the workers of completed tasks have learned, newest first",
+    { type: { value: "TYPE", help: "only from tasks of this type" }, limit: LIMIT },
+    "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
   ),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
@@ -251,6 +266,17 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       timeout: { value: "TIME", help: "how long to wait, for example 10s; without it, no limit" },
     },
     "Exit code 0: those that ended are completed. 1: one has failed. 124: not finished within --timeout.",
+  ),
+  remote(
+    "task logs",
+    "ID",
+    "the output of a task, also while it runs",
+    {
+      follow: { help: "keep printing until the task is finished", short: "f" },
+      attempt: { value: "N", help: "the attempt (its epoch); without it the newest that has output" },
+      raw: { help: "print it unchanged, with the control characters that a terminal obeys" },
+    },
+    "--follow survives a restart of the hub: nothing is missed or printed twice. With --json one line of JSON for each part.",
   ),
   remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
   remote("task release", "ID…", "give back tasks that a node holds", {
@@ -372,6 +398,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
         help: "run each task in its own directory below DIR, with its inputs; upload out/",
         isPath: true,
       },
+      "no-output": { help: "do not send the hub what the command prints while it runs" },
       "pass-secret": { help: "give the command the secret, as LUXHUB_SECRET" },
       log: { value: "pretty|json", help: "form of the log (pretty)", choices: ["pretty", "json"] },
     },
@@ -431,17 +458,16 @@ administrator key is for X-Admin-Key.`,
     summary: "back up the whole hub into one file, even while it runs",
     flags: {
       keep: { value: "N", help: "of the backups in FILE/ keep the newest N, and delete the others" },
-      data: DATA,
+      ...PLACE,
     },
     about: BACKUP_ABOUT,
   },
   {
     name: "restore",
     words: "FILE",
-    summary: "restore a backup (a file or s3://BUCKET/KEY) into an empty directory",
-    flags: { data: DATA },
-    about: `The directory must be empty, or must not exist. All checksums are verified before anything is moved
-into place. Then start the hub on the directory.`,
+    summary: "restore a backup into an empty directory or an empty PostgreSQL database",
+    flags: PLACE,
+    about: RESTORE_ABOUT,
   },
   {
     name: "openapi",
@@ -453,11 +479,12 @@ into place. Then start the hub on the directory.`,
   {
     name: "doctor",
     words: "",
-    summary: "check everything in the data directory, even while the hub runs",
-    flags: { data: DATA },
+    summary: "check everything of the hub, even while it runs",
+    flags: PLACE,
     about: `Checks the whole database, the ledger and all totals against their rows, the bytes of every file
 against its checksum, the clock, the free space, the version of SQLite, the secrets, and
-the permissions of their files. It changes nothing.
+the permissions of their files. It changes nothing. For a hub on PostgreSQL it needs room for a copy
+of the rows in the data directory.
 Exit code 0: no error found. 1: an error was found.`,
   },
   {

@@ -11,7 +11,7 @@ import { codeOf, reasonOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
 import { commandsOf, formOf } from "./commands.ts";
-import { findPlaces } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
 import { BrokenPipe } from "./table.ts";
@@ -170,7 +170,7 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
     const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
     return { url, secret: given ?? secret, adminKey };
   }
-  const { dir } = findPlaces(args, env);
+  const { dir } = findHub(args, env);
   const addresses = recordedAddresses(dir);
   // Prefers plain HTTP, because TLS needs a certificate that this machine trusts; then variant A.
   const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
+import { PlainOutput } from "../lib/plain-output.ts";
 import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { UsageError } from "./arguments.ts";
@@ -19,7 +20,16 @@ import {
   PAGE,
   runGroup,
 } from "./remote.ts";
-import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
+import {
+  ageOf,
+  plain,
+  printJson,
+  printJsonLine,
+  printJsonList,
+  printRecord,
+  printTable,
+  printText,
+} from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import type { Values } from "./values.ts";
 
@@ -35,6 +45,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     return show(task, json);
   },
   "task wait": wait,
+  "task logs": logs,
   "task claim": (remote) => {
     const node_id = remote.values.needed("node");
     return change(remote, (task_id) => remote.hub.tasks.claim({ task_id, node_id }));
@@ -181,6 +192,34 @@ export function taskRow(task: Task) {
 function show(task: Task, json: boolean): number {
   if (json) printJson(task);
   else printRecord(task);
+  return EXIT.OK;
+}
+
+/** Prints the output of the newest attempt, or of the one that is named; with --follow of all that come. */
+async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
+  const follow = values.has("follow");
+  const isRaw = values.has("raw");
+  const named = values.whole("attempt");
+  let plainText = new PlainOutput();
+  let attempt: number | null = null;
+  for await (const part of hub.output(taskId, { attempt: named, follow })) {
+    if (json) {
+      const { from, next_offset, dropped, data } = part;
+      printJsonLine({ attempt: part.attempt, from, next_offset, dropped, data });
+      continue;
+    }
+    if (attempt !== part.attempt) {
+      const node = part.attempts.find((one) => one.attempt === part.attempt)?.node_id ?? "";
+      printText(plainText.end());
+      if (attempt !== null || part.attempts.length > 1)
+        console.error(`luxhub: attempt ${part.attempt} on ${node}`);
+      plainText = new PlainOutput();
+      ({ attempt } = part);
+    }
+    if (part.dropped > 0) console.error(`luxhub: ${part.dropped} bytes here are no longer kept`);
+    printText(isRaw ? part.data : plainText.add(part.data));
+  }
+  if (!json) printText(plainText.end());
   return EXIT.OK;
 }
 

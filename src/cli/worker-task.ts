@@ -34,6 +34,8 @@ export type TaskOptions = {
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
   readonly graceMs: number;
+  /** Whether the hub gets what the command prints while it runs. */
+  readonly sendsOutput: boolean;
   readonly log: Log;
 };
 
@@ -65,13 +67,13 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
       mkdirSync(join(dir, OUT));
       await fetchFiles(task, dir, signal, options.hub);
     }
-    const { inputs, checkpoint, failures } = context;
+    const { inputs, checkpoint, failures, lessons } = context;
     const run = await runForTask(task, context, options, {
       cwd: dir,
       reportPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
       prepare: () => ({
         command,
-        input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures } })}\n`,
+        input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, lessons } })}\n`,
       }),
     });
     signal.throwIfAborted();
@@ -118,7 +120,7 @@ export type TaskRun = {
 export async function runForTask(
   task: Task,
   context: TaskContext,
-  { env, timeoutMs, graceMs, log }: TaskOptions,
+  { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
   { cwd, reportPrefix, prepare, onOutput }: TaskRun,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
@@ -144,6 +146,7 @@ export async function runForTask(
       graceMs,
       signal,
       onOutput,
+      onText: sendsOutput ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
     await report.follow(context, running);
@@ -177,13 +180,17 @@ export function refuseFailure(
 
 // ---- Files
 
-/** Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json if there is one. */
-export async function writeContext({ inputs, checkpoint }: TaskContext, dir: string): Promise<void> {
+/**
+ * Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json and
+ * context/lessons.json if there are any.
+ */
+export async function writeContext({ inputs, checkpoint, lessons }: TaskContext, dir: string): Promise<void> {
   const own = join(dir, CONTEXT);
   for (const [i, input] of inputs.entries())
     await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
   if (checkpoint !== undefined)
     await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
+  if (lessons.length > 0) await Bun.write(join(own, "lessons.json"), `${JSON.stringify(lessons)}\n`);
 }
 
 /** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */
@@ -292,7 +299,7 @@ export async function resultOf(
   const { problem, improvement, lesson, ...extra } = object ?? {
     problem: task.title,
     improvement: firstLineOf(text),
-    lesson: `exit status 0 after ${secondsText(run.ms)}`,
+    lesson: "none",
     output: text.trimEnd(),
   };
   const texts = { problem, improvement, lesson };

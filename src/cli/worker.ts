@@ -100,6 +100,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       workDir: makeWorkDir(values.text("workdir") ?? (agent && agentDir(env)), nodeId, log),
       timeoutMs: msOf(values, "timeout"),
       graceMs: msOf(values, "grace") ?? GRACE_S * 1_000,
+      sendsOutput: !values.has("no-output"),
       log,
     };
     let isMissing = false;

@@ -885,9 +885,9 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
-#: with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+#: does not store an answer with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
@@ -913,7 +913,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -933,6 +933,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"] is None
     if operation == "task/wait":
         return answer["done"] is not True
+    if operation == "task/{task_id}/output":
+        return answer["data"] == "" and answer["ended"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
@@ -1072,6 +1074,8 @@ class TaskContext:
         self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
         #: The last attempts that failed, oldest first.
         self.failures: list[Failure] = given.get("failures", [])
+        #: What the last completed tasks of its type have taught, newest first.
+        self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
 
     def extend(self, note: str | None = None) -> None:
@@ -1715,6 +1719,7 @@ ErrorCode = Literal[
     "task_failed",
     "task_not_failed",
     "task_not_ready",
+    "wrong_offset",
     "stale_lease",
     "node_draining",
     "node_offline",
@@ -1808,6 +1813,38 @@ class Checkpoint(TypedDict):
     at: str
 
 
+class Lesson(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The node that completed the task.
+    node_id: str
+    #: Whether the result came with a key that is bound to that node.
+    verified: bool
+    #: When the task was completed.
+    at: str
+    #: The first 2,000 characters of `lesson` in the result of the task.
+    lesson: str
+    #: True if the `lesson` is longer than what is shown.
+    truncated: NotRequired[Literal[True]]
+
+
+class OutputAttempt(TypedDict):
+    #: The epoch of the lease.
+    attempt: int
+    #: The node that sent it.
+    node_id: str
+    #: The bytes that were sent, kept or not.
+    size: int
+    #: When the first output came.
+    begun_at: str
+    #: When the last output came.
+    updated_at: str
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
@@ -1816,6 +1853,9 @@ class Context(TypedDict):
     checkpoint: NotRequired[Checkpoint]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
+    #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
+    #: of the same text the newest. Not for a task without a type.
+    lessons: NotRequired[list[Lesson]]
 
 
 class Task(TypedDict):
@@ -2281,6 +2321,8 @@ class Problem(TypedDict):
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
     allowed: NotRequired[int]
+    #: Of `wrong_offset`: where the output continues.
+    expected: NotRequired[int]
 
 
 class NodeRegisterAnswer(TypedDict):
@@ -2617,6 +2659,60 @@ class TaskGetInputsAnswer(TypedDict):
     total: int
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LessonsAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest task first. Lessons that say nothing (none, n/a, -) are left out.
+    lessons: list[Lesson]
+    #: How many completed tasks this call has examined: at most 10,000.
+    looked: int
+    #: Where to go on, to the older tasks that this call has not examined; null if it has examined all.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The attempt: the epoch of the lease.
+    attempt: int
+    #: Where the next piece begins.
+    next_offset: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
+    #: one that has output if this one has none; null if there is none.
+    attempt: int | None
+    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
+    from: int
+    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    data: str
+    #: The offset to read from next.
+    next_offset: int
+    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    dropped: int
+    #: Bytes.
+    size: int
+    #: Whether this attempt sends no more; without an attempt: whether the task is finished.
+    ended: bool
+    #: The attempts whose output is kept, oldest first.
+    attempts: list[OutputAttempt]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2993,7 +3089,7 @@ class Nodes(_Resource):
         return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
 
     def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
-        """Drains a node (it finishes its tasks, gets no new ones) or ends the drain.
+        """Drains a node (it finishes its tasks, gets no new ones), or ends that.
 
         node_id: The id of the node.
         drain: Whether the node drains: it finishes its tasks and gets no new ones.
@@ -3079,7 +3175,7 @@ class Tasks(_Resource):
         for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Creates a task; on B the hub assigns it at once when a node is available.
+        """Creates a task; on B the hub assigns it at once if a node is available.
 
         title: What to do, in one line.
         description: What to do; at most 64 KiB of UTF-8.
@@ -3432,6 +3528,70 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
+    def lessons(
+        self,
+        *,
+        q: str | None = None,
+        type: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LessonsAnswer:
+        """What the workers of completed tasks have learned; by type and words.
+
+        q: Only lessons for which each of these words begins a word of the lesson or of the title of its task.
+        type: Only lessons of tasks of this `task_type`.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"q": q, "type": type, "cursor": cursor, "limit": limit}
+        return cast("LessonsAnswer", self._call("lessons", fields, options))
+
+    def output(
+        self,
+        task_id: str,
+        node_id: str,
+        offset: int,
+        data: str,
+        *,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskOutputAnswer:
+        """Appends output of a running task.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        offset: The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A
+            repeat of what was sent changes nothing.
+        data: 1 to 65,536 bytes of text, without NUL.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "offset": offset, "data": data, "epoch": epoch}
+        return cast("TaskOutputAnswer", self._call("task/output", fields, options))
+
+    def read_output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        from: int | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetOutputAnswer:
+        """The output of an attempt of a task; may wait for more.
+
+        Waits for `wait` seconds, however long that is, for more output.
+
+        task_id: The id of the task.
+        attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
+            the next one that has output if this one has none; null if there is none.
+        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
+            `data`.
+        wait: Seconds to wait until there is more, or the attempt or the task has ended.
+        """
+        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
+
     def wait(
         self,
         task_ids: str,
@@ -3529,7 +3689,7 @@ class Messages(_Resource):
         timeout: float | None = None,
         options: CallOptions | None = None,
     ) -> MessageReceiveAnswer:
-        """Takes messages out of a mailbox, oldest first, and may wait for the first.
+        """Takes messages out of a mailbox, oldest first; may wait for the first.
 
         With `blocking` it waits for `timeout` seconds, however long that is.
 
@@ -3593,7 +3753,7 @@ class Messages(_Resource):
         *,
         options: CallOptions | None = None,
     ) -> MessageRedriveAnswer:
-        """Puts a parked message back into its mailbox, with no deliveries counted.
+        """Puts a parked message back into its mailbox, with no delivery counted.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -3739,7 +3899,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Revokes a key permanently; its open calls and streams end within a second.
+        """Revokes a key permanently; its calls and streams end within a second.
 
         name: The name of the key.
         """
@@ -3775,6 +3935,9 @@ METHODS = {
     "task/stats": "GET",
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
+    "lessons": "GET",
+    "task/output": "POST",
+    "task/{task_id}/output": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",

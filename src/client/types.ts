@@ -121,6 +121,38 @@ export interface Checkpoint {
   at: string;
 }
 
+export interface Lesson {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The node that completed the task. */
+  node_id: string;
+  /** Whether the result came with a key that is bound to that node. */
+  verified: boolean;
+  /** When the task was completed. */
+  at: string;
+  /** The first 2,000 characters of `lesson` in the result of the task. */
+  lesson: string;
+  /** True if the `lesson` is longer than what is shown. */
+  truncated?: true | undefined;
+}
+
+export interface OutputAttempt {
+  /** The epoch of the lease. */
+  attempt: number;
+  /** The node that sent it. */
+  node_id: string;
+  /** The bytes that were sent, kept or not. */
+  size: number;
+  /** When the first output came. */
+  begun_at: string;
+  /** When the last output came. */
+  updated_at: string;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -131,6 +163,11 @@ export interface Context<V extends Variant = "A"> {
   checkpoint?: Checkpoint | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
+  /**
+   * What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together,
+   * and of the same text the newest. Not for a task without a type.
+   */
+  lessons?: Lesson[] | undefined;
 }
 
 export interface Task<V extends Variant = "A"> {
@@ -630,6 +667,7 @@ export interface Problem {
     | "task_failed"
     | "task_not_failed"
     | "task_not_ready"
+    | "wrong_offset"
     | "stale_lease"
     | "node_draining"
     | "node_offline"
@@ -667,6 +705,8 @@ export interface Problem {
   used?: number | undefined;
   /** Of `quota_exceeded`: what the quota allows. */
   allowed?: number | undefined;
+  /** Of `wrong_offset`: where the output continues. */
+  expected?: number | undefined;
 }
 
 /** What each operation takes and answers. */
@@ -763,7 +803,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Drains a node (it finishes its tasks, gets no new ones) or ends the drain */
+  /** Drains a node (it finishes its tasks, gets no new ones), or ends that */
   "node/drain": {
     request: {
       /** The id of the node. */
@@ -866,7 +906,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a task; on B the hub assigns it at once when a node is available */
+  /** Creates a task; on B the hub assigns it at once if a node is available */
   "task/create": {
     request: {
       /** What to do, in one line. */
@@ -1429,6 +1469,115 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What the workers of completed tasks have learned; by type and words */
+  lessons: {
+    request: {
+      /** Only lessons for which each of these words begins a word of the lesson or of the title of its task. */
+      q?: string | undefined;
+      /** Only lessons of tasks of this `task_type`. */
+      type?: string | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The newest task first. Lessons that say nothing (none, n/a, -) are left out. */
+      lessons: Lesson[];
+      /** How many completed tasks this call has examined: at most 10,000. */
+      looked: number;
+      /** Where to go on, to the older tasks that this call has not examined; null if it has examined all. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Appends output of a running task */
+  "task/output": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node. */
+      node_id: string;
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      epoch?: number | undefined;
+      /**
+       * The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat
+       * of what was sent changes nothing.
+       */
+      offset: number;
+      /** 1 to 65,536 bytes of text, without NUL. */
+      data: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The attempt: the epoch of the lease. */
+      attempt: number;
+      /** Where the next piece begins. */
+      next_offset: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The output of an attempt of a task; may wait for more */
+  "task/{task_id}/output": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /**
+       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
+       * next one that has output if this one has none; null if there is none.
+       */
+      attempt?: number | undefined;
+      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      from?: number | undefined;
+      /** Seconds to wait until there is more, or the attempt or the task has ended. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /**
+       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
+       * next one that has output if this one has none; null if there is none.
+       */
+      attempt: number | null;
+      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      from: number;
+      /** The text from `from` on: at most 256 KiB, and up to what is no longer kept. */
+      data: string;
+      /** The offset to read from next. */
+      next_offset: number;
+      /** Bytes between the offset that was asked for and `from`: they are no longer kept. */
+      dropped: number;
+      /** Bytes. */
+      size: number;
+      /** Whether this attempt sends no more; without an attempt: whether the task is finished. */
+      ended: boolean;
+      /** The attempts whose output is kept, oldest first. */
+      attempts: OutputAttempt[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Sends a message to one node */
   "message/send": {
     request: {
@@ -1467,7 +1616,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Takes messages out of a mailbox, oldest first, and may wait for the first */
+  /** Takes messages out of a mailbox, oldest first; may wait for the first */
   "message/receive": {
     request: {
       /** The id of the node. */
@@ -1606,7 +1755,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Puts a parked message back into its mailbox, with no deliveries counted */
+  /** Puts a parked message back into its mailbox, with no delivery counted */
   "message/redrive": {
     request: {
       /** The id of the node. */
@@ -1845,7 +1994,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Revokes a key permanently; its open calls and streams end within a second */
+  /** Revokes a key permanently; its calls and streams end within a second */
   "key/revoke": {
     request: {
       /** The name of the key. */
@@ -1894,7 +2043,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The event log after a cursor, oldest first; without one, its newest events */
+  /** The event log after a cursor, oldest first; without one, the newest */
   events: {
     request: {
       /** The id of the last event read; 0: from the beginning; without it, the newest events. */
@@ -2176,6 +2325,9 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  lessons: "GET",
+  "task/output": "POST",
+  "task/{task_id}/output": "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",

@@ -18,7 +18,18 @@ import {
 } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { StreamItem, StreamOptions } from "./events.ts";
-import type { Context, EventKind, Failure, Lease, Task, TaskInput, TaskResult, Variant } from "./types.ts";
+import type {
+  Context,
+  EventKind,
+  Failure,
+  Lease,
+  Lesson,
+  Task,
+  TaskInput,
+  TaskResult,
+  Variant,
+} from "./types.ts";
+import { OutputSender } from "./output.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -44,6 +55,13 @@ export type TaskContext<V extends Variant = "A"> = {
   readonly checkpoint: unknown;
   /** The last attempts that failed, oldest first. */
   readonly failures: readonly Failure[];
+  /** What the last completed tasks of its type have taught, newest first. */
+  readonly lessons: readonly Lesson[];
+  /**
+   * Adds to the output of this attempt, which people can read while it runs. Sent every second, and before the result.
+   * Never waits: while the hub is too slow or away, what exceeds 256 KiB is dropped, oldest first.
+   */
+  readonly output: (text: string) => void;
   /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
   readonly saveCheckpoint: (data: unknown) => Promise<void>;
 };
@@ -169,6 +187,7 @@ type Job<V extends Variant> = {
   lost: LuxHubError | null;
   /** The handler took too long. */
   timedOut: Error | null;
+  readonly output: OutputSender;
 };
 
 class Worker<V extends Variant> {
@@ -424,6 +443,7 @@ class Worker<V extends Variant> {
       isEnding: false,
       lost: null,
       timedOut: null,
+      output: this.#outputOf({ task, epoch }),
     };
     for (const before of this.#jobs)
       if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // the hub had taken it away
@@ -432,9 +452,19 @@ class Worker<V extends Variant> {
     void this.#extendLease(job);
     void this.#work(job).finally(() => {
       this.#jobs.delete(job);
+      job.output.stop();
       job.end.abort();
       this.#wake();
     });
+  }
+
+  #outputOf(held: Pick<Job<V>, "task" | "epoch">): OutputSender {
+    const { signal } = this.#end;
+    return new OutputSender(async (offset, data) => {
+      const piece = { ...this.#holder(held), offset, data };
+      const { next_offset } = await this.#call("task/output", piece, { signal, retry: { forMs: 0 } });
+      return next_offset;
+    }, signal);
   }
 
   /** Resolves when a job ends, or when the worker must stop. */
@@ -449,6 +479,8 @@ class Worker<V extends Variant> {
     const { task, lost, timedOut } = job;
     try {
       if (lost !== null) return await this.#afterLoss(job, lost);
+      // A task that is given back is another worker's as soon as it can be.
+      if (timedOut !== null || outcome.isDone || !job.abort.signal.aborted) await job.output.end();
       if (timedOut !== null) await this.#fail(job, timedOut);
       else if (outcome.isDone) await this.#complete(job, outcome.result);
       else if (job.abort.signal.aborted) await this.#giveBack(job);
@@ -498,7 +530,7 @@ class Worker<V extends Variant> {
   /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
-    const { inputs = [], checkpoint, failures = [] } = job.context;
+    const { inputs = [], checkpoint, failures = [], lessons = [] } = job.context;
     const { signal } = abort;
     const send = async (fields: Extension): Promise<void> => {
       const refusal = await this.#extend(job, fields);
@@ -511,7 +543,9 @@ class Worker<V extends Variant> {
       inputs,
       checkpoint: checkpoint?.data,
       failures,
+      lessons,
       saveCheckpoint: (data) => send({ checkpoint: data }),
+      output: (text) => job.output.write(text),
     };
     return new Promise((resolve) => {
       const ended = new AbortController();
@@ -626,6 +660,7 @@ class Worker<V extends Variant> {
     // Once it ends, the report of the outcome will be refused.
     if (job.isEnding || job.lost !== null) return;
     job.lost = error;
+    job.output.stop();
     job.abort.abort(error);
     this.#emit({ kind: "lost", task: job.task, error });
   }

@@ -151,6 +151,8 @@ export type Task = {
   readonly earlierFailures: readonly Failure[];
   /** The bytes of its checkpoint; 0: it has none. */
   readonly checkpointBytes: number;
+  /** Whether an attempt has sent output (output.ts). */
+  readonly hasOutput: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -169,6 +171,28 @@ export type Checkpoint = {
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
+};
+
+/** The output of one attempt of a task, without its text. */
+export type OutputAttempt = {
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  readonly bytes: number;
+  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  readonly keptBytes: number;
+  readonly begunAt: number;
+  /** When the last piece came. */
+  readonly at: number;
+};
+
+/** A block of the output of an attempt (output.ts). */
+export type OutputBlock = {
+  readonly n: number;
+  /** The offset of its first byte. */
+  readonly start: number;
+  readonly data: string;
 };
 
 /** What a caller reads of a task while it waits for its end. */

@@ -142,6 +142,7 @@ export function create(
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasOutput: false,
     createdAt: at.now,
     updatedAt: at.now,
     files,
@@ -488,8 +489,15 @@ function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[]
   return checkpointBytes === 0 ? [] : [{ kind: "checkpoint.removed", taskId }];
 }
 
+/** All that its attempts have sent. */
+function withoutOutput({ taskId, hasOutput, epoch: upTo }: Task): readonly Change[] {
+  if (!hasOutput) return [];
+  const kinds = ["output.refunded", "output.removed", "output.erased"] as const;
+  return kinds.map((kind): Change => ({ kind, taskId, upTo }));
+}
+
 /** The task, if this node holds it and names its current epoch or none. */
-function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
+export function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
@@ -663,6 +671,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   return accept(task, [
     { kind: "task.deleted", taskId },
     ...withoutCheckpoint(task),
+    ...withoutOutput(task),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),

@@ -109,7 +109,7 @@ function formOf({ file, metadata }: Fields): FormData {
 }
 
 function isStream(id: string): boolean {
-  return id === "agent_sse" || id === "events_stream";
+  return id === "agent_sse" || id === "events_stream" || id === "task_output_stream";
 }
 
 /** The first two events of a stream. */
@@ -161,6 +161,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     note: "two points of three",
     checkpoint: { points: 2 },
   });
+  await post("task_output", { task_id, ...worker, epoch, offset: 0, data: "Reading page 1 of 12\n" });
+  await call("task_output_get", { task_id, from: 8, wait: 10 });
   const metadata = { task_id, node: "worker-1", pages: 12 };
   const { file_id } = await post("file_upload", { file: "Three points.\n", metadata });
   await post("task_complete", {
@@ -174,8 +176,10 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
+  await call("task_output_stream", { task_id, "Last-Event-ID": `8.${String(epoch)}` });
   await call("task_get", { task_id, wait: 10, context: "1" });
   await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
+  await call("lessons", { q: "date", limit: 20 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });

@@ -71,11 +71,18 @@ describe("every endpoint on both variants", () => {
       });
     }
     await post("/task/retry", { task_id: fourth });
+    const running = await addTask(hub);
+    await ok(hub.post("/task/claim", { task_id: running, node_id: "n1" }));
+    await post("/task/output", { task_id: running, node_id: "n1", offset: 0, data: "one" });
+    const output = await ok(hub.get(`/task/${running}/output`, { variant }));
+    seen.set("GET /task/:task_id/output", output);
+    await ok(hub.admin("/task/delete", { task_id: running }));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/wait", `?task_ids=${fourth}`);
     seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
+    await get("/lessons");
     await get("/task/list");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));

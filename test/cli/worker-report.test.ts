@@ -19,7 +19,9 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       inputs: [],
       checkpoint: undefined,
       failures: [],
+      lessons: [],
       extend: async (note?: string) => void sent.push({ note }),
+      output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
     };
     await file.follow(context, Promise.resolve());

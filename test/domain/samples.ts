@@ -130,6 +130,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasOutput: false,
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],

@@ -331,9 +331,10 @@ test("the pages say which paths are open", () => {
   const wanted = ALL_ENDPOINTS.filter(({ auth }) => auth === "public").map((endpoint) => shortPath(endpoint));
   expect(codeSpans(open).toSorted()).toEqual(wanted.toSorted());
   // Outside /api/v1 some paths need no secret on either variant, even with --private.
-  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no stored data/.exec(text) ?? [];
+  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no\s+stored data/.exec(text) ?? [];
   const paths = codeSpans(always).filter((span) => span.startsWith("/"));
-  const server = ["/", "/.well-known/agent-card.json", "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
+  const card = "/.well-known/agent-card.json";
+  const server = ["/", card, `/a2a${card}`, "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
   expect(paths.toSorted()).toEqual(server);
   for (const path of server.filter((one) => one !== "/")) expect(page("docs/api.md")).toContain(path);
 });
@@ -343,6 +344,7 @@ test("the paths that the pages call open are open, even with --private", async (
   for (const path of [
     "/",
     "/.well-known/agent-card.json",
+    "/a2a/.well-known/agent-card.json",
     "/client/luxhub.py",
     "/docs",
     "/healthz",
@@ -544,11 +546,23 @@ describe("limits", () => {
     ["Each string of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Additional properties of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
     ["`checkpoint` of a task", bytes("CHECKPOINT_MAX_BYTES")],
+    ["`data` of task/output", bytes("OUTPUT_SENT_MAX_BYTES")],
+    [
+      "Output of an attempt that is kept, without settings",
+      bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
+      bytes("OUTPUT_TAIL_DEFAULT_BYTES"),
+    ],
+    ["`--output-head`, `--output-tail`", bytes("OUTPUT_KEPT_MAX_BYTES")],
+    ["Attempts of a task whose output is kept", count("OUTPUT_ATTEMPTS_KEPT")],
+    ["`data` of `task/<task_id>/output`", count("OUTPUT_BLOCKS_PER_READ"), bytes("OUTPUT_BLOCK_BYTES")],
     [
       "Results and files in the `context` of a task",
       bytes("CONTEXT_RESULTS_MAX_BYTES"),
       count("CONTEXT_FILES_MAX"),
     ],
+    ["Lessons in the `context` of a task", count("CONTEXT_LESSONS_MAX"), bytes("CONTEXT_LESSONS_MAX_BYTES")],
+    ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
+    ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
@@ -684,6 +698,7 @@ describe("limits", () => {
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
+    ["docs/a2a.md", `a card has at most ${count("A2A_SKILLS_MAX")}`],
     ["docs/a2a.md", `**SendMessage** waits up to ${count("A2A_WAIT_SECONDS")} s`],
     ["docs/a2a.md", `a message has at most ${count("A2A_PARTS_MAX")} parts`],
     ["docs/a2a.md", `\`contextId\` (at most ${count("A2A_CONTEXT_ID_MAX_CHARS")} characters)`],
@@ -703,7 +718,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -49,6 +49,9 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    lessons: "lessons",
+    output: "task/output",
+    read_output: "task/{task_id}/output",
     wait: "task/wait",
   },
   Messages: {
@@ -89,6 +92,7 @@ const WITHOUT_METHOD = [
 const NOTES: Readonly<Record<string, string>> = {
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
+  "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",

@@ -5,6 +5,7 @@
 import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
+import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
 import {
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
@@ -107,6 +108,7 @@ const TASK_STATE: Columns<OfTask> = {
     earlier.length === 0 ? null : JSON.stringify(earlier),
   ),
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
+  has_output: flag(({ task }) => task.hasOutput),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -135,6 +137,7 @@ const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
   ]),
   bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
 };
+const ofOutput = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.outputs(taskId);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
@@ -290,6 +293,48 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     row: ({ taskId }) => keyOf.checkpoint(taskId),
     statement: remove("checkpoints", { task_id: text(({ taskId }) => taskId) }),
   },
+  "output.begun": {
+    row: ofOutput,
+    statement: insert("outputs", {
+      task_id: text(({ taskId }) => taskId),
+      epoch: whole(({ attempt }) => attempt.epoch),
+      node_id: text(({ attempt }) => attempt.nodeId),
+      bytes: whole(({ attempt }) => attempt.bytes),
+      kept_bytes: whole(({ attempt }) => attempt.keptBytes),
+      begun_at: whole(({ attempt }) => attempt.begunAt),
+      at: whole(({ attempt }) => attempt.at),
+    }),
+  },
+  "output.grown": {
+    row: ofOutput,
+    statement: update(
+      "outputs",
+      { task_id: text(({ taskId }) => taskId), epoch: whole(({ epoch }) => epoch) },
+      {
+        bytes: whole(({ bytes }) => bytes),
+        kept_bytes: whole(({ keptBytes }) => keptBytes),
+        at: whole(({ at }) => at),
+      },
+    ),
+  },
+  "output.appended": {
+    row: ofOutput,
+    statement: insert(
+      "output_blocks",
+      {
+        task_id: text(({ taskId }) => taskId),
+        epoch: whole(({ epoch }) => epoch),
+        n: whole(({ n }) => n),
+        start: whole(({ start }) => start),
+        data: text(({ data }) => data),
+      },
+      ` ON CONFLICT (task_id, epoch, n) DO UPDATE SET data = output_blocks.data || excluded.data`,
+    ),
+  },
+  "output.cut": { row: ofOutput, frees: true, statement: CUT_OUTPUT },
+  "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
+  "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
+  "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],

@@ -567,4 +567,28 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- whether the key that created it was bound to its creator_node
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- whether an attempt has sent output
+  ALTER TABLE tasks ADD COLUMN has_output INTEGER NOT NULL DEFAULT 0;
+  -- the output of each attempt, without its text
+  CREATE TABLE outputs (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL,
+    begun_at INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (task_id, epoch)
+  ) STRICT, WITHOUT ROWID;
+  -- the text, in blocks; with row ids, because a block is large (as the table answers)
+  CREATE TABLE output_blocks (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (task_id, epoch, n)
+  ) STRICT;
+  `,
 ];
