@@ -52,7 +52,7 @@ function failuresText({ failures }: TaskContext, fence: Fence): string {
 }
 
 function filesText({ context, files, reportPath }: PromptParts, fence: Fence): string {
-  const { inputs, checkpoint } = context;
+  const { inputs, checkpoint, lessons } = context;
   const lines = [
     "You are in a directory of this task:",
     files.length === 0 ? "" : `- inputs/ has the files of the task: ${fence.around(files.join("\n"))}`,
@@ -62,6 +62,9 @@ function filesText({ context, files, reportPath }: PromptParts, fence: Fence): s
     checkpoint === undefined
       ? ""
       : "- context/checkpoint.json is what the last worker of this task has saved.",
+    lessons.length === 0
+      ? ""
+      : "- context/lessons.json is what the last tasks of this type have taught those who did them.",
     "- out/ is for files that belong to the result: they are uploaded when you have succeeded.",
     `- ${reportPath} reports your progress, if you append lines of JSON to it: {"note": "page 3 of 9"} for people, ` +
       `{"checkpoint": …} (any JSON) for whoever goes on if you cannot finish.`,

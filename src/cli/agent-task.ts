@@ -164,7 +164,11 @@ async function runAgent(
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
   const kept = { agent: agent.name, counters, inVain: before?.inVain ?? 0 };
-  const output = new AgentOutput(agent.reads, (id) => keep(dir, { ...kept, session: id }));
+  const output = new AgentOutput(
+    agent.reads,
+    (id) => keep(dir, { ...kept, session: id }),
+    options.sendsOutput ? context.output : () => {},
+  );
   const run = await runForTask(task, context, options, {
     cwd: work,
     reportPrefix: join(work, REPORT),
@@ -183,6 +187,7 @@ async function runAgent(
       return { command, input: readsPromptFromInput(agent) ? prompt : "", env: agent.env };
     },
     onOutput: (bytes) => output.add(bytes),
+    isOutputText: agent.reads.answer === undefined,
   });
   output.end();
   const now = output.text("session");

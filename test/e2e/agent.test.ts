@@ -95,6 +95,14 @@ const USAGE = {
   opencode: { model: "opencode", input_tokens: 100, output_tokens: 10, cached_tokens: 60, cost_usd: 0.01 },
 };
 
+/** What people see of it while it works. */
+const SAID = {
+  claude: "wrote it\n",
+  codex: "wrote it\n",
+  gemini: "I will look.\nwrote it\n",
+  opencode: "first\nwrote it\n",
+};
+
 const ARGUMENTS = {
   claude: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
   codex: ["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"],
@@ -120,6 +128,8 @@ describe.each(AGENTS)("%s", (agent) => {
     expect(raw).toContain(`"output":{"n":12345678901234567890}`);
     const { body } = await hub.get("/file/list?per_page=1");
     expect(listOf(body["files"])).toMatchObject([{ name: "made.txt", node_id: home }]);
+    const { body: shown } = await hub.get(`/task/${taskId}/output`);
+    expect(shown["data"]).toBe(SAID[agent]);
     const events = await hub.get(`/events?task_id=${taskId}&since=0&kind=task.progress`);
     expect(listOf(events.body["events"]).map(({ data }) => data)).toEqual([{ note: "half done" }]);
     expect(workDirOf(home)).toEqual([]);
