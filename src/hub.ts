@@ -81,7 +81,9 @@ import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { Lessons } from "./service/lessons.ts";
+import { QuestionService } from "./service/questions.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
@@ -377,17 +379,20 @@ function joinServices({
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
+  const quotaService = new QuotaService(store, quotas);
   return {
     takes,
     feed,
     keys,
-    quotas: new QuotaService(store, quotas),
+    quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
     tasks,
     lessons,
     contexts: new TaskContexts(store, lessons),
     outputs: new Outputs(store, clock, outputWindow),
+    questions: new QuestionService(store, clock, newId, tasks, feed),
+    schedules: new ScheduleService(store, clock, newId, quotaService),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -22,7 +22,9 @@ import type { Minutes } from "../service/minutes.ts";
 import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { Outputs } from "../service/output.ts";
+import type { QuestionService } from "../service/questions.ts";
 import type { QuotaService } from "../service/quotas.ts";
+import type { ScheduleService } from "../service/schedules.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
 import type { TaskContexts } from "../service/task-context.ts";
@@ -46,6 +48,8 @@ export type Services = {
   readonly contexts: TaskContexts;
   readonly lessons: Lessons;
   readonly outputs: Outputs;
+  readonly questions: QuestionService;
+  readonly schedules: ScheduleService;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

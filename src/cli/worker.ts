@@ -297,6 +297,8 @@ function logEvent(event: WorkerEvent, log: Log): void {
       return log.warn(`failed ${shown}`, { task, error: textOf(event.error) });
     case "released":
       return log.info(`gave back ${shown}`, { task });
+    case "parked":
+      return log.info(`parked ${shown} until its question is answered`, { task });
     case "lost":
       return log.warn(`lost ${shown}`, { task, cause: event.error.code });
   }

@@ -222,6 +222,7 @@ describe("the input of the command", () => {
       });
       const { output } = objectOf(JSON.stringify(task["result"]));
       expect(String(output).split("\n")).toEqual([
+        expect.stringMatching(/^LUXHUB_ANSWERS=\/.*\/answers.json$/),
         `LUXHUB_NODE_ID=${node}`,
         expect.stringMatching(/^LUXHUB_REPORT=\/.*\/report$/),
         ...(node === "trusted" ? [`LUXHUB_SECRET=${SECRET}`] : []),
@@ -381,6 +382,37 @@ describe("the input of the command", () => {
       failures: [{ kind: "failed", message: "too slow", node_id: "first-try" }],
       lessons: [{ task_id: taught, lesson: "sort first" }],
     });
+  });
+
+  test("asks through LUXHUB_REPORT: waits for the answer, or parks the task", async () => {
+    const script = `
+      cat "$LUXHUB_ANSWERS" >>"$DIR/$LUXHUB_NODE_ID.answers"
+      echo '{"ask": {"question": "Which?", "choices": ["red"]'$PARK'}}' >>"$LUXHUB_REPORT"
+      until grep -q '"Which?"' "$LUXHUB_ANSWERS"; do sleep 0.1; done
+      cat "$LUXHUB_ANSWERS"`;
+    for (const [node, park] of [
+      ["waits", ""],
+      ["parks", ', "park": true'],
+    ] as const) {
+      await using _program = worker(node, `PARK='${park}'; ${script}`, ["--timeout", "5m"]);
+      const taskId = await create(node, { timeout_s: 30 });
+      let questions: readonly Record<string, unknown>[] = [];
+      await until(async () => {
+        questions = listOf((await hub.get(`/task/${taskId}/questions`)).body["questions"]);
+        return questions.length > 0;
+      });
+      expect(questions).toMatchObject([{ question: "Which?", choices: ["red"], asked_by: node }]);
+      const { question_id } = questions[0] ?? {};
+      if (park !== "") {
+        const { body } = await hub.get(`/task/${taskId}`);
+        expect(body["task"]).toMatchObject({ status: "open", ready: false, attempts: 0 });
+      }
+      await hub.post("/task/answer", { task_id: taskId, question_id, answer: ["red"] });
+      const { result, attempts } = await ended(taskId);
+      expect(attempts).toBe(0);
+      const { output } = objectOf(JSON.stringify(result));
+      expect(JSON.parse(String(output))).toMatchObject([{ question: "Which?", answer: ["red"] }]);
+    }
   });
 
   test("reports notes and checkpoints through LUXHUB_REPORT, without a secret", async () => {
