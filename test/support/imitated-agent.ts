@@ -97,6 +97,11 @@ switch (title) {
     rmSync(store, { recursive: true, force: true });
     die(1, "crashed");
     break;
+  case "ask":
+    if (prompt.includes(`"blue"`)) ended(`it is blue, in turn ${turn}`);
+    writeFileSync("result.json", `{"ask":"Which colour?","choices":["red","blue"]}`);
+    ended("I must know the colour");
+    break;
   case "full":
     if (existsSync("begun") && turn === 1) ended("with a new session");
     writeFileSync("begun", "");
