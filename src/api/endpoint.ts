@@ -21,6 +21,8 @@ import type { MessageService } from "../service/messages.ts";
 import type { Minutes } from "../service/minutes.ts";
 import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
+import type { Outputs } from "../service/output.ts";
+import type { QuestionService } from "../service/questions.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
@@ -44,6 +46,8 @@ export type Services = {
   readonly tasks: TaskService;
   readonly contexts: TaskContexts;
   readonly lessons: Lessons;
+  readonly outputs: Outputs;
+  readonly questions: QuestionService;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

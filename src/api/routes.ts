@@ -12,7 +12,9 @@ import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
+import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
+import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 
@@ -37,6 +39,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
   ...LESSON_ENDPOINTS,
+  ...OUTPUT_ENDPOINTS,
+  ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...KEY_ENDPOINTS,
@@ -51,6 +55,7 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...fileEndpoints(1),
   NODE_STREAM,
   LOG_STREAM,
+  OUTPUT_STREAM,
 ];
 
 /** The client for Python, so that a worker needs nothing but a network with a hub in it. */

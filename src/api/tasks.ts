@@ -65,7 +65,7 @@ const create = writeEndpoint({
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
-  summary: "Creates a task; on B the hub assigns it at once when a node is available",
+  summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
     "key_bound_to_other_node",
     "node_not_found",
@@ -272,19 +272,19 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
 }
 
 /** The fields that the holder of a task sends. */
-const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
+export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
-type Holder = {
+export type Holder = {
   readonly task_id: string;
   readonly node_id: string;
   readonly epoch?: number | undefined;
 };
 
-function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
+export function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
   return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
 }
 
-const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "task_not_found",
   "node_not_found",
   "not_assigned_to_node",

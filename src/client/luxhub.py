@@ -770,6 +770,8 @@ class LuxHub:
         """
         given = {name: value for name, value in (fields or {}).items() if value is not None}
         chosen = options or CallOptions()
+        if operation == "task/ask":
+            return self._ask_question(given, chosen)
         wait = _wait_of(operation, given)
         if wait is None:
             return self._ask(operation, given, 0, chosen)
@@ -783,6 +785,24 @@ class LuxHub:
             is_early = now - asked_at < seconds - _EARLY_S
             if is_early or now >= until or not _is_empty(operation, answer):
                 return answer
+
+    def _ask_question(self, fields: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
+        """Asks once, and then waits for the answer to this question: after an answer the same one would be new."""
+        until = time.monotonic() + float(fields.get("wait") or 0)
+        seconds = max(0.0, min(self._longest_ask_s, until - time.monotonic()))
+        answer = self._ask("task/ask", {**fields, "wait": round(seconds, 3)}, seconds, options)
+        while answer["question"]["state"] == "open":
+            seconds = min(self._longest_ask_s, until - time.monotonic())
+            if seconds <= 0:
+                break
+            read = {
+                "task_id": answer["question"]["task_id"],
+                "question_id": answer["question"]["question_id"],
+                "wait": round(seconds, 3),
+            }
+            page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
+            answer = {**answer, "question": page["questions"][0]}
+        return answer
 
     def events(
         self,
@@ -885,9 +905,9 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
-#: with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+#: does not store an answer with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
@@ -913,7 +933,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -933,6 +953,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"] is None
     if operation == "task/wait":
         return answer["done"] is not True
+    if operation == "task/{task_id}/output":
+        return answer["data"] == "" and answer["ended"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
@@ -1675,6 +1697,9 @@ EventKind = Literal[
     "task.revoked",
     "task.released",
     "task.progress",
+    "task.asked",
+    "task.answered",
+    "task.question_timed_out",
     "task.attempt_failed",
     "task.timed_out",
     "task.failed",
@@ -1707,6 +1732,7 @@ ErrorCode = Literal[
     "node_not_found",
     "task_not_found",
     "message_not_found",
+    "question_not_found",
     "file_not_found",
     "key_not_found",
     "method_not_allowed",
@@ -1716,6 +1742,7 @@ ErrorCode = Literal[
     "task_completed",
     "task_failed",
     "task_not_failed",
+    "wrong_offset",
     "task_not_ready",
     "stale_lease",
     "node_draining",
@@ -1724,6 +1751,9 @@ ErrorCode = Literal[
     "nodes_limit",
     "lux_balance_limit",
     "task_files_limit",
+    "question_answered",
+    "question_timed_out",
+    "questions_limit",
     "key_exists",
     "keys_limit",
     "body_too_large",
@@ -1829,12 +1859,89 @@ class Lesson(TypedDict):
     truncated: NotRequired[Literal[True]]
 
 
+class OutputAttempt(TypedDict):
+    #: The epoch of the lease.
+    attempt: int
+    #: The node that sent it.
+    node_id: str
+    #: The bytes that were sent, kept or not.
+    size: int
+    #: When the first output came.
+    begun_at: str
+    #: When the last output came.
+    updated_at: str
+
+
+class Question(TypedDict):
+    #: The id of the question.
+    question_id: str
+    #: The id of the task.
+    task_id: str
+    #: What the worker wants to know.
+    question: str
+    #: Answers that the worker suggests; any other answer is possible too.
+    choices: list[str]
+    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    schema: dict[str, Any] | None
+    #: The node that asked.
+    asked_by: str
+    #: When it was asked.
+    asked_at: str
+    #: When it times out without an answer.
+    until: str
+    #: `timed_out`: its deadline has passed, or its task ended first.
+    state: Literal["open", "answered", "timed_out"]
+    #: The answer; null if there is none.
+    answer: Any
+    #: The node that answered; null if the answer named none.
+    answered_by: str | None
+    #: When it was answered or timed out; null while it is open.
+    answered_at: str | None
+    #: Whether the answer came with a key that is bound to `answered_by`.
+    verified: bool
+
+
+class OpenQuestion(TypedDict):
+    #: The id of the question.
+    question_id: str
+    #: The id of the task.
+    task_id: str
+    #: What the worker wants to know.
+    question: str
+    #: Answers that the worker suggests; any other answer is possible too.
+    choices: list[str]
+    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    schema: dict[str, Any] | None
+    #: The node that asked.
+    asked_by: str
+    #: When it was asked.
+    asked_at: str
+    #: When it times out without an answer.
+    until: str
+    #: `timed_out`: its deadline has passed, or its task ended first.
+    state: Literal["open", "answered", "timed_out"]
+    #: The answer; null if there is none.
+    answer: Any
+    #: The node that answered; null if the answer named none.
+    answered_by: str | None
+    #: When it was answered or timed out; null while it is open.
+    answered_at: str | None
+    #: Whether the answer came with a key that is bound to `answered_by`.
+    verified: bool
+    #: The title of the task.
+    task_title: str
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
     inputs: NotRequired[list[TaskInput]]
     #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
     checkpoint: NotRequired[Checkpoint]
+    #: The newest questions about the task with their answers, oldest first: at most 20.
+    answers: NotRequired[list[Question]]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
     #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
@@ -1891,6 +1998,8 @@ class Task(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -1963,6 +2072,8 @@ class TaskDetails(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2305,6 +2416,8 @@ class Problem(TypedDict):
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
     allowed: NotRequired[int]
+    #: Of `wrong_offset`: where the output continues.
+    expected: NotRequired[int]
 
 
 class NodeRegisterAnswer(TypedDict):
@@ -2476,6 +2589,24 @@ class TaskCompleteAnswer(TypedDict):
     lux_paid: float
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskAskAnswer(TypedDict):
+    success: Literal[True]
+    #: What the worker wants to know.
+    question: Question
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskAnswerAnswer(TypedDict):
+    success: Literal[True]
+    #: The question.
+    question: Question
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2653,6 +2784,75 @@ class LessonsAnswer(TypedDict):
     #: How many completed tasks this call has examined: at most 10,000.
     looked: int
     #: Where to go on, to the older tasks that this call has not examined; null if it has examined all.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The attempt: the epoch of the lease.
+    attempt: int
+    #: Where the next piece begins.
+    next_offset: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
+    #: one that has output if this one has none; null if there is none.
+    attempt: int | None
+    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
+    from: int
+    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    data: str
+    #: The offset to read from next.
+    next_offset: int
+    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    dropped: int
+    #: Bytes.
+    size: int
+    #: Whether this attempt sends no more; without an attempt: whether the task is finished.
+    ended: bool
+    #: The attempts whose output is kept, oldest first.
+    attempts: list[OutputAttempt]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetQuestionsAnswer(TypedDict):
+    success: Literal[True]
+    #: The questions of the task, oldest first.
+    questions: list[Question]
+    #: How many questions the task has.
+    total: int
+    #: Grows with each question that is asked, answered or timed out.
+    version: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class QuestionsAnswer(TypedDict):
+    success: Literal[True]
+    #: The open questions, the most urgent first, with the title and the creator of their tasks.
+    questions: list[OpenQuestion]
+    #: How many are open, counted up to 10,000.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -3030,7 +3230,7 @@ class Nodes(_Resource):
         return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
 
     def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
-        """Drains a node (it finishes its tasks, gets no new ones) or ends the drain.
+        """Drains a node (it finishes its tasks, gets no new ones), or ends that.
 
         node_id: The id of the node.
         drain: Whether the node drains: it finishes its tasks and gets no new ones.
@@ -3116,7 +3316,7 @@ class Tasks(_Resource):
         for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Creates a task; on B the hub assigns it at once when a node is available.
+        """Creates a task; on B the hub assigns it at once if a node is available.
 
         title: What to do, in one line.
         description: What to do; at most 64 KiB of UTF-8.
@@ -3304,6 +3504,68 @@ class Tasks(_Resource):
         }
         return cast("TaskAnswer", self._call("task/extend", fields, options))
 
+    def ask(
+        self,
+        task_id: str,
+        node_id: str,
+        question: str,
+        *,
+        epoch: int | None = None,
+        choices: Sequence[str] | None = None,
+        schema: Any | None = None,
+        within_s: float | None = None,
+        park: bool | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAskAnswer:
+        """A node asks a person, or another agent, about a task that it holds.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        question: What the worker wants to know.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        choices: Answers that the worker suggests; any other answer is possible too.
+        schema: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce
+            it.
+        within_s: Seconds until the question times out; a day if left out.
+        park: Gives the task back in the same commit, without an attempt. It is not ready until none of its
+            questions is open.
+        wait: Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat.
+        """
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "question": question,
+            "epoch": epoch,
+            "choices": choices,
+            "schema": schema,
+            "within_s": within_s,
+            "park": park,
+            "wait": wait,
+        }
+        return cast("TaskAskAnswer", self._call("task/ask", fields, options))
+
+    def answer(
+        self,
+        task_id: str,
+        question_id: str,
+        answer: Any,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswerAnswer:
+        """Answers a question of a task; the first answer counts.
+
+        task_id: The id of the task.
+        question_id: The id of the question.
+        answer: The answer: any JSON but null, at most 16 KiB.
+        node_id: The node that answers.
+        """
+        fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
+        return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
+
     def retry(
         self,
         task_id: str,
@@ -3488,6 +3750,99 @@ class Tasks(_Resource):
         fields = {"q": q, "type": type, "cursor": cursor, "limit": limit}
         return cast("LessonsAnswer", self._call("lessons", fields, options))
 
+    def output(
+        self,
+        task_id: str,
+        node_id: str,
+        offset: int,
+        data: str,
+        *,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskOutputAnswer:
+        """Appends output of a running task.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        offset: The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A
+            repeat of what was sent changes nothing.
+        data: 1 to 65,536 bytes of text, without NUL.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "offset": offset, "data": data, "epoch": epoch}
+        return cast("TaskOutputAnswer", self._call("task/output", fields, options))
+
+    def read_output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        from: int | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetOutputAnswer:
+        """The output of an attempt of a task; may wait for more.
+
+        Waits for `wait` seconds, however long that is, for more output.
+
+        task_id: The id of the task.
+        attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
+            the next one that has output if this one has none; null if there is none.
+        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
+            `data`.
+        wait: Seconds to wait until there is more, or the attempt or the task has ended.
+        """
+        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
+
+    def questions(
+        self,
+        task_id: str,
+        *,
+        question_id: str | None = None,
+        wait: float | None = None,
+        since: int | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetQuestionsAnswer:
+        """The questions of a task with their answers; may wait until one changes.
+
+        task_id: The id of the task.
+        question_id: Only this question: then `wait` ends when it is answered or timed out.
+        wait: Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at
+            once.
+        since: The `version` that the caller knows: a wait ends at once if there is a newer one.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {
+            "task_id": task_id,
+            "question_id": question_id,
+            "wait": wait,
+            "since": since,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("TaskGetQuestionsAnswer", self._call("task/{task_id}/questions", fields, options))
+
+    def open_questions(
+        self,
+        *,
+        state: Literal["open"] | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> QuestionsAnswer:
+        """The open questions of all tasks, the most urgent first.
+
+        state: Only `open`, which is also the default.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"state": state, "cursor": cursor, "limit": limit}
+        return cast("QuestionsAnswer", self._call("questions", fields, options))
+
     def wait(
         self,
         task_ids: str,
@@ -3585,7 +3940,7 @@ class Messages(_Resource):
         timeout: float | None = None,
         options: CallOptions | None = None,
     ) -> MessageReceiveAnswer:
-        """Takes messages out of a mailbox, oldest first, and may wait for the first.
+        """Takes messages out of a mailbox, oldest first; may wait for the first.
 
         With `blocking` it waits for `timeout` seconds, however long that is.
 
@@ -3649,7 +4004,7 @@ class Messages(_Resource):
         *,
         options: CallOptions | None = None,
     ) -> MessageRedriveAnswer:
-        """Puts a parked message back into its mailbox, with no deliveries counted.
+        """Puts a parked message back into its mailbox, with no delivery counted.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -3795,7 +4150,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Revokes a key permanently; its open calls and streams end within a second.
+        """Revokes a key permanently; its calls and streams end within a second.
 
         name: The name of the key.
         """
@@ -3832,6 +4187,12 @@ METHODS = {
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
     "lessons": "GET",
+    "task/output": "POST",
+    "task/{task_id}/output": "GET",
+    "task/ask": "POST",
+    "task/answer": "POST",
+    "task/{task_id}/questions": "GET",
+    "questions": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",

@@ -12,6 +12,9 @@ import type {
   LedgerEntry,
   Message,
   Node,
+  OutputAttempt,
+  OutputBlock,
+  Question,
   StoredAnswer,
   Task,
   TaskOrigin,
@@ -24,10 +27,11 @@ export type Offer =
 
 /**
  * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
- * `work.offered`: `count` tasks may have become available to workers; `work.missed`: any tasks may have.
+ * `output.changed`: another hub stored output of this task. `work.offered`: `count` tasks may have become available to workers; `work.missed`: any tasks may have.
  */
 export type Notified =
   | Change
+  | { readonly kind: "output.changed"; readonly taskId: string }
   | { readonly kind: "work.offered"; readonly offer: Offer; readonly count: number }
   | { readonly kind: "work.missed" };
 
@@ -74,6 +78,39 @@ export type Change =
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }
+  /** The first output of an attempt. `countedBytes`: what it counts if its sender has a quota (quota.ts). */
+  | {
+      readonly kind: "output.begun";
+      readonly taskId: string;
+      readonly attempt: OutputAttempt;
+      readonly countedBytes: number;
+    }
+  | ({ readonly kind: "output.grown"; readonly taskId: string } & Pick<
+      OutputAttempt,
+      "epoch" | "bytes" | "keptBytes" | "at"
+    >)
+  /** Appends text to a block, or begins it. */
+  | ({ readonly kind: "output.appended"; readonly taskId: string; readonly epoch: number } & OutputBlock)
+  /** Removes the blocks of an attempt from number `first` to before `end`. */
+  | {
+      readonly kind: "output.cut";
+      readonly taskId: string;
+      readonly epoch: number;
+      readonly first: number;
+      readonly end: number;
+    }
+  /** Take the attempts up to an epoch off the usage of their nodes, and remove them, and their blocks. In this order. */
+  | {
+      readonly kind: "output.refunded" | "output.removed" | "output.erased";
+      readonly taskId: string;
+      readonly upTo: number;
+    }
+  | { readonly kind: "question.asked"; readonly question: Question }
+  /** It was answered or timed out. */
+  | { readonly kind: "question.settled"; readonly question: Question }
+  /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
+  | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
+  | { readonly kind: "questions.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

@@ -17,6 +17,9 @@ export const EVENT_KINDS = [
   "task.revoked",
   "task.released",
   "task.progress",
+  "task.asked",
+  "task.answered",
+  "task.question_timed_out",
   "task.attempt_failed",
   "task.timed_out",
   "task.failed",
@@ -72,6 +75,7 @@ const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
 /** The node that did what an event says; null: the hub or an administrator did it. */
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   if (kind === "message.sent") return typeof data["from_node"] === "string" ? data["from_node"] : null;
+  if (kind === "task.answered") return typeof data["answered_by"] === "string" ? data["answered_by"] : null;
   const isGiven = kind === "task.assigned" && ASSIGNERS.includes(data["by"]);
   return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
 }

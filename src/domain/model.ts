@@ -151,6 +151,10 @@ export type Task = {
   readonly earlierFailures: readonly Failure[];
   /** The bytes of its checkpoint; 0: it has none. */
   readonly checkpointBytes: number;
+  /** Whether an attempt has sent output (output.ts). */
+  readonly hasOutput: boolean;
+  /** null: nothing was ever asked about it. */
+  readonly questions: TaskQuestions | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -169,6 +173,67 @@ export type Checkpoint = {
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
+};
+
+/** The output of one attempt of a task, without its text. */
+export type OutputAttempt = {
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  readonly bytes: number;
+  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  readonly keptBytes: number;
+  readonly begunAt: number;
+  /** When the last piece came. */
+  readonly at: number;
+};
+
+/** A block of the output of an attempt (output.ts). */
+export type OutputBlock = {
+  readonly n: number;
+  /** The offset of its first byte. */
+  readonly start: number;
+  readonly data: string;
+};
+
+/** What a task knows of its questions. */
+export type TaskQuestions = {
+  /**
+   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
+   * ready. `settled`: none does.
+   */
+  readonly state: "open" | "parked" | "settled";
+  /** How many were asked, and their bytes with those of their answers. */
+  readonly asked: number;
+  readonly bytes: number;
+};
+
+export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
+
+/** A question of a worker to a person, or to another agent. */
+export type Question = {
+  readonly questionId: string;
+  readonly taskId: string;
+  readonly question: string;
+  /** The answers that it suggests; empty: none. */
+  readonly choices: readonly string[];
+  /** The JSON Schema of the answer, as text; nobody enforces it. */
+  readonly schema: string | null;
+  readonly askedBy: string;
+  /** The dispatch that asked. */
+  readonly epoch: number;
+  readonly askedAt: number;
+  /** Without an answer by then it is timed out. */
+  readonly until: number;
+  readonly state: (typeof QUESTION_STATES)[number];
+  /** JSON text. */
+  readonly answer: string | null;
+  readonly answeredBy: string | null;
+  /** When it was answered or timed out. */
+  readonly answeredAt: number | null;
+  /** The answer came with a key that is bound to `answeredBy`. */
+  readonly verified: boolean;
 };
 
 /** What a caller reads of a task while it waits for its end. */

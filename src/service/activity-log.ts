@@ -158,6 +158,12 @@ function textOf(entry: Entry): string {
       return `${what} of ${who} timed out ${id}`;
     case "task.progress":
       return `${who} works on ${what}${reasonOf(data["note"])} ${id}`;
+    case "task.asked":
+      return `${who} asked about ${what} ${id}`;
+    case "task.answered":
+      return `${data["answered_by"] ?? "somebody"} answered a question about ${what} ${id}`;
+    case "task.question_timed_out":
+      return `a question about ${what} timed out ${id}`;
     case "task.failed":
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":

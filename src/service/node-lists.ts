@@ -8,6 +8,7 @@ import { fits } from "../domain/balancer.ts";
 import type { EventKind } from "../domain/event.ts";
 import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, NODES_SEARCH_STEP } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import type { NodeCounts } from "../store/sql/metrics.ts";
 import {
@@ -209,7 +210,7 @@ export class NodeLists {
 }
 
 function nextOf(found: readonly RankedNode[], upTo: number, end: NodePosition | null): NodePosition | null {
-  return found.length > upTo ? (found[upTo - 1] ?? null) : end;
+  return found.length > upTo ? must(found[upTo - 1], "a page has a last node") : end;
 }
 
 /** Whether only a look at each node shows whether it matches. */

@@ -130,6 +130,8 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasOutput: false,
+    questions: null,
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],

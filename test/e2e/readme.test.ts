@@ -23,6 +23,7 @@ import {
   fileSchema,
   messageSchema,
   nodeSchema,
+  questionSchema,
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
@@ -239,15 +240,18 @@ test("the first worker and the first agent of the README", async () => {
   const out = await runBlocks([
     { ...work, mark: "terminal" },
     ask,
-    // The agent's own command is not here: this one tries the address and the header that it would get.
-    { text: `claude() { curl -fsS -H "$8" "\${6%/mcp}/api/v1/task/pull?node_id=agent-1"; }`, mark: "" },
-    { text: 'luxhub() { command luxhub "$@"; }', mark: "" },
     {
       text: `curl -fsS -o register -H "X-Matrix-Secret: $(cat luxhub-data/secret)" -d '{"node_id":"agent-1","name":"A"}' \\
       http://127.0.0.1:19104/api/v1/node/register`,
       mark: "",
     },
     join,
+    // The agent itself is not here: this tries the address and the header that it would get.
+    { text: `url=$(grep -o 'http://[^"]*/mcp' .mcp.json) key=$(grep -o 'Bearer [^"]*' .mcp.json)`, mark: "" },
+    {
+      text: `curl -fsS -H "Authorization: $key" "\${url%/mcp}/api/v1/task/pull?node_id=agent-1"`,
+      mark: "",
+    },
   ]);
   expect(out).toMatch(/status +completed/);
   expect(out).toContain("Hello, Ada");
@@ -434,6 +438,7 @@ describe("the pages", () => {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
+      question: questionSchema(),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -543,6 +548,15 @@ describe("limits", () => {
     ["Each string of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Additional properties of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
     ["`checkpoint` of a task", bytes("CHECKPOINT_MAX_BYTES")],
+    ["`data` of task/output", bytes("OUTPUT_SENT_MAX_BYTES")],
+    [
+      "Output of an attempt that is kept, without settings",
+      bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
+      bytes("OUTPUT_TAIL_DEFAULT_BYTES"),
+    ],
+    ["`--output-head`, `--output-tail`", bytes("OUTPUT_KEPT_MAX_BYTES")],
+    ["Attempts of a task whose output is kept", count("OUTPUT_ATTEMPTS_KEPT")],
+    ["`data` of `task/<task_id>/output`", count("OUTPUT_BLOCKS_PER_READ"), bytes("OUTPUT_BLOCK_BYTES")],
     [
       "Results and files in the `context` of a task",
       bytes("CONTEXT_RESULTS_MAX_BYTES"),
@@ -552,6 +566,24 @@ describe("limits", () => {
     ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
     ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
+    ["`question` of task/ask", count("QUESTION_MAX_CHARS")],
+    ["`choices` of a question", count("CHOICES_MAX"), count("CHOICE_MAX_CHARS")],
+    ["`schema` of a question", bytes("ANSWER_SCHEMA_MAX_BYTES")],
+    ["`answer` to a question", bytes("ANSWER_MAX_BYTES")],
+    [
+      "`within_s` of a question",
+      "1",
+      `${count("QUESTION_MAX_SECONDS")} s`,
+      count("QUESTION_DEFAULT_SECONDS"),
+    ],
+    ["Questions of a task", count("OPEN_QUESTIONS_OF_TASK_MAX"), count("QUESTIONS_OF_TASK_MAX")],
+    [
+      "Questions in the `context` of a task",
+      count("CONTEXT_ANSWERS_MAX"),
+      bytes("CONTEXT_ANSWERS_MAX_BYTES"),
+    ],
+    ["`limit` of questions and task/<task_id>/questions", count("QUESTIONS_PER_PAGE_MAX")],
+    ["`total` of questions", count("QUESTIONS_COUNTED_MAX")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
@@ -795,7 +827,6 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
-      ...["--transport", "--header"], // claude
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

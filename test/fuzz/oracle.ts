@@ -128,6 +128,8 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/file/upload-url",
   "/api/v1/node/list",
   "/api/v1/task/:task_id",
+  "/api/v1/task/:task_id/inputs",
+  "/api/v1/task/:task_id/questions",
 ]);
 
 /** The endpoint that answers. It is not request.target when a path parameter makes the path that of another endpoint. */
@@ -141,8 +143,9 @@ function targetsAt(path: string): readonly Target[] {
   const literal = TARGETS.filter((target) => target.path === path);
   if (literal.length > 0) return literal;
   return TARGETS.filter((target) => {
-    const at = target.path.indexOf(":");
-    return at > 0 && path.startsWith(target.path.slice(0, at)) && /^[^/]+$/.test(path.slice(at));
+    const [before = "", parameter, after = ""] = target.path.split(/:(\w+)/);
+    if (parameter === undefined || !path.startsWith(before) || !path.endsWith(after)) return false;
+    return /^[^/]+$/.test(path.slice(before.length, path.length - after.length));
   });
 }
 

@@ -23,6 +23,9 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "output_blocks"
+  | "outputs"
+  | "questions"
   | "quota_usage"
   | "settlements"
   | "task_totals"
@@ -59,6 +62,9 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  /** The output of all attempts of a task. */
+  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

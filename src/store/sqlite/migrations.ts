@@ -567,4 +567,53 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- whether the key that created it was bound to its creator_node
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- whether an attempt has sent output
+  ALTER TABLE tasks ADD COLUMN has_output INTEGER NOT NULL DEFAULT 0;
+  -- the output of each attempt, without its text
+  CREATE TABLE outputs (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL,
+    begun_at INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (task_id, epoch)
+  ) STRICT, WITHOUT ROWID;
+  -- the text, in blocks; with row ids, because a block is large (as the table answers)
+  CREATE TABLE output_blocks (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (task_id, epoch, n)
+  ) STRICT;
+  `,
+  `
+  -- the questions of workers; and what their task knows of them: JSON, NULL for a task that has none (domain/question.ts)
+  ALTER TABLE tasks ADD COLUMN questions TEXT;
+  CREATE TABLE questions (
+    seq INTEGER PRIMARY KEY,
+    question_id TEXT NOT NULL UNIQUE,
+    task_id TEXT NOT NULL,
+    question TEXT NOT NULL,
+    choices TEXT,                                                         -- JSON array
+    schema TEXT,                                                          -- JSON
+    asked_by TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    asked_at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    answer TEXT,                                                          -- JSON
+    answered_by TEXT,
+    answered_at INTEGER,
+    verified INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  -- the questions of a task
+  CREATE INDEX questions_task ON questions (task_id);
+  -- those that wait, the most urgent first; and those whose deadline has passed
+  CREATE INDEX questions_open ON questions (until) WHERE state = 'open';
+  `,
 ];
