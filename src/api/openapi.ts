@@ -23,6 +23,8 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { scheduleSchema } from "./schedules.ts";
+import { budgetSchema } from "./budgets.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -350,6 +352,8 @@ class Records {
     this.#add("Lease", schemas.leaseSchema());
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
+    this.#add("Spending", schemas.spendingSchema());
+    this.#add("Budget", budgetSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
@@ -366,6 +370,7 @@ class Records {
     this.#add("HistoryMessage", schemas.fateSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());

@@ -22,6 +22,7 @@ export {
   FatalError,
   type Handler,
   type TaskContext,
+  type Used,
   type WorkerEvent,
   type WorkerOptions,
 } from "./worker.ts";
@@ -125,6 +126,14 @@ export class LuxHub<V extends Variant = "A"> {
     ledger: this.#method("lux/ledger"),
   };
 
+  readonly costs = {
+    /** Sums up what work has cost, by day, node, creator, type or model. */
+    usage: this.#method("usage"),
+    setBudget: this.#method("budget/set"),
+    budgets: this.#method("budget/list"),
+    deleteBudget: this.#method("budget/delete"),
+  };
+
   readonly files = {
     upload: (content: FileContent, fields: UploadFields, options?: CallOptions): Promise<FileRecord> =>
       this.#upload(content, fields, options),
@@ -139,6 +148,15 @@ export class LuxHub<V extends Variant = "A"> {
     downloadUrl: this.#method("file/download-url"),
     /** Makes a URL that uploads one file without a secret, for 10 minutes. */
     uploadUrl: this.#method("file/upload-url"),
+  };
+
+  readonly schedules = {
+    /** Creates or replaces the schedule of this name. */
+    put: this.#method("schedule/put"),
+    list: this.#method("schedule/list"),
+    /** Creates a task of the schedule now. */
+    run: this.#method("schedule/run"),
+    delete: this.#method("schedule/delete"),
   };
 
   readonly keys = {

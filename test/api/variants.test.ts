@@ -123,6 +123,14 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/usage", "?by=node");
+    const budget = { scope: "node", value: "n1", per: "day" };
+    await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");
+    seen.set(
+      "GET /budget/list",
+      await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    await post("/budget/delete", budget, "admin");
 
     const upload = async () => {
       const form = new FormData();
@@ -144,6 +152,15 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
     await get("/node/list");
     await get("/stats/nodes");
+    const nightly = {
+      name: "nightly",
+      cron: "0 3 * * *",
+      task: { title: "t", description: "d", task_type: "z" },
+    };
+    await post("/schedule/put", nightly);
+    await post("/schedule/run", { name: "nightly" });
+    await get("/schedule/list");
+    await post("/schedule/delete", { name: "nightly" });
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(

@@ -69,12 +69,19 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     mailbox: "agent/messages",
   },
   Lux: { sign_in: "signin", ledger: "lux/ledger" },
+  Costs: {
+    usage: "usage",
+    set_budget: "budget/set",
+    budgets: "budget/list",
+    delete_budget: "budget/delete",
+  },
   Files: {
     list: "file/list",
     delete: "file/delete",
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
+  Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */

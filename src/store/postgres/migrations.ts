@@ -507,6 +507,71 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX questions_task ON questions (task_id, seq);
   CREATE INDEX questions_open ON questions (until, seq) WHERE state = 'open';
   `,
+  `
+  CREATE TABLE schedules (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    timing TEXT NOT NULL,
+    task TEXT NOT NULL,
+    creator_node TEXT COLLATE "C",
+    overlap TEXT NOT NULL,
+    catch_up TEXT NOT NULL,
+    jitter_ms BIGINT NOT NULL,
+    until BIGINT,
+    paused INTEGER NOT NULL,
+    next_at BIGINT,
+    last_task_id TEXT COLLATE "C",
+    last_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+  );
+  CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+  ALTER TABLE tasks
+    ADD COLUMN schedule TEXT COLLATE "C",
+    ADD COLUMN schedule_at BIGINT;
+  CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
+  `,
+  `
+  -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
+  ALTER TABLE tasks ADD COLUMN spent TEXT;
+  ALTER TABLE tasks ADD COLUMN max_cost_micro BIGINT;
+  CREATE TABLE usage_reports (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    node_id TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    model TEXT COLLATE "C" NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT,
+    PRIMARY KEY (task_id, epoch, seq)
+  );
+  -- the same by UTC day: of the hub, of each node, creator, type and model
+  CREATE TABLE usage_sums (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    day BIGINT NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    PRIMARY KEY (scope, value, day)
+  );
+  CREATE TABLE budgets (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    per TEXT COLLATE "C" NOT NULL,
+    cost_micro BIGINT,
+    tokens BIGINT,
+    on_limit TEXT NOT NULL,
+    warned_in BIGINT,
+    exceeded_in BIGINT,
+    PRIMARY KEY (scope, value, per)
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -13,6 +13,7 @@ import type {
   Node,
   Pulse,
   Question,
+  Schedule,
   Task,
   TaskOrigin,
   TaskState,
@@ -142,6 +143,7 @@ export function toTask(row: Row): Task {
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
+  const spent = maybeText(row["spent"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -181,10 +183,32 @@ export function toTask(row: Row): Task {
     checkpointBytes: whole(row["checkpoint_bytes"]),
     hasOutput: row["has_output"] === 1,
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    schedule:
+      row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
+    maxCostMicro: maybeWhole(row["max_cost_micro"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
     keptBytes: whole(row["kept_bytes"]),
+  };
+}
+
+export function toSchedule(row: Row): Schedule {
+  return {
+    name: text(row["name"]),
+    timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
+    task: JSON.parse(text(row["task"])) as Schedule["task"],
+    overlap: text(row["overlap"]) as Schedule["overlap"],
+    catchUp: text(row["catch_up"]) as Schedule["catchUp"],
+    jitterMs: whole(row["jitter_ms"]),
+    until: maybeWhole(row["until"]),
+    paused: row["paused"] === 1,
+    nextAt: maybeWhole(row["next_at"]),
+    lastTaskId: maybeText(row["last_task_id"]),
+    lastAt: maybeWhole(row["last_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
   };
 }
 
