@@ -7,6 +7,7 @@ import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { MailBusy } from "../mail/mail.ts";
 import { WaitAborted } from "../service/waiters.ts";
+import { encodeAdvisoryLease } from "./response-schemas.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const KEY_OF_ANOTHER_NODE = "Key bound to another node";
@@ -17,6 +18,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   message_not_found: [404, "Message not found"],
   file_not_found: [404, "File not found"],
   key_not_found: [404, "Key not found"],
+  note_not_found: [404, "Note not found"],
   not_assigned_to_node: [403, "Not your task"],
   not_your_message: [403, "Not your message"],
   key_bound_to_other_node: [403, KEY_OF_ANOTHER_NODE],
@@ -30,6 +32,11 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   node_offline: [409, "Node offline"],
   node_draining: [409, "Node draining"],
   message_not_parked: [409, "Message not parked"],
+  note_version_conflict: [409, "Note has another version"],
+  notes_limit: [409, "Note limit reached"],
+  lease_conflict: [409, "Lease conflict"],
+  lease_lost: [409, "Lease lost"],
+  leases_limit: [409, "Lease limit reached"],
   nodes_limit: [409, "Node limit reached"],
   lux_balance_limit: [409, "LUX balance limit reached"],
   task_files_limit: [409, "File limit of the task reached"],
@@ -43,7 +50,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Rejection) {
     const [status, title] = REJECTIONS[error.code];
-    return new Problem(status, error.code, title, error.message, error.quota && extrasOf(error.quota));
+    return new Problem(status, error.code, title, error.message, extrasOf(error));
   }
   if (error instanceof StoreBusy) return overloaded("The write queue of the hub is full.");
   if (error instanceof MailBusy) return overloaded(error.message);
@@ -64,8 +71,18 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-/** Of quota_exceeded: what is used and allowed, and when to try again. */
-function extrasOf({ used, allowed }: QuotaFault): ProblemExtras {
+/** What a rejection says beside its code. */
+function extrasOf({ quota, version, conflict }: Rejection): ProblemExtras | undefined {
+  if (version !== undefined) return { members: { version } };
+  if (conflict) {
+    const { holders, at } = conflict;
+    return { members: { holders: holders.map((lease) => encodeAdvisoryLease(lease, at)) } };
+  }
+  return quota && ofQuota(quota);
+}
+
+/** What is used and allowed, and when to try again. */
+function ofQuota({ used, allowed }: QuotaFault): ProblemExtras {
   return { members: { used, allowed }, headers: { "Retry-After": String(QUOTA_RETRY_AFTER_SECONDS) } };
 }
 

@@ -181,6 +181,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.released",
   "message.acked",
   "file.deleted",
+  "note.deleted",
   "node.left",
   "node.offline",
   "lux.paid",

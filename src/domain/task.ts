@@ -142,6 +142,7 @@ export function create(
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasLeases: false,
     createdAt: at.now,
     updatedAt: at.now,
     files,
@@ -390,9 +391,10 @@ export function complete(
     result: asked.result,
     ...NO_LEASE,
     checkpointBytes: 0,
+    hasLeases: false,
     updatedAt: at.now,
   });
-  changes.push(movedFrom(task, after, at.now), ...withoutCheckpoint(task));
+  changes.push(movedFrom(task, after, at.now), ...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -488,8 +490,16 @@ function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[]
   return checkpointBytes === 0 ? [] : [{ kind: "checkpoint.removed", taskId }];
 }
 
+/** The leases for a task end with the hand-out for which its holder has taken them. */
+function withoutLeases(before: Task, after: Task | null): readonly Change[] {
+  const { taskId } = before;
+  if (!before.hasLeases || after?.hasLeases === true) return [];
+  const released: Change = { kind: "leases.released", taskId };
+  return after === null ? [released] : [released, { kind: "task.leased", taskId, hasLeases: false }];
+}
+
 /** The task, if this node holds it and names its current epoch or none. */
-function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
+export function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
@@ -663,6 +673,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   return accept(task, [
     { kind: "task.deleted", taskId },
     ...withoutCheckpoint(task),
+    ...withoutLeases(task, null),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
@@ -960,8 +971,10 @@ function withSchedule(task: Task, now: number): Task {
 }
 
 function move(before: Task, patch: Partial<Task>, now: number): Step {
-  const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
-  return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
+  const moved = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
+  const after = moved.hasLeases && moved.status !== "assigned" ? { ...moved, hasLeases: false } : moved;
+  const leases = before.hasLeases ? withoutLeases(before, after) : [];
+  return { after, changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now)] };
 }
 
 function movedFrom(before: Task, task: Task, now: number): Change {

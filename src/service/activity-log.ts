@@ -132,6 +132,10 @@ function textOf(entry: Entry): string {
   const message = `(message ${data["message_id"]})`;
   const requeued = counts.get("task.requeued") ?? 0;
   switch (kind) {
+    case "note.changed":
+      return `${who} wrote the note ${quoted(data["key"])}, version ${data["version"]}`;
+    case "note.deleted":
+      return `${who} deleted the note ${quoted(data["key"])}`;
     case "node.registered":
       return `${who} registered`;
     case "node.online":

@@ -21,6 +21,7 @@ import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
+import { LeaseService } from "../../src/service/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -64,6 +65,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes),
     takes,
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
+    leases: new LeaseService(store, clock),
     messages: new MessageService(
       store,
       new EmbeddedMail(store),

@@ -7,10 +7,13 @@ import type {
   DeliveryStub,
   FileRecord,
   KeyRecord,
+  Lease,
   LedgerEntry,
   Message,
   MessageFate,
   Node,
+  Note,
+  NoteHead,
   Pulse,
   Task,
   TaskOrigin,
@@ -80,6 +83,7 @@ export function toNode(row: Row): Node {
     autoAssign: row["auto_assign"] === 1,
     draining: row["draining"] === 1,
     online: row["online"] === 1,
+    hasLeases: row["has_leases"] === 1,
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
     leaseUntil: whole(row["lease_until"]),
@@ -160,6 +164,7 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
+    hasLeases: row["has_leases"] === 1,
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
@@ -188,6 +193,36 @@ export function toResult(row: Row): Task["result"] {
     improvement: text(row["improvement"]),
     lesson: text(row["lesson"]),
     extra: maybeText(row["result_extra"]),
+  };
+}
+
+export function toNoteHead(row: Row): NoteHead {
+  return {
+    key: text(row["key"]),
+    version: whole(row["version"]),
+    nodeId: maybeText(row["node_id"]),
+    verified: row["verified"] === 1,
+    bytes: whole(row["bytes"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toNote(row: Row): Note {
+  const { bytes: _, ...note } = toNoteHead(row);
+  return { ...note, text: text(row["content"]) };
+}
+
+export function toLease(row: Row): Lease {
+  return {
+    name: text(row["name"]),
+    nodeId: text(row["node_id"]),
+    taskId: text(row["task_id"]) || null,
+    shared: row["shared"] === 1,
+    fencing: whole(row["fencing"]),
+    ttlMs: whole(row["ttl_ms"]),
+    leaseUntil: whole(row["lease_until"]),
+    acquiredAt: whole(row["acquired_at"]),
   };
 }
 
