@@ -72,7 +72,9 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
     );
   const fencing = rows.lastFencing + 1;
   const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: at.now };
-  const changes: Change[] = totals.hasExpired ? [{ kind: "leases.pruned", steady: at.steady }] : [];
+  // A renewal of all leases (a clock jump, a restart) must not bring back what this one was granted against.
+  const isAfterExpired = totals.hasExpired || others.length < rows.others.length;
+  const changes: Change[] = isAfterExpired ? [{ kind: "leases.pruned", steady: at.steady }] : [];
   changes.push({ kind: "fencing.drawn", fencing }, { kind: "lease.saved", lease });
   if (task && !task.hasLeases) changes.push({ kind: "task.leased", taskId: task.taskId, hasLeases: true });
   if (!node.hasLeases) changes.push({ kind: "node.leased", nodeId, hasLeases: true });

@@ -1,10 +1,11 @@
 /** The use cases of advisory leases (domain/lease.ts). */
 import { accept } from "../domain/decision.ts";
 import { type AcquireRequest, type HolderOfLease, acquire, release, renew } from "../domain/lease.ts";
+import { PRUNE_EVERY_MS } from "../domain/limits.ts";
 import type { Lease, Moment } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
-  expiredLeases,
+  firstDeadline,
   lastFencing,
   leaseTotals,
   leasesAfter,
@@ -24,6 +25,8 @@ export type Released = { readonly released: number };
 export class LeaseService {
   readonly #store: Store;
   readonly #clock: Clock;
+  /** Steady clock: as far as this hub knows no lease ends before this time. */
+  #leasesHoldUntil = 0;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -31,7 +34,7 @@ export class LeaseService {
   }
 
   /** @throws {Rejection} lease_conflict, leases_limit, or why the node does not hold the task */
-  acquire(transact: Transact<Lease>, asked: AcquireRequest): Promise<Committed<Lease>> {
+  async acquire(transact: Transact<Lease>, asked: AcquireRequest): Promise<Committed<Lease>> {
     const { nodeId, taskId, name } = asked;
     const load = {
       node: nodeById(nodeId),
@@ -40,16 +43,20 @@ export class LeaseService {
       totals: leaseTotals(nodeId, this.#clock.steady()),
       lastFencing: lastFencing(),
     };
-    return transact(load, (rows) => acquire(rows, asked, this.#at()));
+    const lease = await transact(load, (rows) => acquire(rows, asked, this.#at()));
+    this.#leasesHoldUntil = Math.min(this.#leasesHoldUntil, lease.leaseUntil);
+    return lease;
   }
 
   /** @throws {Rejection} lease_lost */
-  renew(
+  async renew(
     transact: Transact<Lease>,
     asked: HolderOfLease & { readonly ttlMs: number | null },
   ): Promise<Committed<Lease>> {
     const load = { held: leasesOf(asked.nodeId, asked.name) };
-    return transact(load, ({ held }) => renew(held, asked, this.#at()));
+    const lease = await transact(load, ({ held }) => renew(held, asked, this.#at()));
+    this.#leasesHoldUntil = Math.min(this.#leasesHoldUntil, lease.leaseUntil);
+    return lease;
   }
 
   release(transact: Transact<Released>, asked: HolderOfLease): Promise<Committed<Released>> {
@@ -71,11 +78,17 @@ export class LeaseService {
     return { leases, next: found.length > limit ? (leases.at(-1)?.fencing ?? null) : null };
   }
 
-  /** Deletes the leases whose deadline has passed, which count for nothing: at most LEASES_MAX. */
+  /**
+   * Deletes the leases whose deadline has passed, which count for nothing: at most LEASES_MAX. It reads only when one may
+   * have, and every PRUNE_EVERY_MS for those that other hubs have granted.
+   */
   async prune(): Promise<void> {
     const steady = this.#clock.steady();
-    if ((await this.#store.read(expiredLeases(steady))) === 0) return;
-    await this.#store.transact({}, () => accept(null, [{ kind: "leases.pruned", steady }]));
+    if (steady < this.#leasesHoldUntil) return;
+    const next = await this.#store.read(firstDeadline());
+    if (next !== null && next <= steady)
+      await this.#store.transact({}, () => accept(null, [{ kind: "leases.pruned", steady }]));
+    else this.#leasesHoldUntil = Math.min(next ?? Number.POSITIVE_INFINITY, steady + PRUNE_EVERY_MS);
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */

@@ -130,7 +130,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
-    freeing("leases", limit.PRUNE_EVERY_MS, () => leases.prune()),
+    freeing("leases", everySweep, async (_, lateMs) => {
+      await clock.check(lateMs); // a standstill since the last check ends no lease
+      await leases.prune();
+    }),
     freeing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },

@@ -55,7 +55,8 @@ export function lastFencing(): Query<number> {
   return count(`SELECT last AS n FROM fencing`, [], ["fencing"]);
 }
 
-/** How many leases have passed their deadline. */
-export function expiredLeases(steady: number): Query<number> {
-  return count(`SELECT count(*) AS n FROM leases WHERE lease_until <= $1`, [steady], ["leases"]);
+/** The first deadline of all leases; null: there are none. */
+export function firstDeadline(): Query<number | null> {
+  const sql = `SELECT min(lease_until) AS first FROM leases`;
+  return query(sql, [], ([row]) => (row?.["first"] == null ? null : Number(row["first"])), ["leases"]);
 }
