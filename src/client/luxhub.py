@@ -72,8 +72,9 @@ class LuxHubError(Exception):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
         retry_after_s: float | None = None,
+        problem: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(status, code, detail, errors, request_id, retry_after_s)
+        super().__init__(status, code, detail, errors, request_id, retry_after_s, problem)
         self.status = status
         #: A stable code, see ErrorCode; `http_STATUS` when the answer did not come from a hub.
         self.code = code
@@ -81,6 +82,8 @@ class LuxHubError(Exception):
         self.detail = detail
         #: The invalid fields of a 400.
         self.errors = errors
+        #: All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered.
+        self.problem: Mapping[str, object] = problem or {}
         #: The hub's log has the request under this id.
         self.request_id = request_id
         #: The hub's Retry-After in seconds; None without one.
@@ -439,6 +442,7 @@ def _refusal_of(answer: _Answer) -> LuxHubError:
         cast("list[FieldError]", errors) if isinstance(errors, list) else (),
         answer.headers.get("X-Request-Id"),
         retry_after_s,
+        body,
     )
 
 
@@ -712,6 +716,8 @@ class LuxHub:
         self.nodes = Nodes(self.call)
         self.tasks = Tasks(self.call)
         self.messages = Messages(self.call)
+        self.notes = Notes(self.call)
+        self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
         self.keys = Keys(self.call)
