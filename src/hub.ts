@@ -79,6 +79,7 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { Lessons } from "./service/lessons.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -279,7 +280,14 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...monitoringEndpoints(core.readiness, readMetrics),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
-      ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
+      ? a2aEndpoints({
+          publicUrl,
+          maxFileBytes: config.maxFileBytes,
+          uploads,
+          openStream,
+          isPrivate: config.isPrivate,
+          sentCards: new Map(),
+        })
       : []),
   ];
   const pipeline = new Pipeline({
@@ -362,6 +370,7 @@ function joinServices({
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const lessons = new Lessons(store);
   return {
     takes,
     feed,
@@ -370,7 +379,8 @@ function joinServices({
     tickets: new Tickets(keys, clock),
     minutes,
     tasks,
-    contexts: new TaskContexts(store),
+    lessons,
+    contexts: new TaskContexts(store, lessons),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -25,6 +25,7 @@ import type { NodeService } from "../service/nodes.ts";
 import type { NoteService } from "../service/notes.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { SystemService } from "../service/system.ts";
+import type { Lessons } from "../service/lessons.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Redeemed, Tickets } from "../service/tickets.ts";
@@ -44,6 +45,7 @@ export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly contexts: TaskContexts;
+  readonly lessons: Lessons;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

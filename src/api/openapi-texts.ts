@@ -277,6 +277,21 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Context.inputs":
     "The tasks in `depends_on`, in that order. Their results have at most 256 KiB together; task/<task_id>/inputs has all of them.",
   "Context.failures": "The last 5 attempts that failed, oldest first.",
+  "Context.lessons":
+    "What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and of the same text the newest. Not for a task without a type.",
+  "Lesson.node_id": "The node that completed the task.",
+  "Lesson.verified": "Whether the result came with a key that is bound to that node.",
+  "Lesson.at": "When the task was completed.",
+  "Lesson.lesson": "The first 2,000 characters of `lesson` in the result of the task.",
+  "Lesson.truncated": "True if the `lesson` is longer than what is shown.",
+  "lessons.q":
+    "Only lessons for which each of these words begins a word of the lesson or of the title of its task.",
+  "lessons.type": "Only lessons of tasks of this `task_type`.",
+  "lessons.cursor": "The `next_cursor` of the page before.",
+  "lessons.lessons": "The newest task first. Lessons that say nothing (none, n/a, -) are left out.",
+  "lessons.looked": "How many completed tasks this call has examined: at most 10,000.",
+  "lessons.next_cursor":
+    "Where to go on, to the older tasks that this call has not examined; null if it has examined all.",
   "task_inputs.inputs": "The tasks in `depends_on`, in that order.",
   "task_inputs.cursor": "The `next_cursor` of the page before.",
   "TaskInput.task_id": "The task that must be completed first.",

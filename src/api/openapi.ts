@@ -15,7 +15,13 @@ import recorded from "../../tools/recorded/openapi-examples.json" with { type: "
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
 import { foundNoteSchema, noteHeadSchema, noteSchema } from "./notes.ts";
-import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
+import {
+  checkpointSchema,
+  contextSchema,
+  inputFileSchema,
+  inputSchema,
+  lessonSchema,
+} from "./task-context.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -338,6 +344,7 @@ class Records {
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
+    this.#add("Lesson", lessonSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));

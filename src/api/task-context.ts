@@ -1,5 +1,6 @@
 /** The context of a task in responses: its schema and its encoding. */
 import * as z from "zod/mini";
+import type { Lesson } from "../domain/lesson.ts";
 import { ATTACHMENTS, type Checkpoint } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -38,12 +39,25 @@ export const inputSchema = (variant: Variant) =>
 export const checkpointSchema = () =>
   z.strictObject({ data: z.unknown(), epoch: z.int(), node_id: z.string(), at: time() });
 
+export const lessonSchema = () =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    task_type: z.nullable(z.string()),
+    node_id: z.string(),
+    verified: z.boolean(),
+    at: time(),
+    lesson: z.string(),
+    truncated: z.optional(z.literal(true)),
+  });
+
 /** Without the keys that have nothing. */
 export const contextSchema = (variant: Variant) =>
   z.strictObject({
     inputs: z.optional(z.array(inputSchema(variant))),
     checkpoint: z.optional(checkpointSchema()),
     failures: z.optional(z.array(failureSchema())),
+    lessons: z.optional(z.array(lessonSchema())),
   });
 
 export function encodeInput(
@@ -71,11 +85,29 @@ function encodeCheckpoint({ data, epoch, nodeId, at }: Checkpoint): JsonAnswer {
   return { data: parseExact(data), epoch, node_id: nodeId, at: isoTime(at) };
 }
 
-export function encodeContext({ inputs, checkpoint, failures }: TaskContext, variant: Variant): JsonAnswer {
+export function encodeLesson(lesson: Lesson): JsonAnswer {
+  const { taskId, title, taskType, nodeId, verified, at, text, truncated } = lesson;
+  return {
+    task_id: taskId,
+    title,
+    task_type: taskType === "" ? null : taskType,
+    node_id: nodeId,
+    verified,
+    at: isoTime(at),
+    lesson: text,
+    ...(truncated && { truncated }),
+  };
+}
+
+export function encodeContext(
+  { inputs, checkpoint, failures, lessons }: TaskContext,
+  variant: Variant,
+): JsonAnswer {
   return {
     ...(inputs.length > 0 && { inputs: inputs.map((input) => encodeInput(input, variant)) }),
     ...(checkpoint && { checkpoint: encodeCheckpoint(checkpoint) }),
     ...(failures.length > 0 && { failures: failures.map(encodeFailure) }),
+    ...(lessons.length > 0 && { lessons: lessons.map(encodeLesson) }),
   };
 }
 

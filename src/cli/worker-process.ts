@@ -19,6 +19,8 @@ export type RunOptions = {
   readonly graceMs: number;
   /** Ends the command when it aborts. */
   readonly signal: AbortSignal;
+  /** Hears of standard output as it arrives. */
+  readonly onOutput?: ((bytes: Uint8Array) => void) | undefined;
   readonly onErrorLine: (line: string) => void;
 };
 
@@ -64,7 +66,10 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const errors = new LastLines(options.onErrorLine);
   const readers = [child.stdout.getReader(), child.stderr.getReader()] as const;
   const read = Promise.all([
-    readAll(readers[0], (bytes) => output.add(bytes)),
+    readAll(readers[0], (bytes) => {
+      output.add(bytes);
+      options.onOutput?.(bytes);
+    }),
     readAll(readers[1], (bytes) => errors.add(bytes)),
   ]);
 

@@ -1078,6 +1078,8 @@ class TaskContext:
         self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
         #: The last attempts that failed, oldest first.
         self.failures: list[Failure] = given.get("failures", [])
+        #: What the last completed tasks of its type have taught, newest first.
+        self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
 
     def extend(self, note: str | None = None) -> None:
@@ -1822,6 +1824,25 @@ class Checkpoint(TypedDict):
     at: str
 
 
+class Lesson(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The node that completed the task.
+    node_id: str
+    #: Whether the result came with a key that is bound to that node.
+    verified: bool
+    #: When the task was completed.
+    at: str
+    #: The first 2,000 characters of `lesson` in the result of the task.
+    lesson: str
+    #: True if the `lesson` is longer than what is shown.
+    truncated: NotRequired[Literal[True]]
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
@@ -1830,6 +1851,9 @@ class Context(TypedDict):
     checkpoint: NotRequired[Checkpoint]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
+    #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
+    #: of the same text the newest. Not for a task without a type.
+    lessons: NotRequired[list[Lesson]]
 
 
 class Task(TypedDict):
@@ -2709,6 +2733,19 @@ class TaskGetInputsAnswer(TypedDict):
     #: How many there are in all.
     total: int
     #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LessonsAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest task first. Lessons that say nothing (none, n/a, -) are left out.
+    lessons: list[Lesson]
+    #: How many completed tasks this call has examined: at most 10,000.
+    looked: int
+    #: Where to go on, to the older tasks that this call has not examined; null if it has examined all.
     next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -3612,6 +3649,25 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
+    def lessons(
+        self,
+        *,
+        q: str | None = None,
+        type: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LessonsAnswer:
+        """What the workers of completed tasks have learned; by type and words.
+
+        q: Only lessons for which each of these words begins a word of the lesson or of the title of its task.
+        type: Only lessons of tasks of this `task_type`.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"q": q, "type": type, "cursor": cursor, "limit": limit}
+        return cast("LessonsAnswer", self._call("lessons", fields, options))
+
     def wait(
         self,
         task_ids: str,
@@ -4131,6 +4187,7 @@ METHODS = {
     "task/stats": "GET",
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
+    "lessons": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",

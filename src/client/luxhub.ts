@@ -85,6 +85,8 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Searches what the workers of completed tasks have learned. */
+    lessons: this.#method("lessons"),
     /** Waits up to `wait` seconds until all of the tasks, or any of them, are completed or have failed. */
     wait: this.#method("task/wait"),
   };

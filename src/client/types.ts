@@ -123,6 +123,25 @@ export interface Checkpoint {
   at: string;
 }
 
+export interface Lesson {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The node that completed the task. */
+  node_id: string;
+  /** Whether the result came with a key that is bound to that node. */
+  verified: boolean;
+  /** When the task was completed. */
+  at: string;
+  /** The first 2,000 characters of `lesson` in the result of the task. */
+  lesson: string;
+  /** True if the `lesson` is longer than what is shown. */
+  truncated?: true | undefined;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -133,6 +152,11 @@ export interface Context<V extends Variant = "A"> {
   checkpoint?: Checkpoint | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
+  /**
+   * What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together,
+   * and of the same text the newest. Not for a task without a type.
+   */
+  lessons?: Lesson[] | undefined;
 }
 
 export interface Task<V extends Variant = "A"> {
@@ -1518,6 +1542,34 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What the workers of completed tasks have learned; by type and words */
+  lessons: {
+    request: {
+      /** Only lessons for which each of these words begins a word of the lesson or of the title of its task. */
+      q?: string | undefined;
+      /** Only lessons of tasks of this `task_type`. */
+      type?: string | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The newest task first. Lessons that say nothing (none, n/a, -) are left out. */
+      lessons: Lesson[];
+      /** How many completed tasks this call has examined: at most 10,000. */
+      looked: number;
+      /** Where to go on, to the older tasks that this call has not examined; null if it has examined all. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Sends a message to one node */
   "message/send": {
     request: {
@@ -2492,6 +2544,7 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  lessons: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",

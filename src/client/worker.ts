@@ -18,7 +18,17 @@ import {
 } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { StreamItem, StreamOptions } from "./events.ts";
-import type { Context, EventKind, Failure, Lease, Task, TaskInput, TaskResult, Variant } from "./types.ts";
+import type {
+  Context,
+  EventKind,
+  Failure,
+  Lease,
+  Lesson,
+  Task,
+  TaskInput,
+  TaskResult,
+  Variant,
+} from "./types.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -44,6 +54,8 @@ export type TaskContext<V extends Variant = "A"> = {
   readonly checkpoint: unknown;
   /** The last attempts that failed, oldest first. */
   readonly failures: readonly Failure[];
+  /** What the last completed tasks of its type have taught, newest first. */
+  readonly lessons: readonly Lesson[];
   /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
   readonly saveCheckpoint: (data: unknown) => Promise<void>;
 };
@@ -498,7 +510,7 @@ class Worker<V extends Variant> {
   /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
-    const { inputs = [], checkpoint, failures = [] } = job.context;
+    const { inputs = [], checkpoint, failures = [], lessons = [] } = job.context;
     const { signal } = abort;
     const send = async (fields: Extension): Promise<void> => {
       const refusal = await this.#extend(job, fields);
@@ -511,6 +523,7 @@ class Worker<V extends Variant> {
       inputs,
       checkpoint: checkpoint?.data,
       failures,
+      lessons,
       saveCheckpoint: (data) => send({ checkpoint: data }),
     };
     return new Promise((resolve) => {

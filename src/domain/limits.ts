@@ -100,6 +100,20 @@ export const CHECKPOINT_MAX_BYTES = 64 * KIB;
 export const CONTEXT_RESULTS_MAX_BYTES = 256 * KIB;
 /** The files of its dependencies that a dispatched task names. */
 export const CONTEXT_FILES_MAX = 1_000;
+/** The lessons of its type that a dispatched task carries, and their bytes together. */
+export const CONTEXT_LESSONS_MAX = 5;
+export const CONTEXT_LESSONS_MAX_BYTES = 2 * KIB;
+/** The part of a lesson that is searched and shown. */
+export const LESSON_SHOWN_MAX_CHARS = 2_000;
+/** A page of lessons. */
+export const LESSONS_PER_PAGE_DEFAULT = 20;
+export const LESSONS_PER_PAGE_MAX = 100;
+/** Completed tasks that one step of a search for lessons examines: about a millisecond. */
+export const LESSONS_STEP_ROWS = 100;
+/** Types whose last lessons a hub keeps in memory, some KiB for each. */
+export const LESSONS_TYPES_MAX = 1_000;
+/** Tasks that other hubs have completed and whose lessons this hub has not read yet; of more it reads the last ones. */
+export const LESSONS_UNREAD_MAX = 500;
 /** A page of GET task/<id>/inputs ends with the input that reaches it. */
 export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
 export const INPUTS_PER_PAGE_MAX = 100;
@@ -346,6 +360,7 @@ export const A2A_PAGE_MAX_BYTES = 1 * MIB;
 /** Tasks of a caller that one ListTasks examines, and counts: the last changed. */
 export const A2A_SCANNED_MAX = 2_000;
 /** Seconds for which a client may keep an agent card. */
+export const A2A_SKILLS_MAX = 100;
 export const A2A_CARD_MAX_AGE_SECONDS = 60;
 
 // Broadcasts.

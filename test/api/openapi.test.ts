@@ -176,6 +176,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   });
   await call("task_get", { task_id, wait: 10, context: "1" });
   await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
+  await call("lessons", { q: "date", limit: 20 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });

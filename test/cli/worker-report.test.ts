@@ -19,6 +19,7 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       inputs: [],
       checkpoint: undefined,
       failures: [],
+      lessons: [],
       extend: async (note?: string) => void sent.push({ note }),
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
     };

@@ -209,6 +209,9 @@ describe("a session", () => {
     );
     expect(await waiting).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^ {4}j$/m) });
     expect(await json("task", "show", taskId)).toMatchObject({ result: { improvement: "i\nj", n: 1 } });
+    expect(await out("lessons", "say l")).toMatch(/^Say .*\n  .* task \S+ by w1\n  l$/);
+    expect(await jsonList("lessons")).toMatchObject([{ task_id: taskId, lesson: "l", node_id: "w1" }]);
+    expect(await jsonList("lessons", "--type", "other")).toEqual([]);
     expect(await out("lux", "w1")).toMatch(/^w1 has 2\.5 LUX\nTIME +LUX +KIND +TASK\n.* 2\.5 +reward +\S+$/);
     expect(await jsonList("lux", "w1")).toMatchObject([{ amount: 2.5, task_id: taskId }]);
   });

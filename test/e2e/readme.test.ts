@@ -241,15 +241,18 @@ test("the first worker and the first agent of the README", async () => {
   const out = await runBlocks([
     { ...work, mark: "terminal" },
     ask,
-    // The agent's own command is not here: this one tries the address and the header that it would get.
-    { text: `claude() { curl -fsS -H "$8" "\${6%/mcp}/api/v1/task/pull?node_id=agent-1"; }`, mark: "" },
-    { text: 'luxhub() { command luxhub "$@"; }', mark: "" },
     {
       text: `curl -fsS -o register -H "X-Matrix-Secret: $(cat luxhub-data/secret)" -d '{"node_id":"agent-1","name":"A"}' \\
       http://127.0.0.1:19104/api/v1/node/register`,
       mark: "",
     },
     join,
+    // The agent itself is not here: this tries the address and the header that it would get.
+    { text: `url=$(grep -o 'http://[^"]*/mcp' .mcp.json) key=$(grep -o 'Bearer [^"]*' .mcp.json)`, mark: "" },
+    {
+      text: `curl -fsS -H "Authorization: $key" "\${url%/mcp}/api/v1/task/pull?node_id=agent-1"`,
+      mark: "",
+    },
   ]);
   expect(out).toMatch(/status +completed/);
   expect(out).toContain("Hello, Ada");
@@ -330,9 +333,10 @@ test("the pages say which paths are open", () => {
   const wanted = ALL_ENDPOINTS.filter(({ auth }) => auth === "public").map((endpoint) => shortPath(endpoint));
   expect(codeSpans(open).toSorted()).toEqual(wanted.toSorted());
   // Outside /api/v1 some paths need no secret on either variant, even with --private.
-  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no stored data/.exec(text) ?? [];
+  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no\s+stored data/.exec(text) ?? [];
   const paths = codeSpans(always).filter((span) => span.startsWith("/"));
-  const server = ["/", "/.well-known/agent-card.json", "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
+  const card = "/.well-known/agent-card.json";
+  const server = ["/", card, `/a2a${card}`, "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
   expect(paths.toSorted()).toEqual(server);
   for (const path of server.filter((one) => one !== "/")) expect(page("docs/api.md")).toContain(path);
 });
@@ -342,6 +346,7 @@ test("the paths that the pages call open are open, even with --private", async (
   for (const path of [
     "/",
     "/.well-known/agent-card.json",
+    "/a2a/.well-known/agent-card.json",
     "/client/luxhub.py",
     "/docs",
     "/healthz",
@@ -550,6 +555,9 @@ describe("limits", () => {
       bytes("CONTEXT_RESULTS_MAX_BYTES"),
       count("CONTEXT_FILES_MAX"),
     ],
+    ["Lessons in the `context` of a task", count("CONTEXT_LESSONS_MAX"), bytes("CONTEXT_LESSONS_MAX_BYTES")],
+    ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
+    ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
@@ -695,6 +703,7 @@ describe("limits", () => {
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
+    ["docs/a2a.md", `a card has at most ${count("A2A_SKILLS_MAX")}`],
     ["docs/a2a.md", `**SendMessage** waits up to ${count("A2A_WAIT_SECONDS")} s`],
     ["docs/a2a.md", `a message has at most ${count("A2A_PARTS_MAX")} parts`],
     ["docs/a2a.md", `\`contextId\` (at most ${count("A2A_CONTEXT_ID_MAX_CHARS")} characters)`],
@@ -714,7 +723,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -803,7 +812,6 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
-      ...["--transport", "--header"], // claude
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

@@ -52,6 +52,7 @@ export const PARTS = {
     "worker-loop",
     "dependents",
     "context",
+    "lessons",
     "next",
     "fates",
     "threads",

@@ -49,6 +49,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    lessons: "lessons",
     wait: "task/wait",
   },
   Messages: {

@@ -2,8 +2,8 @@
 import type { LeaseTotals } from "../../domain/lease.ts";
 import type { Lease } from "../../domain/model.ts";
 import { isGlob } from "../../lib/globs.ts";
-import type { Query } from "../store.ts";
-import { count, many, query } from "./query.ts";
+import type { Query, Row } from "../store.ts";
+import { always, count, many } from "./query.ts";
 import { toLease } from "./rows.ts";
 
 const LEASE = `name, node_id, task_id, shared, fencing, ttl_ms, lease_until, acquired_at`;
@@ -28,12 +28,12 @@ export function leaseTotals(nodeId: string, steady: number): Query<LeaseTotals> 
     SELECT count(*) AS stored, coalesce(sum(CASE WHEN lease_until > $2 THEN 1 ELSE 0 END), 0) AS leases,
       coalesce(sum(CASE WHEN lease_until > $2 AND node_id = $1 THEN 1 ELSE 0 END), 0) AS of_node
     FROM leases`;
-  const shape: Query<LeaseTotals>["shape"] = ([row]) => ({
-    leases: Number(row?.["leases"]),
-    ofNode: Number(row?.["of_node"]),
-    hasExpired: Number(row?.["stored"]) > Number(row?.["leases"]),
+  const totals = (row: Row): LeaseTotals => ({
+    leases: Number(row["leases"]),
+    ofNode: Number(row["of_node"]),
+    hasExpired: Number(row["stored"]) > Number(row["leases"]),
   });
-  return query(sql, [nodeId, steady], shape, ["leases"]);
+  return always(sql, [nodeId, steady], totals, ["leases"]);
 }
 
 /** `limit` leases that count, oldest first: those with a larger fencing number than `after`. */
@@ -58,5 +58,6 @@ export function lastFencing(): Query<number> {
 /** The first deadline of all leases; null: there are none. */
 export function firstDeadline(): Query<number | null> {
   const sql = `SELECT min(lease_until) AS first FROM leases`;
-  return query(sql, [], ([row]) => (row?.["first"] == null ? null : Number(row["first"])), ["leases"]);
+  const first = ({ first }: Row): number | null => (first == null ? null : Number(first));
+  return always(sql, [], first, ["leases"]);
 }

@@ -1,9 +1,9 @@
 /** The reads of notes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Note, NoteHead } from "../../domain/model.ts";
 import type { NoteTotals } from "../../domain/note.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { byKey, many, one, query } from "./query.ts";
+import { always, byKey, many, one } from "./query.ts";
 import { toNote, toNoteHead } from "./rows.ts";
 
 const HEAD = `key, version, node_id, verified, bytes, created_at, updated_at`;
@@ -19,12 +19,12 @@ export function noteTotals(nodeId: string | null): Query<NoteTotals> {
     SELECT count(*) AS notes, coalesce(sum(bytes), 0) AS bytes,
       coalesce(sum(CASE WHEN node_id = $1 THEN bytes ELSE 0 END), 0) AS of_node
     FROM notes`;
-  const shape: Query<NoteTotals>["shape"] = ([row]) => ({
-    notes: Number(row?.["notes"]),
-    bytes: Number(row?.["bytes"]),
-    ofNode: Number(row?.["of_node"]),
+  const totals = (row: Row): NoteTotals => ({
+    notes: Number(row["notes"]),
+    bytes: Number(row["bytes"]),
+    ofNode: Number(row["of_node"]),
   });
-  return query(sql, [nodeId], shape, ["notes"]);
+  return always(sql, [nodeId], totals, ["notes"]);
 }
 
 /** `limit` notes by key: those after `after`, from the first on that is not before `from`. */
