@@ -94,7 +94,7 @@ describe("a result", () => {
         "task_id"
       ],
     );
-    await call("task_claim", { task_id: taught });
+    await call("task_next", { task_id: taught });
     await call("task_complete", { task_id: taught, ...RESULT, lesson: odd });
     const made = await call("task_create", {
       title: odd,

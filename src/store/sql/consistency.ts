@@ -120,9 +120,9 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
-    name: "leases",
+    name: "advisory",
     holds:
-      "every lease is of an online node, and of no task or one that this node holds; both say so; no fencing number is larger than the last one",
+      "every advisory lease is of an online node, and of no task or one that this node holds; both say so; no fencing number is larger than the last one",
     sql: `
       SELECT 'lease ' || l.fencing || ' is not of a node that is online and has leases' FROM leases l
       LEFT JOIN nodes n ON n.node_id = l.node_id
