@@ -108,13 +108,16 @@ export function release(held: readonly Lease[], asked: HolderOfLease, at: Moment
   );
 }
 
+/** Oldest first. */
 function meant(held: readonly Lease[], { taskId, fencing }: HolderOfLease, at: Moment): readonly Lease[] {
-  return held.filter(
-    (lease) =>
-      lease.leaseUntil > at.steady &&
-      (taskId === null || lease.taskId === taskId) &&
-      (fencing === null || lease.fencing === fencing),
-  );
+  return held
+    .filter(
+      (lease) =>
+        lease.leaseUntil > at.steady &&
+        (taskId === null || lease.taskId === taskId) &&
+        (fencing === null || lease.fencing === fencing),
+    )
+    .toSorted((a, b) => a.fencing - b.fencing);
 }
 
 type Holder = Pick<Lease, "nodeId" | "taskId">;

@@ -18,7 +18,7 @@ export function leasesNear(name: string): Query<readonly Lease[]> {
 }
 
 export function leasesOf(nodeId: string, name: string): Query<readonly Lease[]> {
-  const sql = `SELECT ${LEASE} FROM leases WHERE node_id = $1 AND name = $2 ORDER BY fencing`;
+  const sql = `SELECT ${LEASE} FROM leases WHERE node_id = $1 AND name = $2`;
   return many(sql, [nodeId, name], toLease, ["leases"]);
 }
 
