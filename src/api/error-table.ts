@@ -16,6 +16,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   node_not_found: [404, "Node not found"],
   task_not_found: [404, "Task not found"],
   message_not_found: [404, "Message not found"],
+  question_not_found: [404, "Question not found"],
   file_not_found: [404, "File not found"],
   key_not_found: [404, "Key not found"],
   note_not_found: [404, "Note not found"],
@@ -29,6 +30,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_not_failed: [409, "Task not failed"],
   task_not_ready: [409, "Task not ready"],
   stale_lease: [409, "Stale lease"],
+  wrong_offset: [409, "Wrong offset"],
   node_offline: [409, "Node offline"],
   node_draining: [409, "Node draining"],
   message_not_parked: [409, "Message not parked"],
@@ -40,6 +42,11 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   nodes_limit: [409, "Node limit reached"],
   lux_balance_limit: [409, "LUX balance limit reached"],
   task_files_limit: [409, "File limit of the task reached"],
+  question_answered: [409, "Question answered already"],
+  question_timed_out: [409, "Question timed out"],
+  questions_limit: [409, "Question limit of the task reached"],
+  schedule_not_found: [404, "Schedule not found"],
+  schedules_limit: [409, "Schedule limit reached"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
   quota_exceeded: [429, "Quota exceeded"],
@@ -72,7 +79,8 @@ export function problemOf(error: unknown): Problem | null {
 }
 
 /** What a rejection says beside its code. */
-function extrasOf({ quota, version, conflict }: Rejection): ProblemExtras | undefined {
+function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExtras | undefined {
+  if (expected !== undefined) return { members: { expected } };
   if (version !== undefined) return { members: { version } };
   if (conflict) {
     const { holders, at } = conflict;

@@ -13,8 +13,11 @@ import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
+import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
+import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
+import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 
@@ -39,10 +42,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
   ...LESSON_ENDPOINTS,
+  ...OUTPUT_ENDPOINTS,
+  ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...NOTE_ENDPOINTS,
   ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...SCHEDULE_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,
@@ -55,6 +61,7 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...fileEndpoints(1),
   NODE_STREAM,
   LOG_STREAM,
+  OUTPUT_STREAM,
 ];
 
 /** The client for Python, so that a worker needs nothing but a network with a hub in it. */

@@ -9,8 +9,10 @@ import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import {
   encodeFailure,
+  encodeQuestion,
   encodeResult,
   failureSchema,
+  questionSchema,
   resultSchema,
   statusWord,
   time,
@@ -56,6 +58,7 @@ export const contextSchema = (variant: Variant) =>
   z.strictObject({
     inputs: z.optional(z.array(inputSchema(variant))),
     checkpoint: z.optional(checkpointSchema()),
+    answers: z.optional(z.array(questionSchema())),
     failures: z.optional(z.array(failureSchema())),
     lessons: z.optional(z.array(lessonSchema())),
   });
@@ -100,12 +103,13 @@ export function encodeLesson(lesson: Lesson): JsonAnswer {
 }
 
 export function encodeContext(
-  { inputs, checkpoint, failures, lessons }: TaskContext,
+  { inputs, checkpoint, failures, answers, lessons }: TaskContext,
   variant: Variant,
 ): JsonAnswer {
   return {
     ...(inputs.length > 0 && { inputs: inputs.map((input) => encodeInput(input, variant)) }),
     ...(checkpoint && { checkpoint: encodeCheckpoint(checkpoint) }),
+    ...(answers.length > 0 && { answers: answers.map(encodeQuestion) }),
     ...(failures.length > 0 && { failures: failures.map(encodeFailure) }),
     ...(lessons.length > 0 && { lessons: lessons.map(encodeLesson) }),
   };

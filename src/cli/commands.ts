@@ -145,6 +145,29 @@ target must be empty: nothing is overwritten, nothing is merged. The source is n
 interrupted move leaves no hub on the target: run the same command again. The secrets stay in the
 data directory, which a hub on PostgreSQL has too.`;
 
+/** Flags of a new task. */
+const NEW_TASK = {
+  description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
+  type: { value: "TYPE", help: "the capability that a node needs for it" },
+  priority: {
+    value: "P",
+    help: "p0 (first), p1, p2 or p5; also high, medium, low",
+    choices: ["p0", "p1", "p2", "p5"],
+  },
+  reward: { value: "N", help: "LUX for the node that completes it" },
+  creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+} as const;
+
+const ATTEMPTS = {
+  timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
+  "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
+  "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
+  backoff: {
+    value: "TIME",
+    help: "the delay before the second attempt (5s); it doubles with each attempt",
+  },
+} as const;
+
 export const COMMANDS: readonly Command[] = [
   {
     name: "serve",
@@ -192,6 +215,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     { type: { value: "TYPE", help: "only from tasks of this type" }, limit: LIMIT },
     "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
   ),
+  remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
     "events",
@@ -213,19 +237,41 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
+    "schedule put",
+    "NAME TITLE",
+    "create or replace a schedule, which creates a task at certain times; prints the next time",
+    {
+      ...NEW_TASK,
+      cron: { value: "CRON", help: "minute, hour, day of month, month, day of week; or @daily and the like" },
+      tz: { value: "ZONE", help: "the time zone of --cron, for example Europe/Berlin (UTC)" },
+      every: { value: "TIME", help: "a fixed interval instead of --cron, for example 15m" },
+      overlap: {
+        value: "HOW",
+        help: "while an earlier task is unfinished: skip the time, or queue one more task (skip)",
+        choices: ["skip", "queue"],
+      },
+      "catch-up": {
+        value: "HOW",
+        help: "after times at which no hub ran: one task for the last of them, or none (one)",
+        choices: ["one", "none"],
+      },
+      jitter: { value: "TIME", help: "start each task up to so much later" },
+      until: { value: "TIME", help: "no times after this: a time from now, or ISO 8601" },
+      paused: { help: "no times, until it is saved without this" },
+      delay: { value: "TIME", help: "start each task no sooner than this after its time" },
+      ...ATTEMPTS,
+    },
+    "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
+  ),
+  remote("schedule list", "", "all schedules, by name", { limit: LIMIT }),
+  remote("schedule run", "NAME", "create a task of a schedule now; prints its id"),
+  remote("schedule delete", "NAME", "delete a schedule; its tasks stay"),
+  remote(
     "task add",
     "TITLE",
     "create a task; prints its id",
     {
-      description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-      type: { value: "TYPE", help: "the capability that a node needs for it" },
-      priority: {
-        value: "P",
-        help: "p0 (first), p1, p2 or p5; also high, medium, low",
-        choices: ["p0", "p1", "p2", "p5"],
-      },
-      reward: { value: "N", help: "LUX for the node that completes it" },
-      creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+      ...NEW_TASK,
       for: { value: "NODE", help: "assign it to this node, which must be online" },
       file: {
         value: "FILE",
@@ -239,13 +285,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
         value: "TIME",
         help: "fail it if it is not completed by then: a time from now, or ISO 8601",
       },
-      timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
-      "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
-      "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
-      backoff: {
-        value: "TIME",
-        help: "the delay before the second attempt (5s); it doubles with each attempt",
-      },
+      ...ATTEMPTS,
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
@@ -271,6 +311,17 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     },
     "Exit code 0: those that ended are completed. 1: one has failed. 124: not finished within --timeout.",
   ),
+  remote(
+    "task logs",
+    "ID",
+    "the output of a task, also while it runs",
+    {
+      follow: { help: "keep printing until the task is finished", short: "f" },
+      attempt: { value: "N", help: "the attempt (its epoch); without it the newest that has output" },
+      raw: { help: "print it unchanged, with the control characters that a terminal obeys" },
+    },
+    "--follow survives a restart of the hub: nothing is missed or printed twice. With --json one line of JSON for each part.",
+  ),
   remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
   remote("task release", "ID…", "give back tasks that a node holds", {
     node: NODE,
@@ -291,6 +342,35 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     error: { value: "TEXT", help: "what went wrong" },
     "no-retry": { help: "the task has failed permanently" },
     epoch: EPOCH,
+  }),
+  remote(
+    "task checkpoint",
+    "ID",
+    "save a checkpoint of a task that a node holds: the JSON on standard input",
+    { node: NODE, epoch: EPOCH },
+    `Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote(
+    "task ask",
+    "ID QUESTION",
+    "ask a person about a task that a node holds",
+    {
+      node: NODE,
+      epoch: EPOCH,
+      choice: { value: "TEXT", help: "an answer to choose from; repeatable", multiple: true },
+      schema: { value: "FILE", help: "the JSON Schema of the answer", isPath: true },
+      within: { value: "TIME", help: "how long the question waits (1d)" },
+      park: { help: "give the task back until there is an answer" },
+      wait: { value: "TIME", help: "wait so long, and print the answer" },
+    },
+    `Prints the id of the question, or with --wait the answer: a text as it is, anything else as JSON.
+Exit code 124: there is no answer yet, or none came in time.
+Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote("task answer", "ID ANSWER", "answer an open question of a task", {
+    question: { value: "ID", help: "which question; needed if the task has several open ones" },
+    parse: { help: "ANSWER is JSON; without it, a text" },
+    node: { value: "NODE", help: "the node that answers" },
   }),
   remote("task retry", "ID…", "open failed tasks again", {
     "with-dependents": { help: "and the tasks that failed only because of them" },
@@ -430,6 +510,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
         help: "run each task in its own directory below DIR, with its inputs; upload out/",
         isPath: true,
       },
+      "no-output": { help: "do not send the hub what the command prints while it runs" },
       "pass-secret": { help: "give the command the secret, as LUXHUB_SECRET" },
       log: { value: "pretty|json", help: "form of the log (pretty)", choices: ["pretty", "json"] },
     },

@@ -34,6 +34,8 @@ export type TaskOptions = {
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
   readonly graceMs: number;
+  /** Whether the hub gets what the command prints while it runs. */
+  readonly sendsOutput: boolean;
   readonly log: Log;
 };
 
@@ -65,13 +67,13 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
       mkdirSync(join(dir, OUT));
       await fetchFiles(task, dir, signal, options.hub);
     }
-    const { inputs, checkpoint, failures, lessons } = context;
+    const { inputs, checkpoint, failures, answers, lessons } = context;
     const run = await runForTask(task, context, options, {
       cwd: dir,
       reportPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
       prepare: () => ({
         command,
-        input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, lessons } })}\n`,
+        input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, answers, lessons } })}\n`,
       }),
     });
     signal.throwIfAborted();
@@ -118,15 +120,16 @@ export type TaskRun = {
 export async function runForTask(
   task: Task,
   context: TaskContext,
-  { env, timeoutMs, graceMs, log }: TaskOptions,
+  { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
   { cwd, reportPrefix, prepare, onOutput }: TaskRun,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
-  const { epoch, signal } = context;
+  const { epoch, signal, answers } = context;
   const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
   const report = new ReportFile(`${reportPrefix}report-`, onWrong);
   const { command, input, env: more } = prepare(report.path);
   try {
+    report.begin(answers);
     const running = runCommand(command, {
       cwd,
       env: {
@@ -138,12 +141,14 @@ export async function runForTask(
         LUXHUB_TASK_DESCRIPTION: description,
         LUXHUB_TASK_EPOCH: String(epoch),
         LUXHUB_REPORT: report.path,
+        LUXHUB_ANSWERS: report.answersPath,
       },
       input,
       timeoutMs,
       graceMs,
       signal,
       onOutput,
+      onText: sendsOutput ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
     await report.follow(context, running);
@@ -179,15 +184,19 @@ export function refuseFailure(
 
 /**
  * Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json and
- * context/lessons.json if there are any.
+ * context/answers.json and context/lessons.json if there are any.
  */
-export async function writeContext({ inputs, checkpoint, lessons }: TaskContext, dir: string): Promise<void> {
+export async function writeContext(
+  { inputs, checkpoint, answers, lessons }: TaskContext,
+  dir: string,
+): Promise<void> {
   const own = join(dir, CONTEXT);
   for (const [i, input] of inputs.entries())
     await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
   if (checkpoint !== undefined)
     await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
   if (lessons.length > 0) await Bun.write(join(own, "lessons.json"), `${JSON.stringify(lessons)}\n`);
+  if (answers.length > 0) await Bun.write(join(own, "answers.json"), `${JSON.stringify(answers)}\n`);
 }
 
 /** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */

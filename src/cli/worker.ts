@@ -100,6 +100,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       workDir: makeWorkDir(values.text("workdir") ?? (agent && agentDir(env)), nodeId, log),
       timeoutMs: msOf(values, "timeout"),
       graceMs: msOf(values, "grace") ?? GRACE_S * 1_000,
+      sendsOutput: !values.has("no-output"),
       log,
     };
     let isMissing = false;
@@ -296,6 +297,8 @@ function logEvent(event: WorkerEvent, log: Log): void {
       return log.warn(`failed ${shown}`, { task, error: textOf(event.error) });
     case "released":
       return log.info(`gave back ${shown}`, { task });
+    case "parked":
+      return log.info(`parked ${shown} until its question is answered`, { task });
     case "lost":
       return log.warn(`lost ${shown}`, { task, cause: event.error.code });
   }

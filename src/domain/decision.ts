@@ -9,6 +9,7 @@ export const REJECTION_CODES = [
   "node_not_found",
   "task_not_found",
   "message_not_found",
+  "question_not_found",
   "file_not_found",
   "key_not_found",
   "task_not_open",
@@ -18,6 +19,7 @@ export const REJECTION_CODES = [
   "task_not_failed",
   "task_not_ready",
   "stale_lease",
+  "wrong_offset",
   "node_offline",
   "node_draining",
   "not_assigned_to_node",
@@ -27,6 +29,11 @@ export const REJECTION_CODES = [
   "nodes_limit",
   "lux_balance_limit",
   "task_files_limit",
+  "question_answered",
+  "question_timed_out",
+  "questions_limit",
+  "schedule_not_found",
+  "schedules_limit",
   "note_not_found",
   "note_version_conflict",
   "notes_limit",
@@ -56,6 +63,8 @@ export type Rejected = {
   readonly detail: string;
   /** Of quota_exceeded. */
   readonly quota?: QuotaFault;
+  /** Of wrong_offset: the offset that is expected. */
+  readonly expected?: number;
   /** Of note_version_conflict: the current version; 0: there is no such note. */
   readonly version?: number;
   /** Of lease_conflict. */
@@ -92,6 +101,8 @@ export class Rejection extends Error {
   readonly code: RejectionCode;
   /** Of quota_exceeded. */
   readonly quota: QuotaFault | undefined;
+  /** Of wrong_offset. */
+  readonly expected: number | undefined;
   /** Of note_version_conflict. */
   readonly version: number | undefined;
   /** Of lease_conflict. */
@@ -102,6 +113,7 @@ export class Rejection extends Error {
     this.name = "Rejection";
     this.code = rejected.code;
     this.quota = rejected.quota;
+    this.expected = rejected.expected;
     this.version = rejected.version;
     this.conflict = rejected.conflict;
   }

@@ -18,6 +18,9 @@ export const TABLES: readonly Table[] = [
   { name: "task_totals", key: ["one"] },
   { name: "dependencies", key: ["task_id", "depends_on"] },
   { name: "checkpoints", key: ["task_id"] },
+  { name: "questions", key: ["seq"] },
+  { name: "outputs", key: ["task_id", "epoch"] },
+  { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },
@@ -31,6 +34,7 @@ export const TABLES: readonly Table[] = [
   { name: "events", key: ["id"] },
   { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
+  { name: "schedules", key: ["name"] },
   { name: "keys", key: ["key_id"] },
   { name: "quota_usage", key: ["node_id"] },
 ];

@@ -172,6 +172,34 @@ test("a handler gets the context of its task, and saves a checkpoint for the nex
   expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
 });
 
+test("what a handler writes can be read while it runs, and all of it before its result; the reader follows", async () => {
+  const { task_id } = await create("chatty", { backoff_s: 0 });
+  const line = (attempt: number, i: number): string => `attempt ${attempt}, line ${i} ✓\n`;
+  const text = (attempt: number): string =>
+    Array.from({ length: 3_000 }, (_, i) => line(attempt, i)).join("");
+  const read: string[] = [];
+  const begun = Promise.withResolvers<void>();
+  let attempt = 0;
+  const handler: Handler = async (_, { output }) => {
+    attempt++;
+    for (let i = 0; i < 3_000; i++) {
+      output(line(attempt, i));
+      if (i === 2_000) await begun.promise; // the reader has some of it while the handler runs
+    }
+    if (attempt === 1) throw new Error("once more");
+    return RESULT;
+  };
+  await using worker = new TestWorker("chatty", handler);
+  for await (const { attempt: epoch, data, dropped } of hub.output(task_id, { follow: true })) {
+    begun.resolve();
+    expect(dropped).toBe(0);
+    read[epoch] = (read[epoch] ?? "") + data;
+  }
+  expect(read.filter((one) => one !== undefined)).toEqual([text(1), text(2)]);
+  await worker.heard("completed");
+  expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
+});
+
 test("a lease is extended while the handler works, and its loss aborts the handler", async () => {
   const leaseEnds: number[] = [];
   const impatient = new LuxHub({

@@ -222,6 +222,7 @@ describe("the input of the command", () => {
       });
       const { output } = objectOf(JSON.stringify(task["result"]));
       expect(String(output).split("\n")).toEqual([
+        expect.stringMatching(/^LUXHUB_ANSWERS=\/.*\/answers.json$/),
         `LUXHUB_NODE_ID=${node}`,
         expect.stringMatching(/^LUXHUB_REPORT=\/.*\/report$/),
         ...(node === "trusted" ? [`LUXHUB_SECRET=${SECRET}`] : []),
@@ -383,6 +384,37 @@ describe("the input of the command", () => {
     });
   });
 
+  test("asks through LUXHUB_REPORT: waits for the answer, or parks the task", async () => {
+    const script = `
+      cat "$LUXHUB_ANSWERS" >>"$DIR/$LUXHUB_NODE_ID.answers"
+      echo '{"ask": {"question": "Which?", "choices": ["red"]'$PARK'}}' >>"$LUXHUB_REPORT"
+      until grep -q '"Which?"' "$LUXHUB_ANSWERS"; do sleep 0.1; done
+      cat "$LUXHUB_ANSWERS"`;
+    for (const [node, park] of [
+      ["waits", ""],
+      ["parks", ', "park": true'],
+    ] as const) {
+      await using _program = worker(node, `PARK='${park}'; ${script}`, ["--timeout", "5m"]);
+      const taskId = await create(node, { timeout_s: 30 });
+      let questions: readonly Record<string, unknown>[] = [];
+      await until(async () => {
+        questions = listOf((await hub.get(`/task/${taskId}/questions`)).body["questions"]);
+        return questions.length > 0;
+      });
+      expect(questions).toMatchObject([{ question: "Which?", choices: ["red"], asked_by: node }]);
+      const { question_id } = questions[0] ?? {};
+      if (park !== "") {
+        const { body } = await hub.get(`/task/${taskId}`);
+        expect(body["task"]).toMatchObject({ status: "open", ready: false, attempts: 0 });
+      }
+      await hub.post("/task/answer", { task_id: taskId, question_id, answer: ["red"] });
+      const { result, attempts } = await ended(taskId);
+      expect(attempts).toBe(0);
+      const { output } = objectOf(JSON.stringify(result));
+      expect(JSON.parse(String(output))).toMatchObject([{ question: "Which?", answer: ["red"] }]);
+    }
+  });
+
   test("reports notes and checkpoints through LUXHUB_REPORT, without a secret", async () => {
     const script = `
       if [ "$LUXHUB_TASK_EPOCH" = 1 ]; then
@@ -542,6 +574,40 @@ describe("faults and ends", () => {
     expect(await ended(next)).toMatchObject({ status: "completed" });
     expect(await stop(program)).toBe(0);
     expect(program.stderr).toMatch(/the hub answers again/);
+  });
+
+  test("what the command prints is followed through a restart of the hub: nothing is missing or twice", async () => {
+    const script = `
+      echo "before ✓"; echo "an error" >&2
+      touch "$DIR/$LUXHUB_TASK_ID.1"
+      until [ -e "$DIR/$LUXHUB_TASK_ID.go" ]; do sleep 0.05; done
+      seq 1 20000; echo "last" >&2`;
+    await using program = worker("prints", script);
+    const taskId = await create("prints");
+    await using reader = new Program(["task", "logs", "-f", taskId], { cwd: dir.path, env: environment() });
+    await until(() => /before ✓\n/.test(reader.stdout) && /an error\n/.test(reader.stdout));
+    const { port } = hub;
+    await hub.stop();
+    letGo(taskId);
+    await logged(program, /the hub does not answer/);
+    hub = await Hub.start({ data, host: OWN_HOST, env: { LUXHUB_PORT: String(port) } });
+    expect(await ended(taskId)).toMatchObject({ status: "completed" });
+    expect(await reader.ended).toBe(0);
+    const lines = reader.stdout.split("\n");
+    const numbers = Array.from({ length: 20_000 }, (_, i) => String(i + 1));
+    expect(lines.filter((line) => /^\d+$/.test(line))).toEqual(numbers);
+    expect(lines.filter((line) => line !== "" && !/^\d+$/.test(line)).toSorted()).toEqual(
+      ["an error", "before ✓", "last"].toSorted(),
+    );
+    expect(await stop(program)).toBe(0);
+  });
+
+  test("--no-output: the hub gets nothing of it", async () => {
+    await using program = worker("quiet", "echo secret", ["--no-output"]);
+    const taskId = await create("quiet");
+    expect(await ended(taskId)).toMatchObject({ status: "completed" });
+    expect((await hub.get(`/task/${taskId}/output`)).body).toMatchObject({ attempt: null, size: 0 });
+    expect(await stop(program)).toBe(0);
   });
 
   test("a second worker of a node is refused on the same machine", async () => {

@@ -44,7 +44,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
-  concurrency: ["concurrency", "broadcasts"],
+  concurrency: ["concurrency", "broadcasts", "output"],
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes", "notes"],
   periodic: [
     "leases",
@@ -53,9 +53,11 @@ export const PARTS = {
     "dependents",
     "context",
     "lessons",
+    "questions",
     "next",
     "fates",
     "threads",
+    "schedules",
     "system",
     "monitoring",
     "quotas",

@@ -31,6 +31,7 @@ const PROBLEM = z.strictObject({
   holders: z.optional(z.array(advisoryLeaseSchema())),
   used: z.optional(z.int()),
   allowed: z.optional(z.int()),
+  expected: z.optional(z.int()),
 });
 
 /** What is wrong with an answer in JSON; null if its endpoint declares it. `path` begins with /api/v1. */

@@ -465,6 +465,72 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  ALTER TABLE tasks ADD COLUMN has_output INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE outputs (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    begun_at BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (task_id, epoch)
+  );
+  CREATE TABLE output_blocks (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    start BIGINT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (task_id, epoch, n)
+  );
+  `,
+  `
+  ALTER TABLE tasks ADD COLUMN questions TEXT;
+  CREATE TABLE questions (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    question_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    task_id TEXT COLLATE "C" NOT NULL,
+    question TEXT NOT NULL,
+    choices TEXT,
+    schema TEXT,
+    asked_by TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    asked_at BIGINT NOT NULL,
+    until BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    answer TEXT,
+    answered_by TEXT,
+    answered_at BIGINT,
+    verified INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX questions_task ON questions (task_id, seq);
+  CREATE INDEX questions_open ON questions (until, seq) WHERE state = 'open';
+  `,
+  `
+  CREATE TABLE schedules (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    timing TEXT NOT NULL,
+    task TEXT NOT NULL,
+    creator_node TEXT COLLATE "C",
+    overlap TEXT NOT NULL,
+    catch_up TEXT NOT NULL,
+    jitter_ms BIGINT NOT NULL,
+    until BIGINT,
+    paused INTEGER NOT NULL,
+    next_at BIGINT,
+    last_task_id TEXT COLLATE "C",
+    last_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+  );
+  CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+  ALTER TABLE tasks
+    ADD COLUMN schedule TEXT COLLATE "C",
+    ADD COLUMN schedule_at BIGINT;
+  CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
+  `,
+  `
   CREATE TABLE notes (
     key TEXT COLLATE "C" PRIMARY KEY,
     version BIGINT NOT NULL,

@@ -25,8 +25,12 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "output_blocks"
+  | "outputs"
+  | "questions"
   | "notes"
   | "quota_usage"
+  | "schedules"
   | "settlements"
   | "task_totals"
   | "tasks";
@@ -62,6 +66,9 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  /** The output of all attempts of a task. */
+  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -77,6 +84,7 @@ export const keyOf = {
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
+  schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

@@ -15,6 +15,8 @@ import type {
   Note,
   NoteHead,
   Pulse,
+  Question,
+  Schedule,
   Task,
   TaskOrigin,
   TaskState,
@@ -66,6 +68,11 @@ export function capabilitiesOf(row: Row): readonly string[] {
 /** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
+}
+
+/** Encodes the choices of a question as one text; NULL for none. */
+export function encodeChoices(choices: readonly string[]): string | null {
+  return choices.length === 0 ? null : JSON.stringify(choices);
 }
 
 export function encodeOriginIds({ contextId, messageId }: TaskOrigin): string {
@@ -139,6 +146,7 @@ export function toTask(row: Row): Task {
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
+  const questions = maybeText(row["questions"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -176,11 +184,33 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
+    hasOutput: row["has_output"] === 1,
+    questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    schedule:
+      row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
     keptBytes: whole(row["kept_bytes"]),
+  };
+}
+
+export function toSchedule(row: Row): Schedule {
+  return {
+    name: text(row["name"]),
+    timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
+    task: JSON.parse(text(row["task"])) as Schedule["task"],
+    overlap: text(row["overlap"]) as Schedule["overlap"],
+    catchUp: text(row["catch_up"]) as Schedule["catchUp"],
+    jitterMs: whole(row["jitter_ms"]),
+    until: maybeWhole(row["until"]),
+    paused: row["paused"] === 1,
+    nextAt: maybeWhole(row["next_at"]),
+    lastTaskId: maybeText(row["last_task_id"]),
+    lastAt: maybeWhole(row["last_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
   };
 }
 
@@ -244,6 +274,26 @@ export function toCheckpoint(row: Row): Checkpoint {
     epoch: whole(row["epoch"]),
     nodeId: text(row["node_id"]),
     at: whole(row["at"]),
+  };
+}
+
+export function toQuestion(row: Row): Question {
+  const choices = maybeText(row["choices"]);
+  return {
+    questionId: text(row["question_id"]),
+    taskId: text(row["task_id"]),
+    question: text(row["question"]),
+    choices: choices === null ? [] : (JSON.parse(choices) as Question["choices"]),
+    schema: maybeText(row["schema"]),
+    askedBy: text(row["asked_by"]),
+    epoch: whole(row["epoch"]),
+    askedAt: whole(row["asked_at"]),
+    until: whole(row["until"]),
+    state: row["state"] as Question["state"],
+    answer: maybeText(row["answer"]),
+    answeredBy: maybeText(row["answered_by"]),
+    answeredAt: maybeWhole(row["answered_at"]),
+    verified: row["verified"] === 1,
   };
 }
 
