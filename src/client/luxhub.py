@@ -72,8 +72,9 @@ class LuxHubError(Exception):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
         retry_after_s: float | None = None,
+        problem: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(status, code, detail, errors, request_id, retry_after_s)
+        super().__init__(status, code, detail, errors, request_id, retry_after_s, problem)
         self.status = status
         #: A stable code, see ErrorCode; `http_STATUS` when the answer did not come from a hub.
         self.code = code
@@ -81,6 +82,8 @@ class LuxHubError(Exception):
         self.detail = detail
         #: The invalid fields of a 400.
         self.errors = errors
+        #: All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered.
+        self.problem: Mapping[str, object] = problem or {}
         #: The hub's log has the request under this id.
         self.request_id = request_id
         #: The hub's Retry-After in seconds; None without one.
@@ -439,6 +442,7 @@ def _refusal_of(answer: _Answer) -> LuxHubError:
         cast("list[FieldError]", errors) if isinstance(errors, list) else (),
         answer.headers.get("X-Request-Id"),
         retry_after_s,
+        body,
     )
 
 
@@ -712,6 +716,8 @@ class LuxHub:
         self.nodes = Nodes(self.call)
         self.tasks = Tasks(self.call)
         self.messages = Messages(self.call)
+        self.notes = Notes(self.call)
+        self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
         self.schedules = Schedules(self.call)
@@ -1814,6 +1820,8 @@ EventKind = Literal[
     "message.expired",
     "file.uploaded",
     "file.deleted",
+    "note.changed",
+    "note.deleted",
     "hub.started",
     "transport.changed",
 ]
@@ -1835,6 +1843,7 @@ ErrorCode = Literal[
     "question_not_found",
     "file_not_found",
     "budget_not_found",
+    "note_not_found",
     "key_not_found",
     "method_not_allowed",
     "request_timeout",
@@ -1849,6 +1858,11 @@ ErrorCode = Literal[
     "node_draining",
     "node_offline",
     "message_not_parked",
+    "note_version_conflict",
+    "notes_limit",
+    "lease_conflict",
+    "lease_lost",
+    "leases_limit",
     "nodes_limit",
     "lux_balance_limit",
     "task_files_limit",
@@ -2395,6 +2409,81 @@ class HistoryMessage(TypedDict):
     recipients: HistoryMessageRecipients | None
 
 
+class NoteHead(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+
+
+class Note(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+    #: The content, at most 16 KiB.
+    text: str
+
+
+class FoundNote(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+    #: The line of the text in which a word was found, or its beginning; at most 200 characters.
+    excerpt: str
+
+
+class AdvisoryLease(TypedDict):
+    #: The name or glob.
+    name: str
+    #: The node that has the lease.
+    node_id: str
+    #: The task that the lease ends with; null: none.
+    task_id: str | None
+    #: Whether others may have a shared lease on the same.
+    shared: bool
+    #: The fencing number: larger than that of every earlier lease. Send it along to what the lease protects,
+    #: which refuses smaller ones.
+    fencing: int
+    #: Seconds from an acquire or renew to the deadline.
+    ttl_s: float
+    #: When the lease was acquired.
+    acquired_at: str
+    #: The deadline: from then on the lease counts for nothing.
+    until: str
+
+
 class LedgerEntry(TypedDict):
     #: The id of the entry.
     id: str
@@ -2655,6 +2744,10 @@ class Problem(TypedDict):
     error: ErrorCode
     #: Of `invalid_request`: every field that is wrong.
     errors: NotRequired[list[ProblemError]]
+    #: Of `note_version_conflict`: the current version of the note; 0: there is none.
+    version: NotRequired[int]
+    #: Of `lease_conflict`: the leases that are in the way, oldest first, at most 20.
+    holders: NotRequired[list[AdvisoryLease]]
     #: Of `quota_exceeded`: what is used, in tasks or in bytes.
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
@@ -3296,6 +3389,93 @@ class AgentMessagesAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[HistoryMessage]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NotePutAnswer(TypedDict):
+    success: Literal[True]
+    #: The note as it is now.
+    note: NoteHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The note.
+    note: Note
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteListAnswer(TypedDict):
+    success: Literal[True]
+    #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
+    notes: list[NoteHead]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteSearchAnswer(TypedDict):
+    success: Literal[True]
+    #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
+    notes: list[FoundNote]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The note that was deleted.
+    note: NoteHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseAcquireAnswer(TypedDict):
+    success: Literal[True]
+    #: The lease.
+    lease: AdvisoryLease
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseRenewAnswer(TypedDict):
+    success: Literal[True]
+    #: The lease.
+    lease: AdvisoryLease
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseReleaseAnswer(TypedDict):
+    success: Literal[True]
+    #: How many leases ended: 0 for a repeat.
+    released: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseListAnswer(TypedDict):
+    success: Literal[True]
+    #: The leases, oldest first.
+    leases: list[AdvisoryLease]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4527,6 +4707,182 @@ class Messages(_Resource):
         return cast("AgentMessagesAnswer", self._call("agent/messages", fields, options))
 
 
+class Notes(_Resource):
+    def put(
+        self,
+        key: str,
+        text: str,
+        *,
+        node_id: str | None = None,
+        if_version: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NotePutAnswer:
+        """Writes a note; with if_version only if it has that version.
+
+        key: The name of the note, any text: for example `api/decisions`.
+        text: The content, at most 16 KiB.
+        node_id: Who writes; the node of the key if left out.
+        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
+            out.
+        """
+        fields = {"key": key, "text": text, "node_id": node_id, "if_version": if_version}
+        return cast("NotePutAnswer", self._call("note/put", fields, options))
+
+    def get(self, key: str, *, options: CallOptions | None = None) -> NoteGetAnswer:
+        """A note with its text.
+
+        key: The name of the note.
+        """
+        fields = {"key": key}
+        return cast("NoteGetAnswer", self._call("note/get", fields, options))
+
+    def list(
+        self,
+        *,
+        prefix: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteListAnswer:
+        """The notes by key, without their texts.
+
+        prefix: Only notes whose key begins with this.
+        cursor: The `next_cursor` of the previous page, with the same prefix.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"prefix": prefix, "cursor": cursor, "per_page": per_page}
+        return cast("NoteListAnswer", self._call("note/list", fields, options))
+
+    def search(
+        self,
+        q: str,
+        *,
+        prefix: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteSearchAnswer:
+        """The notes whose key or text has the words of a search, by key.
+
+        q: Words, each of which must begin a word of the key or the text, ignoring case.
+        prefix: Only notes whose key begins with this.
+        cursor: The `next_cursor` of the previous page, with the same search.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"q": q, "prefix": prefix, "cursor": cursor, "per_page": per_page}
+        return cast("NoteSearchAnswer", self._call("note/search", fields, options))
+
+    def delete(
+        self,
+        key: str,
+        *,
+        node_id: str | None = None,
+        if_version: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteDeleteAnswer:
+        """Deletes a note.
+
+        key: The name of the note.
+        node_id: Who deletes it; the node of the key if left out.
+        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
+            out.
+        """
+        fields = {"key": key, "node_id": node_id, "if_version": if_version}
+        return cast("NoteDeleteAnswer", self._call("note/delete", fields, options))
+
+
+class Leases(_Resource):
+    def acquire(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        ttl_s: float | None = None,
+        shared: bool | None = None,
+        task_id: str | None = None,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseAcquireAnswer:
+        """Takes an advisory lease on a name or a glob of paths, or renews it.
+
+        name: A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**`
+            for any segments.
+        node_id: The node that takes the lease; it must be online.
+        ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
+        shared: Whether others may have a shared lease on the same; false if left out.
+        task_id: A task that the node holds: the lease ends with it.
+        epoch: The `epoch` of the task's lease: an old one is refused.
+        """
+        fields = {
+            "name": name,
+            "node_id": node_id,
+            "ttl_s": ttl_s,
+            "shared": shared,
+            "task_id": task_id,
+            "epoch": epoch,
+        }
+        return cast("LeaseAcquireAnswer", self._call("lease/acquire", fields, options))
+
+    def renew(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        task_id: str | None = None,
+        fencing: int | None = None,
+        ttl_s: float | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseRenewAnswer:
+        """Begins the time of a lease again.
+
+        name: The name or glob, as it was acquired.
+        node_id: The node that has the lease.
+        task_id: Only the lease for this task.
+        fencing: The fencing number of the lease that is meant; any if left out.
+        ttl_s: Seconds until the deadline; as before if left out.
+        """
+        fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing, "ttl_s": ttl_s}
+        return cast("LeaseRenewAnswer", self._call("lease/renew", fields, options))
+
+    def release(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        task_id: str | None = None,
+        fencing: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseReleaseAnswer:
+        """Ends a lease.
+
+        name: The name or glob, as it was acquired.
+        node_id: The node that has the lease.
+        task_id: Only the lease for this task.
+        fencing: The fencing number of the lease that is meant; any if left out.
+        """
+        fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing}
+        return cast("LeaseReleaseAnswer", self._call("lease/release", fields, options))
+
+    def list(
+        self,
+        *,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseListAnswer:
+        """The leases that nodes have now, oldest first.
+
+        node_id: Only leases of this node.
+        task_id: Only leases for this task.
+        cursor: The `next_cursor` of the previous page, with the same filter.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"node_id": node_id, "task_id": task_id, "cursor": cursor, "per_page": per_page}
+        return cast("LeaseListAnswer", self._call("lease/list", fields, options))
+
+
 class Lux(_Resource):
     def sign_in(self, node_id: str, *, options: CallOptions | None = None) -> SigninAnswer:
         """Signs a node in for the day and pays it 10 LUX.
@@ -4851,6 +5207,15 @@ METHODS = {
     "agent/messages": "GET",
     "agent/broadcast": "POST",
     "agent/ack": "POST",
+    "note/put": "POST",
+    "note/get": "GET",
+    "note/list": "GET",
+    "note/search": "GET",
+    "note/delete": "POST",
+    "lease/acquire": "POST",
+    "lease/renew": "POST",
+    "lease/release": "POST",
+    "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
     "schedule/put": "POST",
