@@ -2662,13 +2662,13 @@ class TaskGetOutputAnswer(TypedDict):
     #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
     #: one that has output if this one has none; null if there is none.
     attempt: int | None
-    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
-    from: int
-    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    #: The offset of the first byte of `data`.
+    offset: int
+    #: The text from `offset` on: at most 256 KiB, and up to what is no longer kept.
     data: str
     #: The offset to read from next.
     next_offset: int
-    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    #: Bytes between `from` and `offset`: they are no longer kept.
     dropped: int
     #: Bytes.
     size: int
@@ -3518,7 +3518,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         attempt: int | None = None,
-        from: int | None = None,
+        from_: int | None = None,
         wait: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetOutputAnswer:
@@ -3529,11 +3529,10 @@ class Tasks(_Resource):
         task_id: The id of the task.
         attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
             the next one that has output if this one has none; null if there is none.
-        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
-            `data`.
+        from_: The offset to read from: 0 if left out.
         wait: Seconds to wait until there is more, or the attempt or the task has ended.
         """
-        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        fields = {"task_id": task_id, "attempt": attempt, "from": from_, "wait": wait}
         return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
 
     def wait(
