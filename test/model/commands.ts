@@ -25,13 +25,16 @@ import {
   fail,
   list,
   next,
+  output,
   pull,
+  readOutput,
   release,
   remove,
   retry,
   retryAll,
   revoke,
   sameContext,
+  sameOutput,
   stats,
   take,
 } from "./task-commands.ts";
@@ -186,7 +189,7 @@ const fileList = command("file list", fc.record({ variant }), ({ model }, { hub 
 /** What these do ends with their commit. */
 const within = fc.oneof(
   ...[heartbeat, createWithoutFiles, createWithoutFiles, next, next, take("assign"), take("claim")],
-  ...[extend, signIn, send, receive, acknowledge],
+  ...[extend, output, output, signIn, send, receive, acknowledge],
 );
 /** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */
 const atItsEnd = fc.oneof(complete, release, fail, retry, retryAll, cancel);
@@ -270,7 +273,10 @@ export async function compareAll(world: World, real: Real): Promise<void> {
       .toSorted((a, b) => Number(isFinished(a)) - Number(isFinished(b)))
       .map((task) => taskWords(model, task, "B")),
   }));
-  for (const { id } of model.tasks) await sameContext(model, id, real.hub);
+  for (const { id } of model.tasks) {
+    await sameContext(model, id, real.hub);
+    await sameOutput(model, id, real.hub, "A");
+  }
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -292,12 +298,41 @@ const changing = [
     complete,
   ],
   ...[next, next, next, next, batch, batch, batch],
-  ...[release, release, fail, fail, extend, cancel, retry, retry, retryAll, retryAll, leave, drain],
+  ...[
+    release,
+    release,
+    fail,
+    fail,
+    extend,
+    output,
+    output,
+    output,
+    cancel,
+    retry,
+    retry,
+    retryAll,
+    retryAll,
+    leave,
+    drain,
+  ],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[pass, pass, pass, nextDay, restart],
 ];
-const looking = [nodeList, pull, list, context, stats, ledger, history, mailbox, fileList, events, stream];
+const looking = [
+  nodeList,
+  pull,
+  list,
+  readOutput,
+  context,
+  stats,
+  ledger,
+  history,
+  mailbox,
+  fileList,
+  events,
+  stream,
+];
 
 /** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
 export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
@@ -315,7 +350,7 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     redrive,
     pass,
     restart,
-    ...looking.slice(5),
+    ...looking.slice(6),
   ],
   [
     register,
