@@ -569,10 +569,6 @@ export function readConfig(sources: Sources): Config {
   const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((one) => isGiven(one, sources));
   if (config.backupTo === null && scheduled)
     throw new ConfigError(`--${scheduled.flag} needs --backup-to, which says where the backups go`);
-  if (config.backupTo !== null && config.database !== null)
-    throw new ConfigError(
-      "--backup-to is for SQLite; back up PostgreSQL with its own tools, such as pg_dump",
-    );
   return config;
 }
 

@@ -80,7 +80,10 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { Lessons } from "./service/lessons.ts";
+import { QuestionService } from "./service/questions.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
@@ -282,7 +285,14 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...monitoringEndpoints(core.readiness, readMetrics),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
-      ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
+      ? a2aEndpoints({
+          publicUrl,
+          maxFileBytes: config.maxFileBytes,
+          uploads,
+          openStream,
+          isPrivate: config.isPrivate,
+          sentCards: new Map(),
+        })
       : []),
   ];
   const pipeline = new Pipeline({
@@ -368,16 +378,21 @@ function joinServices({
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const lessons = new Lessons(store);
+  const quotaService = new QuotaService(store, quotas);
   return {
     takes,
     feed,
     keys,
-    quotas: new QuotaService(store, quotas),
+    quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
     tasks,
-    contexts: new TaskContexts(store),
+    lessons,
+    contexts: new TaskContexts(store, lessons),
     outputs: new Outputs(store, clock, outputWindow),
+    questions: new QuestionService(store, clock, newId, tasks, feed),
+    schedules: new ScheduleService(store, clock, newId, quotaService),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -14,8 +14,16 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
-import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
+import {
+  checkpointSchema,
+  contextSchema,
+  inputFileSchema,
+  inputSchema,
+  lessonSchema,
+} from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
+import { openQuestionSchema } from "./questions.ts";
+import { scheduleSchema } from "./schedules.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -242,6 +250,7 @@ function operation(endpoint: Endpoint | Declared, variant: Variant, records: Rec
 function resourceOf(id: string): string {
   const [word = ""] = id.split("_");
   if (Object.hasOwn(RESOURCES, word)) return word;
+  if (word === "questions") return "task";
   return word === "signin" ? "lux" : "hub";
 }
 
@@ -345,7 +354,10 @@ class Records {
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
+    this.#add("Lesson", lessonSchema());
     this.#add("OutputAttempt", outputAttemptSchema());
+    this.#add("Question", schemas.questionSchema());
+    this.#add("OpenQuestion", openQuestionSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
@@ -355,6 +367,7 @@ class Records {
     this.#add("HistoryMessage", schemas.fateSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
@@ -421,7 +434,11 @@ function textOf(owner: string, field: string): string | undefined {
 }
 
 /** Records that have all fields of another one. */
-const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task", Minute: "MinutesTotal" };
+const EXTENDED: Readonly<Record<string, string>> = {
+  TaskDetails: "Task",
+  OpenQuestion: "Question",
+  Minute: "MinutesTotal",
+};
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
   const { properties } = schema;

@@ -19,6 +19,8 @@ export type RunOptions = {
   readonly graceMs: number;
   /** Ends the command when it aborts. */
   readonly signal: AbortSignal;
+  /** Hears of standard output as it arrives. */
+  readonly onOutput?: ((bytes: Uint8Array) => void) | undefined;
   readonly onErrorLine: (line: string) => void;
   /** Gets what the command prints, in the order in which it arrives. */
   readonly onText: ((text: string) => void) | null;
@@ -68,7 +70,10 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const read = Promise.all([
     readAll(
       readers[0],
-      alsoAsText(options.onText, (bytes) => output.add(bytes)),
+      alsoAsText(options.onText, (bytes) => {
+        output.add(bytes);
+        options.onOutput?.(bytes);
+      }),
     ),
     readAll(
       readers[1],

@@ -18,6 +18,7 @@ export type { FileContent, UploadFields } from "./upload.ts";
 export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
 export {
+  type AskOptions,
   FatalError,
   type Handler,
   type TaskContext,
@@ -75,6 +76,9 @@ export class LuxHub<V extends Variant = "A"> {
     release: this.#method("task/release"),
     fail: this.#method("task/fail"),
     extend: this.#method("task/extend"),
+    /** Asks about a task that the node holds. Waits up to `wait` seconds for the answer, however many. */
+    ask: this.#method("task/ask"),
+    answer: this.#method("task/answer"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
     revoke: this.#method("task/revoke"),
@@ -87,12 +91,18 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Searches what the workers of completed tasks have learned. */
+    lessons: this.#method("lessons"),
     /**
      * Appends output while the task runs. A worker's handler has `output(text)`, which keeps the offsets.
      */
     output: this.#method("task/output"),
     /** With `wait`: waits up to that many seconds for more output, or the end of the attempt. */
     readOutput: this.#method("task/{task_id}/output"),
+    /** Lists the questions of a task. With `wait`: waits at most 300 seconds until one changes. */
+    questions: this.#method("task/{task_id}/questions"),
+    /** Lists the open questions of all tasks, the most urgent first. */
+    openQuestions: this.#method("questions"),
     /** Waits up to `wait` seconds until all of the tasks, or any of them, are completed or have failed. */
     wait: this.#method("task/wait"),
   };
@@ -129,6 +139,15 @@ export class LuxHub<V extends Variant = "A"> {
     downloadUrl: this.#method("file/download-url"),
     /** Makes a URL that uploads one file without a secret, for 10 minutes. */
     uploadUrl: this.#method("file/upload-url"),
+  };
+
+  readonly schedules = {
+    /** Creates or replaces the schedule of this name. */
+    put: this.#method("schedule/put"),
+    list: this.#method("schedule/list"),
+    /** Creates a task of the schedule now. */
+    run: this.#method("schedule/run"),
+    delete: this.#method("schedule/delete"),
   };
 
   readonly keys = {
@@ -185,6 +204,7 @@ export class LuxHub<V extends Variant = "A"> {
     ...[request, options]: Arguments<O, V>
   ): Promise<AnswerOf<O, V>> {
     const fields: Fields = { ...request };
+    if (operation === "task/ask") return (await this.#askQuestion(fields, options)) as AnswerOf<O, V>; // its answer
     const wait = waitOf(operation, fields);
     if (wait === null) return this.#ask(operation, fields, 0, options);
     const until = now() + wait.seconds * 1_000;
@@ -236,6 +256,27 @@ export class LuxHub<V extends Variant = "A"> {
     if ("ignored" in answer && Array.isArray(answer.ignored))
       this.#onIgnored?.(answer.ignored.map(String), operation);
     return answer as AnswerOf<O, V>; // the hub answers as it declares
+  }
+
+  /** Asks once, and then waits for the answer to this question: the same question after an answer would be a new one. */
+  async #askQuestion(
+    { wait: asked, ...fields }: Fields,
+    options?: CallOptions,
+  ): Promise<AnswerOf<"task/ask", V>> {
+    const until = now() + Number(asked ?? 0) * 1_000;
+    const left = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
+    const seconds = left();
+    let answer = await this.#ask("task/ask", { ...fields, wait: seconds }, seconds, options);
+    while (answer.question.state === "open" && left() > 0) {
+      const { task_id, question_id } = answer.question;
+      const waited = left();
+      const signal = options?.signal && { signal: options.signal };
+      const read = { task_id, question_id, wait: waited };
+      const { questions } = await this.#ask("task/{task_id}/questions", read, waited, signal);
+      const [question] = questions;
+      if (question) answer = { ...answer, question };
+    }
+    return answer;
   }
 
   async #upload(content: FileContent, fields: UploadFields, options: CallOptions = {}): Promise<FileRecord> {

@@ -21,12 +21,18 @@ export type EventKind =
   | "task.revoked"
   | "task.released"
   | "task.progress"
+  | "task.asked"
+  | "task.answered"
+  | "task.question_timed_out"
   | "task.attempt_failed"
   | "task.timed_out"
   | "task.failed"
   | "task.retried"
   | "task.completed"
   | "task.deleted"
+  | "schedule.saved"
+  | "schedule.skipped"
+  | "schedule.deleted"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -121,6 +127,25 @@ export interface Checkpoint {
   at: string;
 }
 
+export interface Lesson {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The node that completed the task. */
+  node_id: string;
+  /** Whether the result came with a key that is bound to that node. */
+  verified: boolean;
+  /** When the task was completed. */
+  at: string;
+  /** The first 2,000 characters of `lesson` in the result of the task. */
+  lesson: string;
+  /** True if the `lesson` is longer than what is shown. */
+  truncated?: true | undefined;
+}
+
 export interface OutputAttempt {
   /** The epoch of the lease. */
   attempt: number;
@@ -134,6 +159,68 @@ export interface OutputAttempt {
   updated_at: string;
 }
 
+export interface Question {
+  /** The id of the question. */
+  question_id: string;
+  /** The id of the task. */
+  task_id: string;
+  /** What the worker wants to know. */
+  question: string;
+  /** Answers that the worker suggests; any other answer is possible too. */
+  choices: string[];
+  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  schema: Record<string, unknown> | null;
+  /** The node that asked. */
+  asked_by: string;
+  /** When it was asked. */
+  asked_at: string;
+  /** When it times out without an answer. */
+  until: string;
+  /** `timed_out`: its deadline has passed, or its task ended first. */
+  state: "open" | "answered" | "timed_out";
+  /** The answer; null if there is none. */
+  answer: unknown;
+  /** The node that answered; null if the answer named none. */
+  answered_by: string | null;
+  /** When it was answered or timed out; null while it is open. */
+  answered_at: string | null;
+  /** Whether the answer came with a key that is bound to `answered_by`. */
+  verified: boolean;
+}
+
+export interface OpenQuestion {
+  /** The id of the question. */
+  question_id: string;
+  /** The id of the task. */
+  task_id: string;
+  /** What the worker wants to know. */
+  question: string;
+  /** Answers that the worker suggests; any other answer is possible too. */
+  choices: string[];
+  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  schema: Record<string, unknown> | null;
+  /** The node that asked. */
+  asked_by: string;
+  /** When it was asked. */
+  asked_at: string;
+  /** When it times out without an answer. */
+  until: string;
+  /** `timed_out`: its deadline has passed, or its task ended first. */
+  state: "open" | "answered" | "timed_out";
+  /** The answer; null if there is none. */
+  answer: unknown;
+  /** The node that answered; null if the answer named none. */
+  answered_by: string | null;
+  /** When it was answered or timed out; null while it is open. */
+  answered_at: string | null;
+  /** Whether the answer came with a key that is bound to `answered_by`. */
+  verified: boolean;
+  /** The title of the task. */
+  task_title: string;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -142,8 +229,15 @@ export interface Context<V extends Variant = "A"> {
   inputs?: TaskInput<V>[] | undefined;
   /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
   checkpoint?: Checkpoint | undefined;
+  /** The newest questions about the task with their answers, oldest first: at most 20. */
+  answers?: Question[] | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
+  /**
+   * What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together,
+   * and of the same text the newest. Not for a task without a type.
+   */
+  lessons?: Lesson[] | undefined;
 }
 
 export interface Task<V extends Variant = "A"> {
@@ -199,6 +293,8 @@ export interface Task<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -207,6 +303,15 @@ export interface Task<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -266,6 +371,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -274,6 +381,15 @@ export interface TaskDetails<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -469,6 +585,68 @@ export interface FileRecord {
   url: string;
 }
 
+export interface Schedule<V extends Variant = "A"> {
+  /** The name of the schedule. */
+  name: string;
+  /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+  cron: string | null;
+  /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+  tz: string | null;
+  /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+  every_s: number | null;
+  /** The task that it creates. */
+  task: {
+    /** What to do, in one line. */
+    title: string;
+    /** What to do; at most 64 KiB of UTF-8. */
+    description: string;
+    /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+    task_type: string | null;
+    /**
+     * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+     * default); 2, `p2` or `low`; `p5` is background work.
+     */
+    priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+    /** The node that created the task; it need not be registered. */
+    creator_node: string | null;
+    /** LUX for the node that completes the task, with at most 6 decimals. */
+    lux_reward: number;
+    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+    max_attempts: number | null;
+    /**
+     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+     * attempt, up to an hour.
+     */
+    backoff_s: number;
+    /** Seconds that a node may hold the task without task/extend or task/complete. */
+    timeout_s: number | null;
+    /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+    max_run_s: number | null;
+    /** Seconds until the task may be handed out. */
+    delay_s: number;
+  };
+  /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+  overlap: "skip" | "queue";
+  /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+  catch_up: "one" | "none";
+  /** Each task may start up to so many seconds later. */
+  jitter_s: number;
+  /** No time comes after this. */
+  until: string | null;
+  /** Whether no time comes until it is saved without this. */
+  paused: boolean;
+  /** The next time; null while it is paused, and after the last. */
+  next_at: string | null;
+  /** The last task that it created. */
+  last_task_id: string | null;
+  /** When it created that task. */
+  last_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface Key {
   /** The name of the key. */
   name: string;
@@ -633,6 +811,7 @@ export interface Problem {
     | "node_not_found"
     | "task_not_found"
     | "message_not_found"
+    | "question_not_found"
     | "file_not_found"
     | "key_not_found"
     | "method_not_allowed"
@@ -642,8 +821,8 @@ export interface Problem {
     | "task_completed"
     | "task_failed"
     | "task_not_failed"
-    | "task_not_ready"
     | "wrong_offset"
+    | "task_not_ready"
     | "stale_lease"
     | "node_draining"
     | "node_offline"
@@ -651,6 +830,11 @@ export interface Problem {
     | "nodes_limit"
     | "lux_balance_limit"
     | "task_files_limit"
+    | "question_answered"
+    | "question_timed_out"
+    | "questions_limit"
+    | "schedule_not_found"
+    | "schedules_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -1445,6 +1629,34 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What the workers of completed tasks have learned; by type and words */
+  lessons: {
+    request: {
+      /** Only lessons for which each of these words begins a word of the lesson or of the title of its task. */
+      q?: string | undefined;
+      /** Only lessons of tasks of this `task_type`. */
+      type?: string | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The newest task first. Lessons that say nothing (none, n/a, -) are left out. */
+      lessons: Lesson[];
+      /** How many completed tasks this call has examined: at most 10,000. */
+      looked: number;
+      /** Where to go on, to the older tasks that this call has not examined; null if it has examined all. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Appends output of a running task */
   "task/output": {
     request: {
@@ -1518,6 +1730,127 @@ export interface Operations<V extends Variant = "A"> {
       ended: boolean;
       /** The attempts whose output is kept, oldest first. */
       attempts: OutputAttempt[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A node asks a person, or another agent, about a task that it holds */
+  "task/ask": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node. */
+      node_id: string;
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      epoch?: number | undefined;
+      /** What the worker wants to know. */
+      question: string;
+      /** Answers that the worker suggests; any other answer is possible too. */
+      choices?: readonly string[] | undefined;
+      /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+      schema?: unknown | undefined;
+      /** Seconds until the question times out; a day if left out. */
+      within_s?: number | undefined;
+      /**
+       * Gives the task back in the same commit, without an attempt. It is not ready until none of its
+       * questions is open.
+       */
+      park?: boolean | undefined;
+      /** Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** What the worker wants to know. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Answers a question of a task; the first answer counts */
+  "task/answer": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the question. */
+      question_id: string;
+      /** The answer: any JSON but null, at most 16 KiB. */
+      answer: unknown;
+      /** The node that answers. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The question. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The questions of a task with their answers; may wait until one changes */
+  "task/{task_id}/questions": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** Only this question: then `wait` ends when it is answered or timed out. */
+      question_id?: string | undefined;
+      /** Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at once. */
+      wait?: number | undefined;
+      /** The `version` that the caller knows: a wait ends at once if there is a newer one. */
+      since?: number | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The questions of the task, oldest first. */
+      questions: Question[];
+      /** How many questions the task has. */
+      total: number;
+      /** Grows with each question that is asked, answered or timed out. */
+      version: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The open questions of all tasks, the most urgent first */
+  questions: {
+    request: {
+      /** Only `open`, which is also the default. */
+      state?: "open" | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The open questions, the most urgent first, with the title and the creator of their tasks. */
+      questions: OpenQuestion[];
+      /** How many are open, counted up to 10,000. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -1884,6 +2217,141 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates or replaces a schedule, which creates a task at certain times */
+  "schedule/put": {
+    request: {
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+      cron?: string | undefined;
+      /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+      every_s?: number | undefined;
+      /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+      tz?: string | undefined;
+      /** The task to create, as for task/create. */
+      task: {
+        /** What to do, in one line. */
+        title: string;
+        /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+        task_type?: string | undefined;
+        /**
+         * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+         * default); 2, `p2` or `low`; `p5` is background work.
+         */
+        priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+        /** The node that created the task; it need not be registered. */
+        creator_node?: string | undefined;
+        /** LUX for the node that completes the task, with at most 6 decimals. */
+        lux_reward?: number | undefined;
+        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+        max_attempts?: number | undefined;
+        /**
+         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+         * attempt, up to an hour.
+         */
+        backoff_s?: number | undefined;
+        /** Seconds that a node may hold the task without task/extend or task/complete. */
+        timeout_s?: number | undefined;
+        /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+        max_run_s?: number | undefined;
+        /** Seconds until the task may be handed out. */
+        delay_s?: number | undefined;
+        /** What to do; at most 64 KiB of UTF-8. */
+        description: string;
+      };
+      /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+      overlap?: "skip" | "queue" | undefined;
+      /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+      catch_up?: "one" | "none" | undefined;
+      /** Each task may start up to so many seconds later. */
+      jitter_s?: number | undefined;
+      /** No time comes after this. */
+      until?: string | undefined;
+      /** Whether no time comes until it is saved without this. */
+      paused?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All schedules, by name */
+  "schedule/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The schedules, by name. */
+      schedules: Schedule<V>[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates a task of a schedule now; its next time stays */
+  "schedule/run": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The task as it is now. */
+      task: Task<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a schedule; its tasks stay */
+  "schedule/delete": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -2273,8 +2741,13 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  lessons: "GET",
   "task/output": "POST",
   "task/{task_id}/output": "GET",
+  "task/ask": "POST",
+  "task/answer": "POST",
+  "task/{task_id}/questions": "GET",
+  questions: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",
@@ -2288,6 +2761,10 @@ export const METHODS = {
   "agent/ack": "POST",
   signin: "POST",
   "lux/ledger": "GET",
+  "schedule/put": "POST",
+  "schedule/list": "GET",
+  "schedule/run": "POST",
+  "schedule/delete": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

@@ -14,6 +14,8 @@ import type {
   Node,
   OutputAttempt,
   OutputBlock,
+  Question,
+  Schedule,
   StoredAnswer,
   Task,
   TaskOrigin,
@@ -66,6 +68,8 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
+  | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
+  | { readonly kind: "schedule.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
@@ -104,6 +108,12 @@ export type Change =
       readonly taskId: string;
       readonly upTo: number;
     }
+  | { readonly kind: "question.asked"; readonly question: Question }
+  /** It was answered or timed out. */
+  | { readonly kind: "question.settled"; readonly question: Question }
+  /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
+  | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
+  | { readonly kind: "questions.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

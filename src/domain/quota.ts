@@ -53,7 +53,7 @@ function taskBytes(task: Task): number {
     if (text) bytes += Buffer.byteLength(text);
   for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
   for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
-  return bytes + task.checkpointBytes;
+  return bytes + task.checkpointBytes + (task.questions?.bytes ?? 0);
 }
 
 /** What a file counts: its blocks and its record. */
@@ -165,8 +165,9 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       return change;
     case "event.logged": {
       const { event } = change;
-      // The event of a message counts with its message.
-      if (event.kind === "message.sent" || actorOf(event) !== nodeId) return change;
+      // The event of a message counts with its message; that of an answer is about the node that gets the answer.
+      if (event.kind === "message.sent" || actorOf(event) !== nodeId || event.nodeId !== nodeId)
+        return change;
       const keptBytes = eventBytes(event);
       bill.bytes += keptBytes;
       bill.times = Math.min(bill.times, timesFor(event));
@@ -188,6 +189,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.attempt_failed",
   "task.failed",
   "task.released",
+  "task.answered",
   "message.acked",
   "file.deleted",
   "node.left",

@@ -39,7 +39,7 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "owner" | "gift" | "ready" | "usage";
+    readonly as: "task" | "node" | "ready" | "usage";
     readonly id: string;
   };
   /** SQLite runs this instead, for the same rows. */

@@ -19,6 +19,12 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       inputs: [],
       checkpoint: undefined,
       failures: [],
+      lessons: [],
+      answers: [],
+      ask: async (question: string, options: object = {}) => {
+        sent.push({ ask: { question, ...options } });
+        return "yes";
+      },
       extend: async (note?: string) => void sent.push({ note }),
       output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
@@ -48,7 +54,20 @@ test.each([
 ])("%.20s is no report", async (line) => {
   const { sent, wrong } = await sentOf(`${line}\n{"note":"next"}\n`);
   expect(sent).toEqual([{ note: "next" }]);
-  expect(wrong).toEqual(['a line of the report file is no {"note": "text"} or {"checkpoint": JSON}']);
+  expect(wrong).toEqual([
+    'a line of the report file is no {"note": "text"}, {"checkpoint": JSON} or {"ask": {"question": "text"}}',
+  ]);
+});
+
+test("a question at the end of a command is asked only if it parks the task", async () => {
+  const waits = { question: "Which?", choices: ["a"] };
+  const parks = { question: "And?", within_s: 60, park: true };
+  const lines = [waits, parks].map((ask) => `${JSON.stringify({ ask })}\n`);
+  expect(await sentOf(lines.join(""))).toEqual({
+    sent: [{ ask: { question: "And?", within: 60, park: true } }],
+    wrong: [],
+  });
+  expect((await sentOf('{"ask":{"choices":[]}}\n')).wrong).toHaveLength(1);
 });
 
 test("a file without end is read up to its limit", async () => {

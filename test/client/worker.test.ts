@@ -149,9 +149,13 @@ async function fetchShortLease(url: string, init?: RequestInit): Promise<Respons
 test("a handler gets the context of its task, and saves a checkpoint for the next attempt", async () => {
   const before = await create("first-step");
   const first = new TestWorker("first-step", () => ({ ...RESULT, pages: 3 }));
+  const taught = new TestWorker("second-step", () => ({ ...RESULT, lesson: "go slowly" }));
+  await hub.tasks.get({ task_id: (await create("second-step")).task_id, wait: 30 });
+  await taught[Symbol.asyncDispose]();
   const { task_id } = await create("second-step", { depends_on: [before.task_id], backoff_s: 0 });
   const seen: unknown[] = [];
-  const handler: Handler = async (_, { inputs, checkpoint, failures, saveCheckpoint }) => {
+  const handler: Handler = async (_, { inputs, checkpoint, failures, lessons, saveCheckpoint }) => {
+    expect(lessons.map(({ lesson }) => lesson)).toEqual(["go slowly"]);
     seen.push([inputs.map(({ result }) => result), checkpoint, failures.map(({ message }) => message)]);
     if (checkpoint !== undefined) return RESULT;
     await saveCheckpoint({ page: 2 });

@@ -115,14 +115,14 @@ const segment = fc.oneof(
 );
 
 function pathOf(path: string): fc.Arbitrary<string> {
-  const [before = "", parameter] = path.split(":");
+  const [before = "", parameter, after = ""] = path.split(/:(\w+)/);
   if (parameter === undefined)
     return often(path, 40, `${path}/`, `${path}/x`, path.toUpperCase(), `${path}%20`);
   const kind = ({ file_id: "file", task_id: "task" } as const)[parameter] ?? "node";
   const known = fc.nat({ max: 9 }).map((n) => placeholder(kind, n));
   return fc
     .oneof({ weight: 5, arbitrary: known }, { weight: 1, arbitrary: segment })
-    .map((value) => before + value);
+    .map((value) => before + value + after);
 }
 
 function queryOf(target: Target): fc.Arbitrary<string> {

@@ -25,7 +25,9 @@ export type Table =
   | "nodes"
   | "output_blocks"
   | "outputs"
+  | "questions"
   | "quota_usage"
+  | "schedules"
   | "settlements"
   | "task_totals"
   | "tasks";
@@ -63,6 +65,7 @@ export const keyOf = {
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
   /** The output of all attempts of a task. */
   outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -75,6 +78,7 @@ export const keyOf = {
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
+  schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

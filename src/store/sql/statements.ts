@@ -18,7 +18,14 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
+import {
+  bytesOf,
+  encodeCapabilities,
+  encodeChoices,
+  encodeDependsOn,
+  encodeOriginIds,
+  keyIdOf,
+} from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -109,6 +116,7 @@ const TASK_STATE: Columns<OfTask> = {
   ),
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
   has_output: flag(({ task }) => task.hasOutput),
+  questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -245,8 +253,36 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
+      schedule: text(({ task }) => task.schedule?.name ?? null),
+      schedule_at: whole(({ task }) => task.schedule?.at ?? null),
       ...TASK_STATE,
     }),
+  },
+  "schedule.saved": {
+    row: ({ schedule }) => keyOf.schedule(schedule.name),
+    statement: upsert(
+      "schedules",
+      { name: text(({ schedule }) => schedule.name) },
+      {
+        timing: text(({ schedule }) => JSON.stringify(schedule.timing)),
+        task: text(({ schedule }) => JSON.stringify(schedule.task)),
+        creator_node: text(({ schedule }) => schedule.task.creatorNode),
+        overlap: text(({ schedule }) => schedule.overlap),
+        catch_up: text(({ schedule }) => schedule.catchUp),
+        jitter_ms: whole(({ schedule }) => schedule.jitterMs),
+        until: whole(({ schedule }) => schedule.until),
+        paused: flag(({ schedule }) => schedule.paused),
+        next_at: whole(({ schedule }) => schedule.nextAt),
+        last_task_id: text(({ schedule }) => schedule.lastTaskId),
+        last_at: whole(({ schedule }) => schedule.lastAt),
+        updated_at: whole(({ schedule }) => schedule.updatedAt),
+      },
+      { created_at: whole(({ schedule }) => schedule.createdAt) },
+    ),
+  },
+  "schedule.deleted": {
+    row: ({ name }) => keyOf.schedule(name),
+    statement: remove("schedules", { name: text(({ name }) => name) }),
   },
   "task.sent": {
     row: ({ taskId }) => keyOf.task(taskId),
@@ -335,6 +371,48 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
   "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
   "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
+  "question.asked": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: insert("questions", {
+      question_id: text(({ question }) => question.questionId),
+      task_id: text(({ question }) => question.taskId),
+      question: text(({ question }) => question.question),
+      choices: text(({ question }) => encodeChoices(question.choices)),
+      schema: text(({ question }) => question.schema),
+      asked_by: text(({ question }) => question.askedBy),
+      epoch: whole(({ question }) => question.epoch),
+      asked_at: whole(({ question }) => question.askedAt),
+      until: whole(({ question }) => question.until),
+      state: text(({ question }) => question.state),
+    }),
+  },
+  "question.settled": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: update(
+      "questions",
+      { question_id: text(({ question }) => question.questionId) },
+      {
+        state: text(({ question }) => question.state),
+        answer: text(({ question }) => question.answer),
+        answered_by: text(({ question }) => question.answeredBy),
+        answered_at: whole(({ question }) => question.answeredAt),
+        verified: flag(({ question }) => question.verified),
+      },
+    ),
+  },
+  "questions.closed": {
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: update(
+      "questions",
+      { task_id: text(({ taskId }) => taskId), state: "'open'" },
+      { state: "'timed_out'", answered_at: whole(({ at }) => at) },
+    ),
+  },
+  "questions.removed": {
+    frees: true,
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: remove("questions", { task_id: text(({ taskId }) => taskId) }),
+  },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],
