@@ -53,6 +53,8 @@ export const PARTS = {
     "context",
     "lessons",
     "questions",
+    "usage",
+    "budgets",
     "next",
     "fates",
     "threads",

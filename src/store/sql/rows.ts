@@ -143,6 +143,7 @@ export function toTask(row: Row): Task {
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
+  const spent = maybeText(row["spent"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -184,6 +185,8 @@ export function toTask(row: Row): Task {
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
+    maxCostMicro: maybeWhole(row["max_cost_micro"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
