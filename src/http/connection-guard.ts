@@ -6,11 +6,12 @@
  *
  * One for the process, as the table of descriptors is. Must not close a connection on which a request runs.
  */
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { limitOfFiles } from "./connections.ts";
 import { Problem, closing } from "./problem.ts";
 
 /** The share of the descriptors that is free when each measure begins. */
@@ -230,16 +231,6 @@ class Addresses {
 
   clear(): void {
     this.#seen.clear();
-  }
-}
-
-/** The soft limit of open files of this process. */
-function limitOfFiles(): number {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
-    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
-  } catch {
-    return Number.POSITIVE_INFINITY;
   }
 }
 

@@ -9,6 +9,7 @@ import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { clientAddress, clientIp } from "./client-address.ts";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
+import { closeStalled } from "./connections.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
 import {
   type Exchange,
@@ -21,7 +22,6 @@ import {
 import { lingerOver } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
-import { closeStalled } from "./stalled-connections.ts";
 
 export type Address = {
   readonly host: string;

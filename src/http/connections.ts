@@ -1,12 +1,15 @@
 /**
- * Closes connections that sent half of a request's head and then nothing. Bun.serve neither tells of them nor closes them
- * within 12 seconds, and each holds a file descriptor. Only Linux tells a process which of its connections were never
- * sent a byte (TCP_INFO), so elsewhere nothing is closed.
+ * What Bun.serve does not offer for its connections: closes those that sent half of a request's head and then nothing, of
+ * which Bun does not tell and which it keeps for 12 seconds, and cuts off a response that Bun sends from a file. Both use
+ * system calls by bun:ffi, on Linux only; elsewhere nothing is closed.
  *
  * Must not close a connection on which a request runs, nor one of another port. Only shuts a connection down: Bun closes
  * its descriptor, else the same number could be closed twice.
  */
 import { dlopen } from "bun:ffi";
+import { readFileSync } from "node:fs";
+import { canonicalIp } from "../lib/ip.ts";
+import type { Exchange } from "./exchange.ts";
 
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
@@ -17,9 +20,16 @@ const TCP_CLOSE_WAIT = 8;
 /** Where struct tcp_info of linux/tcp.h has its fields, in bytes; since Linux 4.6 it has them all. */
 const FIELDS = { state: 0, lastDataSentMs: 44, dataSegmentsOut: 156 } as const;
 const INFO_BYTES = 160;
-/** Where any internet address has its port. */
+/** Where a socket address has its family, its port and, by the family, the address. */
+const FAMILY_AT = 0;
 const PORT_AT = 2;
+const AF_INET = 2;
+const IPV4_AT = 4;
+const IPV6_AT = 8;
+const IPV6_GROUPS = 8;
 const ADDRESS_BYTES = 128;
+/** How often a response is looked at, whether it is still under way. */
+const LOOK_MS = 5_000;
 /** Below it are the standard streams. */
 const FIRST_DESCRIPTOR = 3;
 
@@ -29,6 +39,8 @@ type Sockets = {
   /** Null if the descriptor has none. */
   localPort(descriptor: number): number | null;
   peerPort(descriptor: number): number | null;
+  /** Canonical. */
+  peerAddress(descriptor: number): string | null;
   /** Whether bytes came that Bun has not read yet. */
   hasUnread(descriptor: number): boolean;
   shutDown(descriptor: number): void;
@@ -47,15 +59,21 @@ type Wanted = {
   readonly count: number;
 };
 
+/** The soft limit of open files of this process: all descriptors are below it. Infinite where the system does not tell. */
+export function limitOfFiles(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
 /** Closes stalled connections. Returns how many. */
 export function closeStalled({ port, limit, busy, count }: Wanted): number {
-  if (process.platform !== "linux" || !Number.isFinite(limit)) return 0;
-  try {
-    sockets ??= openSockets();
-  } catch {
-    return 0; // no descriptor is free for the library: the next look has one; or there is no such library
-  }
-  const { silentMs, localPort, peerPort, hasUnread, shutDown } = sockets;
+  const loaded = load();
+  if (loaded === null || !Number.isFinite(limit)) return 0;
+  const { silentMs, localPort, peerPort, hasUnread, shutDown } = loaded;
   const stalled: { descriptor: number; ms: number }[] = [];
   let running: ReadonlySet<number> | null = null;
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
@@ -69,6 +87,52 @@ export function closeStalled({ port, limit, busy, count }: Wanted): number {
   const oldest = stalled.toSorted((one, other) => other.ms - one.ms).slice(0, count);
   for (const { descriptor } of oldest) shutDown(descriptor);
   return oldest.length;
+}
+
+/** Whether cutOffOn() works here. */
+export function canCutOff(): boolean {
+  return load() !== null && Number.isFinite(limitOfFiles());
+}
+
+/** Cuts the response of an exchange off, however Bun sends it, when `watch` calls back. Needs canCutOff(). */
+export function cutOffOn(watch: (onLoss: () => void) => () => void, exchange: Exchange): void {
+  const unwatch = watch(() => shutDownConnection(exchange));
+  const look = setInterval(() => {
+    if (peerOf(exchange) !== null) return;
+    clearInterval(look);
+    unwatch();
+  }, LOOK_MS).unref();
+}
+
+/** The other end of the connection; null when the response has been sent, or the connection is closed. */
+function peerOf({ server, request }: Exchange): ReturnType<Exchange["server"]["requestIP"]> {
+  return server.requestIP(request);
+}
+
+function shutDownConnection(exchange: Exchange): void {
+  const peer = peerOf(exchange);
+  const loaded = load();
+  if (peer === null || loaded === null) return;
+  const { localPort, peerPort, peerAddress, shutDown } = loaded;
+  const address = canonicalIp(peer.address);
+  const limit = limitOfFiles();
+  for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
+    const isIt =
+      peerPort(descriptor) === peer.port &&
+      localPort(descriptor) === exchange.server.port &&
+      peerAddress(descriptor) === address;
+    if (isIt) shutDown(descriptor);
+  }
+}
+
+/** Null elsewhere than on Linux, and while no descriptor is free for the library. */
+function load(): Sockets | null {
+  if (process.platform !== "linux") return null;
+  try {
+    return (sockets ??= openSockets());
+  } catch {
+    return null;
+  }
 }
 
 /** The system calls. @throws when the library cannot be loaded now */
@@ -105,6 +169,14 @@ function openSockets(): Sockets {
     },
     localPort: portBy(symbols.getsockname),
     peerPort: portBy(symbols.getpeername),
+    peerAddress(descriptor) {
+      length[0] = ADDRESS_BYTES;
+      if (symbols.getpeername(descriptor, address, length) !== 0) return null;
+      const family = addressView.getUint16(FAMILY_AT, isLittleEndian);
+      if (family === AF_INET) return canonicalIp(address.subarray(IPV4_AT, IPV4_AT + 4).join("."));
+      const groups = Array.from({ length: IPV6_GROUPS }, (_, i) => addressView.getUint16(IPV6_AT + 2 * i));
+      return canonicalIp(groups.map((group) => group.toString(16)).join(":"));
+    },
     hasUnread: (descriptor) => Number(symbols.recv(descriptor, byte, 1, MSG_PEEK_DONTWAIT)) > 0,
     shutDown: (descriptor) => void symbols.shutdown(descriptor, SHUT_RDWR),
   };
