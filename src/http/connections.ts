@@ -6,10 +6,9 @@
  * Must not close a connection on which a request runs, nor one of another port. Only shuts a connection down: Bun closes
  * its descriptor, else the same number could be closed twice.
  */
-import { dlopen } from "bun:ffi";
+import type { Server } from "bun";
 import { readFileSync } from "node:fs";
 import { canonicalIp } from "../lib/ip.ts";
-import type { Exchange } from "./exchange.ts";
 
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
@@ -47,6 +46,10 @@ type Sockets = {
 };
 
 let sockets: Sockets | null = null;
+let loading: Promise<void> | null = null;
+
+/** A request and its server. */
+type Asked = { readonly request: Request; readonly server: Server<undefined> };
 
 type Wanted = {
   /** Of the listening socket. */
@@ -71,9 +74,9 @@ export function limitOfFiles(): number {
 
 /** Closes stalled connections. Returns how many. */
 export function closeStalled({ port, limit, busy, count }: Wanted): number {
-  const loaded = load();
-  if (loaded === null || !Number.isFinite(limit)) return 0;
-  const { silentMs, localPort, peerPort, hasUnread, shutDown } = loaded;
+  if (sockets === null) void load();
+  if (sockets === null || !Number.isFinite(limit)) return 0;
+  const { silentMs, localPort, peerPort, hasUnread, shutDown } = sockets;
   const stalled: { descriptor: number; ms: number }[] = [];
   let running: ReadonlySet<number> | null = null;
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
@@ -90,53 +93,53 @@ export function closeStalled({ port, limit, busy, count }: Wanted): number {
 }
 
 /** Whether cutOffOn() works here. */
-export function canCutOff(): boolean {
-  return load() !== null && Number.isFinite(limitOfFiles());
+export async function canCutOff(): Promise<boolean> {
+  await load();
+  return sockets !== null && Number.isFinite(limitOfFiles());
 }
 
-/** Cuts the response of an exchange off, however Bun sends it, when `watch` calls back. Needs canCutOff(). */
-export function cutOffOn(watch: (onLoss: () => void) => () => void, exchange: Exchange): void {
-  const unwatch = watch(() => shutDownConnection(exchange));
+/** Cuts the response off, however Bun sends it, when `watch` calls back. Needs canCutOff(). */
+export function cutOffOn(watch: (onLoss: () => void) => () => void, asked: Asked): void {
+  const unwatch = watch(() => shutDownConnection(asked));
   const look = setInterval(() => {
-    if (peerOf(exchange) !== null) return;
+    if (peerOf(asked) !== null) return;
     clearInterval(look);
     unwatch();
   }, LOOK_MS).unref();
 }
 
 /** The other end of the connection; null when the response has been sent, or the connection is closed. */
-function peerOf({ server, request }: Exchange): ReturnType<Exchange["server"]["requestIP"]> {
+function peerOf({ server, request }: Asked): ReturnType<Asked["server"]["requestIP"]> {
   return server.requestIP(request);
 }
 
-function shutDownConnection(exchange: Exchange): void {
-  const peer = peerOf(exchange);
-  const loaded = load();
-  if (peer === null || loaded === null) return;
-  const { localPort, peerPort, peerAddress, shutDown } = loaded;
+function shutDownConnection(asked: Asked): void {
+  const peer = peerOf(asked);
+  if (peer === null || sockets === null) return;
+  const { localPort, peerPort, peerAddress, shutDown } = sockets;
   const address = canonicalIp(peer.address);
   const limit = limitOfFiles();
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
     const isIt =
       peerPort(descriptor) === peer.port &&
-      localPort(descriptor) === exchange.server.port &&
+      localPort(descriptor) === asked.server.port &&
       peerAddress(descriptor) === address;
     if (isIt) shutDown(descriptor);
   }
 }
 
-/** Null elsewhere than on Linux, and while no descriptor is free for the library. */
-function load(): Sockets | null {
-  if (process.platform !== "linux") return null;
-  try {
-    return (sockets ??= openSockets());
-  } catch {
-    return null;
-  }
+/** Loads the system calls at the first need, because they take 1.5 MiB. Not while no descriptor is free for the library. */
+async function load(): Promise<void> {
+  if (process.platform !== "linux" || sockets !== null) return;
+  loading ??= import("bun:ffi").then((ffi) => {
+    sockets = openSockets(ffi);
+  });
+  // After a failure the next need tries again.
+  await loading.catch(() => undefined).finally(() => (loading = null));
 }
 
 /** The system calls. @throws when the library cannot be loaded now */
-function openSockets(): Sockets {
+function openSockets({ dlopen }: typeof import("bun:ffi")): Sockets {
   // Musl knows the name too, as its own.
   const { symbols } = dlopen("libc.so.6", {
     getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
