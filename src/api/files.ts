@@ -232,7 +232,7 @@ const download = rawEndpoint({
       async (start, end) => {
         if (key === null || end - start <= limit.FILE_UNCUT_MAX_BYTES)
           return services.files.open(file, start, end);
-        const how = (await canCutOff()) ? undefined : "asStream";
+        const how = canCutOff() ? undefined : "asStream";
         const content = await services.files.open(file, start, end, how);
         if (content instanceof Blob) cutOffOn(watchKey, exchange);
         return content;

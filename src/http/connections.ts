@@ -46,7 +46,6 @@ type Sockets = {
 };
 
 let sockets: Sockets | null = null;
-let loading: Promise<void> | null = null;
 
 /** A request and its server. */
 type Asked = { readonly request: Request; readonly server: Server<undefined> };
@@ -74,9 +73,9 @@ export function limitOfFiles(): number {
 
 /** Closes stalled connections. Returns how many. */
 export function closeStalled({ port, limit, busy, count }: Wanted): number {
-  if (sockets === null) void load();
-  if (sockets === null || !Number.isFinite(limit)) return 0;
-  const { silentMs, localPort, peerPort, hasUnread, shutDown } = sockets;
+  const loaded = load();
+  if (loaded === null || !Number.isFinite(limit)) return 0;
+  const { silentMs, localPort, peerPort, hasUnread, shutDown } = loaded;
   const stalled: { descriptor: number; ms: number }[] = [];
   let running: ReadonlySet<number> | null = null;
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
@@ -93,9 +92,8 @@ export function closeStalled({ port, limit, busy, count }: Wanted): number {
 }
 
 /** Whether cutOffOn() works here. */
-export async function canCutOff(): Promise<boolean> {
-  await load();
-  return sockets !== null && Number.isFinite(limitOfFiles());
+export function canCutOff(): boolean {
+  return load() !== null && Number.isFinite(limitOfFiles());
 }
 
 /** Cuts the response off, however Bun sends it, when `watch` calls back. Needs canCutOff(). */
@@ -115,8 +113,9 @@ function peerOf({ server, request }: Asked): ReturnType<Asked["server"]["request
 
 function shutDownConnection(asked: Asked): void {
   const peer = peerOf(asked);
-  if (peer === null || sockets === null) return;
-  const { localPort, peerPort, peerAddress, shutDown } = sockets;
+  const loaded = load();
+  if (peer === null || loaded === null) return;
+  const { localPort, peerPort, peerAddress, shutDown } = loaded;
   const address = canonicalIp(peer.address);
   const limit = limitOfFiles();
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
@@ -128,18 +127,20 @@ function shutDownConnection(asked: Asked): void {
   }
 }
 
-/** Loads the system calls at the first need, because they take 1.5 MiB. Not while no descriptor is free for the library. */
-async function load(): Promise<void> {
-  if (process.platform !== "linux" || sockets !== null) return;
-  loading ??= import("bun:ffi").then((ffi) => {
-    sockets = openSockets(ffi);
-  });
-  // After a failure the next need tries again.
-  await loading.catch(() => undefined).finally(() => (loading = null));
+/** The system calls; null elsewhere than on Linux, and while no descriptor is free for the library. */
+function load(): Sockets | null {
+  if (process.platform !== "linux") return null;
+  try {
+    return (sockets ??= openSockets());
+  } catch {
+    return null; // the next need tries again
+  }
 }
 
 /** The system calls. @throws when the library cannot be loaded now */
-function openSockets({ dlopen }: typeof import("bun:ffi")): Sockets {
+function openSockets(): Sockets {
+  // Not imported above: an idle hub would take 1.5 MiB more.
+  const { dlopen }: typeof import("bun:ffi") = require("bun:ffi");
   // Musl knows the name too, as its own.
   const { symbols } = dlopen("libc.so.6", {
     getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
