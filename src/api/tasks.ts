@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
+import { budgetLeft, toUsd } from "../domain/spending.ts";
 import type { Completion, HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
@@ -65,13 +66,14 @@ const create = writeEndpoint({
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
-  summary: "Creates a task; on B the hub assigns it at once when a node is available",
+  summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
     "key_bound_to_other_node",
     "node_not_found",
     "node_offline",
     "node_draining",
     "task_not_ready",
+    "budget_exceeded",
   ],
   input: () => z.extend(newTask(), { for_node: z.optional(field.nodeId()) }),
   unread: ["assigned_node"],
@@ -100,7 +102,7 @@ export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, n
 }
 
 /** The fields that the creator of a task sends. */
-function newTask() {
+export function newTask() {
   return z.object({
     title: field.title(),
     description: field.description(),
@@ -112,6 +114,7 @@ function newTask() {
     backoff_s: z.optional(field.backoff()),
     timeout_s: z.optional(field.taskTimeout()),
     max_run_s: z.optional(field.taskMaxRun()),
+    max_cost_usd: z.optional(field.costLimit()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -120,7 +123,7 @@ function newTask() {
   });
 }
 
-type NewTask = z.infer<ReturnType<typeof newTask>>;
+export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
@@ -139,8 +142,28 @@ export async function withDraft<T>(
     const unusable = isAny ? await services.tasks.unusable(named) : named;
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
+  const draft: TaskDraft = {
+    ...draftOf({ variant, key }, input),
+    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
+    expiresAt: input.expires_at ?? null,
+    dependsOn: [...new Set(named.dependsOn)],
+    schedule: null,
+  };
+  try {
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+  } catch (error) {
+    if (!(error instanceof UnusableReferences)) throw error;
+    throw invalidRequest(unusableErrors(named, error.references));
+  }
+}
+
+/** The fields of a new task that depend on no other row and no time. */
+export function draftOf(
+  { variant, key }: Pick<Call, "variant" | "key">,
+  input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
+): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const draft = {
+  return {
     title: input.title,
     description: input.description,
     taskType: input.task_type ?? "",
@@ -153,16 +176,8 @@ export async function withDraft<T>(
     backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
     timeoutMs: input.timeout_s ?? null,
     maxRunMs: input.max_run_s ?? null,
-    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
-    expiresAt: input.expires_at ?? null,
-    dependsOn: [...new Set(named.dependsOn)],
+    maxCostMicro: input.max_cost_usd ?? null,
   };
-  try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
-  } catch (error) {
-    if (!(error instanceof UnusableReferences)) throw error;
-    throw invalidRequest(unusableErrors(named, error.references));
-  }
 }
 
 type Scheduling = {
@@ -261,6 +276,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "task_failed",
       "node_offline",
       "node_draining",
+      "budget_exceeded",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -272,19 +288,20 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
 }
 
 /** The fields that the holder of a task sends. */
-const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
+export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
-type Holder = {
+export type Holder = {
   readonly task_id: string;
   readonly node_id: string;
   readonly epoch?: number | undefined;
 };
 
-function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
+export function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
   return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
 }
 
-const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+  "usage_limit",
   "task_not_found",
   "node_not_found",
   "not_assigned_to_node",
@@ -313,13 +330,15 @@ const release = writeEndpoint({
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
+      usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { reason, checkpoint, ...holder }) =>
+  handle: ({ services, transact }, { reason, checkpoint, usage, ...holder }) =>
     services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
+      usage: usage ?? [],
     }),
 });
 
@@ -332,33 +351,42 @@ const fail = writeEndpoint({
       error: field.error(),
       retry: z.optional(z.boolean()),
       checkpoint: z.optional(field.checkpoint()),
+      usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { error, retry, checkpoint, ...holder }) =>
+  handle: ({ services, transact }, { error, retry, checkpoint, usage, ...holder }) =>
     services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
+      usage: usage ?? [],
     }),
 });
 
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task, and may note its progress or a checkpoint",
+  summary: "Extends the lease of a task, and may note progress, a checkpoint or usage",
+  answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),
       checkpoint: z.optional(field.checkpoint()),
+      usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { note, checkpoint, ...holder }) =>
+  handle: ({ services, transact }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
       checkpoint: checkpoint ?? null,
+      usage: usage ?? [],
     }),
+  encode: (task: Task, variant: Variant, at: Moment) => {
+    const left = budgetLeft(task);
+    return { ...encodeTaskAnswer(task, variant, at), budget_left_usd: left === null ? null : toUsd(left) };
+  },
 });
 
 const retry = writeEndpoint({
@@ -366,12 +394,13 @@ const retry = writeEndpoint({
   path: "/api/v1/task/retry",
   auth: "secret",
   summary: "Opens a failed task again, and what failed only because of it",
-  rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed"],
+  rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed", "budget_exceeded"],
   input: () =>
     z.object({
       task_id: field.id(),
       with_dependents: z.optional(z.boolean()),
       keep_checkpoint: z.optional(z.boolean()),
+      max_cost_usd: z.optional(field.costLimit()),
     }),
   answer: (variant) =>
     z.extend(taskAnswer(variant), {
@@ -379,9 +408,10 @@ const retry = writeEndpoint({
     }),
   handle: (
     { services, transact, key },
-    { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true },
+    { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
   ) => {
-    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint };
+    const maxCostMicro = max_cost_usd ?? null;
+    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint, maxCostMicro };
     return with_dependents
       ? services.tasks.retryWithDependents(transact, asked)
       : services.tasks.retry(transact, asked);
@@ -438,16 +468,18 @@ const complete = writeEndpoint({
     "task_completed",
     "task_failed",
     "stale_lease",
+    "usage_limit",
     "lux_balance_limit",
   ],
-  input: () => z.extend(ofHolder(), { result: field.result() }),
+  input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
-  handle: ({ services, variant, transact }, { result, ...holder }) =>
+  handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
+      usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,
     }),
   encode: ({ taskId, luxPaidMicro }: Completion) => ({
@@ -470,6 +502,7 @@ const revoke = writeEndpoint({
     "task_failed",
     "node_offline",
     "node_draining",
+    "budget_exceeded",
   ],
   input: () =>
     z.object({

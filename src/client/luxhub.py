@@ -714,6 +714,7 @@ class LuxHub:
         self.messages = Messages(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.schedules = Schedules(self.call)
         self.keys = Keys(self.call)
 
     def close(self) -> None:
@@ -770,6 +771,8 @@ class LuxHub:
         """
         given = {name: value for name, value in (fields or {}).items() if value is not None}
         chosen = options or CallOptions()
+        if operation == "task/ask":
+            return self._ask_question(given, chosen)
         wait = _wait_of(operation, given)
         if wait is None:
             return self._ask(operation, given, 0, chosen)
@@ -783,6 +786,24 @@ class LuxHub:
             is_early = now - asked_at < seconds - _EARLY_S
             if is_early or now >= until or not _is_empty(operation, answer):
                 return answer
+
+    def _ask_question(self, fields: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
+        """Asks once, and then waits for the answer to this question: after an answer the same one would be new."""
+        until = time.monotonic() + float(fields.get("wait") or 0)
+        seconds = max(0.0, min(self._longest_ask_s, until - time.monotonic()))
+        answer = self._ask("task/ask", {**fields, "wait": round(seconds, 3)}, seconds, options)
+        while answer["question"]["state"] == "open":
+            seconds = min(self._longest_ask_s, until - time.monotonic())
+            if seconds <= 0:
+                break
+            read = {
+                "task_id": answer["question"]["task_id"],
+                "question_id": answer["question"]["question_id"],
+                "wait": round(seconds, 3),
+            }
+            page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
+            answer = {**answer, "question": page["questions"][0]}
+        return answer
 
     def events(
         self,
@@ -885,9 +906,9 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
-#: with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+#: does not store an answer with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
@@ -913,7 +934,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -933,6 +954,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"] is None
     if operation == "task/wait":
         return answer["done"] is not True
+    if operation == "task/{task_id}/output":
+        return answer["data"] == "" and answer["ended"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
@@ -1059,7 +1082,12 @@ class TaskContext:
     """The second argument of a handler."""
 
     def __init__(
-        self, stop: Stop, epoch: int, given: Context, extend: Callable[[Mapping[str, Any]], None]
+        self,
+        stop: Stop,
+        epoch: int,
+        given: Context,
+        extend: Callable[[Mapping[str, Any]], None],
+        report: Callable[[Sequence[Mapping[str, Any]]], float | None],
     ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
@@ -1072,7 +1100,10 @@ class TaskContext:
         self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
         #: The last attempts that failed, oldest first.
         self.failures: list[Failure] = given.get("failures", [])
+        #: What the last completed tasks of its type have taught, newest first.
+        self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
+        self._report = report
 
     def extend(self, note: str | None = None) -> None:
         """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
@@ -1081,6 +1112,23 @@ class TaskContext:
     def save_checkpoint(self, data: Any) -> None:
         """Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease."""
         self._extend({"checkpoint": data})
+
+    def report_usage(
+        self,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        cost_usd: float | None = None,
+        cached_tokens: int = 0,
+    ) -> float | None:
+        """Reports what a step of the work has used: each model call once.
+
+        Do not repeat it: what cannot be sent now is sent with the next request about the task. Returns the dollars
+        that the task may still cost; None if it has no limit, or the hub cannot be reached. A task that has cost too
+        much is lost.
+        """
+        step = {"model": model, "input_tokens": input_tokens, "output_tokens": output_tokens}
+        return self._report([{**step, "cached_tokens": cached_tokens, "cost_usd": cost_usd}])
 
 
 class Handler(Protocol):
@@ -1140,6 +1188,10 @@ _MAY_BE_LOST = (
     "task.timed_out",
 )
 _ERROR_MAX_CHARS = 4000
+#: Usage reports in one request.
+_USAGE_TOGETHER = 20
+#: The codes with which the hub refuses the usage of a request.
+_WRONG_USAGE = ("invalid_request", "usage_limit")
 #: The codes with which the hub refuses a task that is no longer this worker's.
 _LOST = (
     "stale_lease",
@@ -1175,6 +1227,28 @@ class _Job:
         self.lost: LuxHubError | None = None
         #: The handler took too long.
         self.timed_out: TimeoutError | None = None
+        #: Dollars that the task may still cost, as the hub said last; None: it has no limit.
+        self.budget_left: float | None = None
+        self._lock = threading.Lock()
+        self._steps = 0
+        self._unsent: list[dict[str, Any]] = []
+
+    @property
+    def unsent(self) -> list[dict[str, Any]]:
+        """Usage that has not reached the hub yet, oldest first."""
+        with self._lock:
+            return list(self._unsent)
+
+    def add_usage(self, steps: Iterable[Mapping[str, Any]]) -> None:
+        with self._lock:
+            for step in steps:
+                self._steps += 1
+                self._unsent.append({**step, "seq": self._steps})
+
+    def sent(self, usage: Iterable[Mapping[str, Any]]) -> None:
+        numbers = {step["seq"] for step in usage}
+        with self._lock:
+            self._unsent = [step for step in self._unsent if step["seq"] not in numbers]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1486,7 +1560,7 @@ class _Worker:
             elif outcome.error is None:
                 self._complete(job, outcome.result)
             elif job.abort.is_set():
-                self._insist(job, "task/release", {})
+                self._conclude(job, "task/release", {})
                 self._emit("released", job.task)
             else:
                 self._fail(job, outcome.error)
@@ -1507,7 +1581,10 @@ class _Worker:
             if refusal is not None:
                 raise refusal
 
-        context = TaskContext(job.abort, job.epoch, job.context, extend)
+        def report(steps: Sequence[Mapping[str, Any]]) -> float | None:
+            return self._report_usage(job, steps)
+
+        context = TaskContext(job.abort, job.epoch, job.context, extend, report)
 
         def run() -> None:
             try:
@@ -1535,7 +1612,7 @@ class _Worker:
 
     def _complete(self, job: _Job, result: object) -> None:
         try:
-            answer = self._insist(job, "task/complete", {"result": result})
+            answer = self._conclude(job, "task/complete", {"result": result})
         except Exception as error:
             if _is_loss(error) or self._end.is_set():
                 raise
@@ -1545,8 +1622,28 @@ class _Worker:
 
     def _fail(self, job: _Job, error: BaseException) -> None:
         fields = {"error": _failure_text(error), "retry": not isinstance(error, FatalError)}
-        self._insist(job, "task/fail", fields)
+        self._conclude(job, "task/fail", fields)
         self._emit("failed", job.task, error)
+
+    def _conclude(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Reports the outcome of a job with the usage that is not sent yet; without it if the hub refuses that."""
+        while len(job.unsent) > _USAGE_TOGETHER:
+            usage = job.unsent[:_USAGE_TOGETHER]
+            try:
+                self._insist(job, "task/extend", {"usage": usage})
+            except LuxHubError as error:
+                if error.code not in _WRONG_USAGE:
+                    raise
+                self._emit("fault", job.task, error)
+            job.sent(usage)
+        usage = job.unsent
+        try:
+            return self._insist(job, operation, {**fields, **({"usage": usage} if usage else {})})
+        except LuxHubError as error:
+            if not usage or error.code not in _WRONG_USAGE:
+                raise
+            self._emit("fault", job.task, error)
+            return self._insist(job, operation, fields)
 
     def _insist(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Reports an outcome, however long the hub is unavailable or its disk full."""
@@ -1580,12 +1677,32 @@ class _Worker:
     def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:
         """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
-            self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
+            answer = self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
+            if answer["status"] == "failed":
+                failure = answer["task"]["failure"] or {}
+                raise LuxHubError(409, "task_failed", failure.get("message") or "The task has failed.")
+            job.budget_left = answer["budget_left_usd"]
             return None
         except (Stopped, LuxHubError, HubUnreachable) as error:
             if isinstance(error, LuxHubError) and _is_loss(error):
                 self._lose(job, error)
             return error
+
+    def _report_usage(self, job: _Job, steps: Sequence[Mapping[str, Any]]) -> float | None:
+        """Sends usage, and what could not be sent before. Raises only if the hub refuses it."""
+        job.add_usage(steps)
+        while unsent := job.unsent:
+            usage = unsent[:_USAGE_TOGETHER]
+            refusal = self._extend(job, {"usage": usage})
+            is_refused = refusal is not None and (
+                _is_loss(refusal) or (isinstance(refusal, LuxHubError) and refusal.code in _WRONG_USAGE)
+            )
+            if refusal is not None and not is_refused:
+                return None  # it is sent later
+            job.sent(usage)
+            if refusal is not None:
+                raise refusal
+        return job.budget_left
 
     def _lose(self, job: _Job, error: LuxHubError) -> None:
         with self._changed:
@@ -1673,12 +1790,22 @@ EventKind = Literal[
     "task.revoked",
     "task.released",
     "task.progress",
+    "task.asked",
+    "task.answered",
+    "task.question_timed_out",
     "task.attempt_failed",
     "task.timed_out",
     "task.failed",
     "task.retried",
     "task.completed",
     "task.deleted",
+    "schedule.saved",
+    "schedule.skipped",
+    "schedule.deleted",
+    "budget.set",
+    "budget.deleted",
+    "budget.warning",
+    "budget.exceeded",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -1705,7 +1832,9 @@ ErrorCode = Literal[
     "node_not_found",
     "task_not_found",
     "message_not_found",
+    "question_not_found",
     "file_not_found",
+    "budget_not_found",
     "key_not_found",
     "method_not_allowed",
     "request_timeout",
@@ -1714,6 +1843,7 @@ ErrorCode = Literal[
     "task_completed",
     "task_failed",
     "task_not_failed",
+    "wrong_offset",
     "task_not_ready",
     "stale_lease",
     "node_draining",
@@ -1722,6 +1852,14 @@ ErrorCode = Literal[
     "nodes_limit",
     "lux_balance_limit",
     "task_files_limit",
+    "question_answered",
+    "question_timed_out",
+    "questions_limit",
+    "schedule_not_found",
+    "schedules_limit",
+    "usage_limit",
+    "budget_exceeded",
+    "budgets_limit",
     "key_exists",
     "keys_limit",
     "body_too_large",
@@ -1754,7 +1892,7 @@ class Lease(TypedDict):
 class Failure(TypedDict):
     #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
     #: task ended.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
     #: The node that held the task or, if it was cancelled, the node that cancelled it.
@@ -1764,6 +1902,47 @@ class Failure(TypedDict):
 
 
 TaskResult = Dict[str, Any]
+
+
+class Spending(TypedDict):
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: int
+    #: The sum of the costs that are known; null if there is none.
+    cost_usd: float | None
+    #: How many reports these are.
+    reports: int
+    #: How many of the reports had no `cost_usd`.
+    without_cost: int
+
+
+class Budget(TypedDict):
+    #: What the budget is about: the whole hub, or one node, creator or type of tasks.
+    scope: Literal["hub", "node", "creator", "type"]
+    #: The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+    #: type.
+    value: str | None
+    #: The period: a day, a month (both in UTC), or all time.
+    per: Literal["day", "month", "total"]
+    #: Dollars; null: any.
+    cost_usd: float | None
+    #: Input and output tokens together; null: any.
+    tokens: int | None
+    #: `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only
+    #: an event.
+    on_limit: Literal["pause", "warn"]
+    #: `warning` from 80 % on, `exceeded` when it is used up.
+    state: Literal["open", "warning", "exceeded"]
+    #: Whether it keeps tasks back now.
+    paused: bool
+    #: The first day of its period; null if that is all time.
+    since: str | None
+    #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
+    #: many.
+    spent: Spending
 
 
 class InputFile(TypedDict):
@@ -1808,14 +1987,122 @@ class Checkpoint(TypedDict):
     at: str
 
 
+class Lesson(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The node that completed the task.
+    node_id: str
+    #: Whether the result came with a key that is bound to that node.
+    verified: bool
+    #: When the task was completed.
+    at: str
+    #: The first 2,000 characters of `lesson` in the result of the task.
+    lesson: str
+    #: True if the `lesson` is longer than what is shown.
+    truncated: NotRequired[Literal[True]]
+
+
+class OutputAttempt(TypedDict):
+    #: The epoch of the lease.
+    attempt: int
+    #: The node that sent it.
+    node_id: str
+    #: The bytes that were sent, kept or not.
+    size: int
+    #: When the first output came.
+    begun_at: str
+    #: When the last output came.
+    updated_at: str
+
+
+class Question(TypedDict):
+    #: The id of the question.
+    question_id: str
+    #: The id of the task.
+    task_id: str
+    #: What the worker wants to know.
+    question: str
+    #: Answers that the worker suggests; any other answer is possible too.
+    choices: list[str]
+    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    schema: dict[str, Any] | None
+    #: The node that asked.
+    asked_by: str
+    #: When it was asked.
+    asked_at: str
+    #: When it times out without an answer.
+    until: str
+    #: `timed_out`: its deadline has passed, or its task ended first.
+    state: Literal["open", "answered", "timed_out"]
+    #: The answer; null if there is none.
+    answer: Any
+    #: The node that answered; null if the answer named none.
+    answered_by: str | None
+    #: When it was answered or timed out; null while it is open.
+    answered_at: str | None
+    #: Whether the answer came with a key that is bound to `answered_by`.
+    verified: bool
+
+
+class OpenQuestion(TypedDict):
+    #: The id of the question.
+    question_id: str
+    #: The id of the task.
+    task_id: str
+    #: What the worker wants to know.
+    question: str
+    #: Answers that the worker suggests; any other answer is possible too.
+    choices: list[str]
+    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    schema: dict[str, Any] | None
+    #: The node that asked.
+    asked_by: str
+    #: When it was asked.
+    asked_at: str
+    #: When it times out without an answer.
+    until: str
+    #: `timed_out`: its deadline has passed, or its task ended first.
+    state: Literal["open", "answered", "timed_out"]
+    #: The answer; null if there is none.
+    answer: Any
+    #: The node that answered; null if the answer named none.
+    answered_by: str | None
+    #: When it was answered or timed out; null while it is open.
+    answered_at: str | None
+    #: Whether the answer came with a key that is bound to `answered_by`.
+    verified: bool
+    #: The title of the task.
+    task_title: str
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
     inputs: NotRequired[list[TaskInput]]
     #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
     checkpoint: NotRequired[Checkpoint]
+    #: The newest questions about the task with their answers, oldest first: at most 20.
+    answers: NotRequired[list[Question]]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
+    #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
+    #: of the same text the newest. Not for a task without a type.
+    lessons: NotRequired[list[Lesson]]
+
+
+class TaskSchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
 
 
 class Task(TypedDict):
@@ -1857,6 +2144,12 @@ class Task(TypedDict):
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: What the attempts of the task have used, all together, as their workers reported it; null without any
+    #: report.
+    usage: Spending | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -1867,6 +2160,8 @@ class Task(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -1875,10 +2170,21 @@ class Task(TypedDict):
     inputs: list[str]
     #: Those of `files` that were attached by the node that holds the task, or held it.
     outputs: list[str]
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskSchedule]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
     updated_at: str
+
+
+class TaskDetailsSchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
 
 
 class TaskDetailsUnmet(TypedDict):
@@ -1929,6 +2235,12 @@ class TaskDetails(TypedDict):
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: What the attempts of the task have used, all together, as their workers reported it; null without any
+    #: report.
+    usage: Spending | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -1939,6 +2251,8 @@ class TaskDetails(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -1947,6 +2261,8 @@ class TaskDetails(TypedDict):
     inputs: list[str]
     #: Those of `files` that were attached by the node that holds the task, or held it.
     outputs: list[str]
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskDetailsSchedule]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2122,6 +2438,68 @@ class FileRecord(TypedDict):
     url: str
 
 
+class ScheduleTask(TypedDict):
+    """The task that it creates."""
+
+    #: What to do, in one line.
+    title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+    #: default); 2, `p2` or `low`; `p5` is background work.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
+    #: Seconds until the task may be handed out.
+    delay_s: float
+
+
+class Schedule(TypedDict):
+    #: The name of the schedule.
+    name: str
+    #: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
+    cron: str | None
+    #: The time zone of `cron`, of the IANA database; `UTC` if left out.
+    tz: str | None
+    #: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+    every_s: float | None
+    #: The task that it creates.
+    task: ScheduleTask
+    #: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+    overlap: Literal["skip", "queue"]
+    #: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+    catch_up: Literal["one", "none"]
+    #: Each task may start up to so many seconds later.
+    jitter_s: float
+    #: No time comes after this.
+    until: str | None
+    #: Whether no time comes until it is saved without this.
+    paused: bool
+    #: The next time; null while it is paused, and after the last.
+    next_at: str | None
+    #: The last task that it created.
+    last_task_id: str | None
+    #: When it created that task.
+    last_at: str | None
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
 class KeyUsed(TypedDict):
     """What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is bound to a node."""
 
@@ -2281,6 +2659,8 @@ class Problem(TypedDict):
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
     allowed: NotRequired[int]
+    #: Of `wrong_offset`: where the output continues.
+    expected: NotRequired[int]
 
 
 class NodeRegisterAnswer(TypedDict):
@@ -2444,6 +2824,21 @@ class TaskClaimAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskCompleteUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
 class TaskCompleteAnswer(TypedDict):
     success: Literal[True]
     #: The task is completed.
@@ -2452,6 +2847,88 @@ class TaskCompleteAnswer(TypedDict):
     lux_paid: float
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskReleaseUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
+class TaskFailUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
+class TaskExtendUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
+class TaskExtendAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: What the task may still cost; null without `max_cost_usd`.
+    budget_left_usd: float | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskAskAnswer(TypedDict):
+    success: Literal[True]
+    #: What the worker wants to know.
+    question: Question
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskAnswerAnswer(TypedDict):
+    success: Literal[True]
+    #: The question.
+    question: Question
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2622,6 +3099,88 @@ class TaskGetInputsAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LessonsAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest task first. Lessons that say nothing (none, n/a, -) are left out.
+    lessons: list[Lesson]
+    #: How many completed tasks this call has examined: at most 10,000.
+    looked: int
+    #: Where to go on, to the older tasks that this call has not examined; null if it has examined all.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The attempt: the epoch of the lease.
+    attempt: int
+    #: Where the next piece begins.
+    next_offset: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
+    #: one that has output if this one has none; null if there is none.
+    attempt: int | None
+    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
+    from: int
+    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    data: str
+    #: The offset to read from next.
+    next_offset: int
+    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    dropped: int
+    #: Bytes.
+    size: int
+    #: Whether this attempt sends no more; without an attempt: whether the task is finished.
+    ended: bool
+    #: The attempts whose output is kept, oldest first.
+    attempts: list[OutputAttempt]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetQuestionsAnswer(TypedDict):
+    success: Literal[True]
+    #: The questions of the task, oldest first.
+    questions: list[Question]
+    #: How many questions the task has.
+    total: int
+    #: Grows with each question that is asked, answered or timed out.
+    version: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class QuestionsAnswer(TypedDict):
+    success: Literal[True]
+    #: The open questions, the most urgent first, with the title and the creator of their tasks.
+    questions: list[OpenQuestion]
+    #: How many are open, counted up to 10,000.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class TaskWaitAnswerTask(TypedDict):
     #: The id of the task.
     task_id: str
@@ -2774,6 +3333,75 @@ class LuxLedgerAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class UsageAnswerUsage(TypedDict):
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: int
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: float | None
+    #: How many reports these are.
+    reports: int
+    #: How many of the reports had no `cost_usd`.
+    without_cost: int
+    #: The node, creator, type, model or day; null for tasks without a creator or a type.
+    name: str | None
+
+
+class UsageAnswer(TypedDict):
+    success: Literal[True]
+    #: What is summed up: `day` if left out.
+    by: str
+    #: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
+    since: str
+    #: The last day, in UTC; today if left out.
+    until: str
+    #: A sum for each name, the most expensive first; of days the newest first.
+    usage: list[UsageAnswerUsage]
+    #: The sum of all of them.
+    all: Spending
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of it.
+    budget: Budget
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetListAnswer(TypedDict):
+    success: Literal[True]
+    #: All budgets, by scope and value.
+    budgets: list[Budget]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of it.
+    budget: Budget
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class FileListAnswer(TypedDict):
     success: Literal[True]
     #: The files.
@@ -2823,6 +3451,88 @@ class FileUploadUrlAnswer(TypedDict):
     method: Literal["GET", "POST"]
     #: When the URL ends.
     expires_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class SchedulePutTask(TypedDict):
+    """The task to create, as for task/create."""
+
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: NotRequired[str]
+    #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+    #: default); 2, `p2` or `low`; `p5` is background work.
+    priority: NotRequired[Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"]]
+    #: The node that created the task; it need not be registered.
+    creator_node: NotRequired[str]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: NotRequired[float]
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: NotRequired[int]
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: NotRequired[float]
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: NotRequired[float]
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: NotRequired[float]
+    #: Seconds until the task may be handed out.
+    delay_s: NotRequired[float]
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+
+
+class SchedulePutAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the schedule; one of this name is replaced.
+    name: str
+    #: The schedule.
+    schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleListAnswer(TypedDict):
+    success: Literal[True]
+    #: The schedules, by name.
+    schedules: list[Schedule]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleRunAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The task as it is now.
+    task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the schedule.
+    name: str
+    #: The schedule.
+    schedule: Schedule
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -2993,7 +3703,7 @@ class Nodes(_Resource):
         return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
 
     def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
-        """Drains a node (it finishes its tasks, gets no new ones) or ends the drain.
+        """Drains a node (it finishes its tasks, gets no new ones), or ends that.
 
         node_id: The id of the node.
         drain: Whether the node drains: it finishes its tasks and gets no new ones.
@@ -3071,6 +3781,7 @@ class Tasks(_Resource):
         backoff_s: float | None = None,
         timeout_s: float | None = None,
         max_run_s: float | None = None,
+        max_cost_usd: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -3079,7 +3790,7 @@ class Tasks(_Resource):
         for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Creates a task; on B the hub assigns it at once when a node is available.
+        """Creates a task; on B the hub assigns it at once if a node is available.
 
         title: What to do, in one line.
         description: What to do; at most 64 KiB of UTF-8.
@@ -3093,6 +3804,8 @@ class Tasks(_Resource):
             each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
         max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
+        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that passes it ends
+            the task permanently (kind `budget`). Null: any.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -3113,6 +3826,7 @@ class Tasks(_Resource):
             "backoff_s": backoff_s,
             "timeout_s": timeout_s,
             "max_run_s": max_run_s,
+            "max_cost_usd": max_cost_usd,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -3170,6 +3884,7 @@ class Tasks(_Resource):
         result: Mapping[str, Any],
         *,
         epoch: int | None = None,
+        usage: Sequence[TaskCompleteUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskCompleteAnswer:
         """Completes a task with its result and pays its reward.
@@ -3179,8 +3894,9 @@ class Tasks(_Resource):
         result: The result of the work: three strings of at most 64 KiB each, and any additional properties,
             together at most 64 KiB of JSON.
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
+        fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch, "usage": usage}
         return cast("TaskCompleteAnswer", self._call("task/complete", fields, options))
 
     def release(
@@ -3191,6 +3907,7 @@ class Tasks(_Resource):
         epoch: int | None = None,
         reason: str | None = None,
         checkpoint: Any | None = None,
+        usage: Sequence[TaskReleaseUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -3200,6 +3917,7 @@ class Tasks(_Resource):
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
             "task_id": task_id,
@@ -3207,6 +3925,7 @@ class Tasks(_Resource):
             "epoch": epoch,
             "reason": reason,
             "checkpoint": checkpoint,
+            "usage": usage,
         }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
@@ -3219,6 +3938,7 @@ class Tasks(_Resource):
         epoch: int | None = None,
         retry: bool | None = None,
         checkpoint: Any | None = None,
+        usage: Sequence[TaskFailUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -3229,6 +3949,7 @@ class Tasks(_Resource):
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
             "task_id": task_id,
@@ -3237,6 +3958,7 @@ class Tasks(_Resource):
             "epoch": epoch,
             "retry": retry,
             "checkpoint": checkpoint,
+            "usage": usage,
         }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
@@ -3248,15 +3970,17 @@ class Tasks(_Resource):
         epoch: int | None = None,
         note: str | None = None,
         checkpoint: Any | None = None,
+        usage: Sequence[TaskExtendUsage] | None = None,
         options: CallOptions | None = None,
-    ) -> TaskAnswer:
-        """Extends the lease of a task, and may note its progress or a checkpoint.
+    ) -> TaskExtendAnswer:
+        """Extends the lease of a task, and may note progress, a checkpoint or usage.
 
         task_id: The id of the task.
         node_id: The id of the node.
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         note: The progress of the work; the task shows it as `progress`.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
             "task_id": task_id,
@@ -3264,8 +3988,71 @@ class Tasks(_Resource):
             "epoch": epoch,
             "note": note,
             "checkpoint": checkpoint,
+            "usage": usage,
         }
-        return cast("TaskAnswer", self._call("task/extend", fields, options))
+        return cast("TaskExtendAnswer", self._call("task/extend", fields, options))
+
+    def ask(
+        self,
+        task_id: str,
+        node_id: str,
+        question: str,
+        *,
+        epoch: int | None = None,
+        choices: Sequence[str] | None = None,
+        schema: Any | None = None,
+        within_s: float | None = None,
+        park: bool | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAskAnswer:
+        """A node asks a person, or another agent, about a task that it holds.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        question: What the worker wants to know.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        choices: Answers that the worker suggests; any other answer is possible too.
+        schema: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce
+            it.
+        within_s: Seconds until the question times out; a day if left out.
+        park: Gives the task back in the same commit, without an attempt. It is not ready until none of its
+            questions is open.
+        wait: Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat.
+        """
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "question": question,
+            "epoch": epoch,
+            "choices": choices,
+            "schema": schema,
+            "within_s": within_s,
+            "park": park,
+            "wait": wait,
+        }
+        return cast("TaskAskAnswer", self._call("task/ask", fields, options))
+
+    def answer(
+        self,
+        task_id: str,
+        question_id: str,
+        answer: Any,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswerAnswer:
+        """Answers a question of a task; the first answer counts.
+
+        task_id: The id of the task.
+        question_id: The id of the question.
+        answer: The answer: any JSON but null, at most 16 KiB.
+        node_id: The node that answers.
+        """
+        fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
+        return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
 
     def retry(
         self,
@@ -3273,6 +4060,7 @@ class Tasks(_Resource):
         *,
         with_dependents: bool | None = None,
         keep_checkpoint: bool | None = None,
+        max_cost_usd: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskRetryAnswer:
         """Opens a failed task again, and what failed only because of it.
@@ -3281,8 +4069,14 @@ class Tasks(_Resource):
         with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
             1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
         keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
+        max_cost_usd: Replaces that of the task: needed if the task has cost more than its own already.
         """
-        fields = {"task_id": task_id, "with_dependents": with_dependents, "keep_checkpoint": keep_checkpoint}
+        fields = {
+            "task_id": task_id,
+            "with_dependents": with_dependents,
+            "keep_checkpoint": keep_checkpoint,
+            "max_cost_usd": max_cost_usd,
+        }
         return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
@@ -3432,6 +4226,118 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
+    def lessons(
+        self,
+        *,
+        q: str | None = None,
+        type: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LessonsAnswer:
+        """What the workers of completed tasks have learned; by type and words.
+
+        q: Only lessons for which each of these words begins a word of the lesson or of the title of its task.
+        type: Only lessons of tasks of this `task_type`.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"q": q, "type": type, "cursor": cursor, "limit": limit}
+        return cast("LessonsAnswer", self._call("lessons", fields, options))
+
+    def output(
+        self,
+        task_id: str,
+        node_id: str,
+        offset: int,
+        data: str,
+        *,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskOutputAnswer:
+        """Appends output of a running task.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        offset: The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A
+            repeat of what was sent changes nothing.
+        data: 1 to 65,536 bytes of text, without NUL.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "offset": offset, "data": data, "epoch": epoch}
+        return cast("TaskOutputAnswer", self._call("task/output", fields, options))
+
+    def read_output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        from: int | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetOutputAnswer:
+        """The output of an attempt of a task; may wait for more.
+
+        Waits for `wait` seconds, however long that is, for more output.
+
+        task_id: The id of the task.
+        attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
+            the next one that has output if this one has none; null if there is none.
+        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
+            `data`.
+        wait: Seconds to wait until there is more, or the attempt or the task has ended.
+        """
+        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
+
+    def questions(
+        self,
+        task_id: str,
+        *,
+        question_id: str | None = None,
+        wait: float | None = None,
+        since: int | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetQuestionsAnswer:
+        """The questions of a task with their answers; may wait until one changes.
+
+        task_id: The id of the task.
+        question_id: Only this question: then `wait` ends when it is answered or timed out.
+        wait: Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at
+            once.
+        since: The `version` that the caller knows: a wait ends at once if there is a newer one.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {
+            "task_id": task_id,
+            "question_id": question_id,
+            "wait": wait,
+            "since": since,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("TaskGetQuestionsAnswer", self._call("task/{task_id}/questions", fields, options))
+
+    def open_questions(
+        self,
+        *,
+        state: Literal["open"] | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> QuestionsAnswer:
+        """The open questions of all tasks, the most urgent first.
+
+        state: Only `open`, which is also the default.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"state": state, "cursor": cursor, "limit": limit}
+        return cast("QuestionsAnswer", self._call("questions", fields, options))
+
     def wait(
         self,
         task_ids: str,
@@ -3529,7 +4435,7 @@ class Messages(_Resource):
         timeout: float | None = None,
         options: CallOptions | None = None,
     ) -> MessageReceiveAnswer:
-        """Takes messages out of a mailbox, oldest first, and may wait for the first.
+        """Takes messages out of a mailbox, oldest first; may wait for the first.
 
         With `blocking` it waits for `timeout` seconds, however long that is.
 
@@ -3593,7 +4499,7 @@ class Messages(_Resource):
         *,
         options: CallOptions | None = None,
     ) -> MessageRedriveAnswer:
-        """Puts a parked message back into its mailbox, with no deliveries counted.
+        """Puts a parked message back into its mailbox, with no delivery counted.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -3648,6 +4554,83 @@ class Lux(_Resource):
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
 
 
+class Costs(_Resource):
+    def usage(
+        self,
+        *,
+        by: Literal["node", "creator", "type", "model", "day"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> UsageAnswer:
+        """What work has cost, by day, node, creator, type or model.
+
+        by: What is summed up: `day` if left out.
+        since: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
+        until: The last day, in UTC; today if left out.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"by": by, "since": since, "until": until, "page": page, "per_page": per_page}
+        return cast("UsageAnswer", self._call("usage", fields, options))
+
+    def set_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        cost_usd: float | None = None,
+        tokens: int | None = None,
+        on_limit: Literal["pause", "warn"] | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetSetAnswer:
+        """Sets what work may cost in a day, a month or in all.
+
+        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
+            without a type.
+        cost_usd: Dollars; left out: any.
+        tokens: Input and output tokens together; null: any.
+        on_limit: `pause` (if left out): nothing that the budget is about is handed out once it is used up.
+            `warn`: only an event.
+        """
+        fields = {
+            "scope": scope,
+            "per": per,
+            "value": value,
+            "cost_usd": cost_usd,
+            "tokens": tokens,
+            "on_limit": on_limit,
+        }
+        return cast("BudgetSetAnswer", self._call("budget/set", fields, options))
+
+    def budgets(self, *, options: CallOptions | None = None) -> BudgetListAnswer:
+        """All budgets, and what is spent of them."""
+        return cast("BudgetListAnswer", self._call("budget/list", None, options))
+
+    def delete_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetDeleteAnswer:
+        """Deletes a budget.
+
+        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
+            without a type.
+        """
+        fields = {"scope": scope, "per": per, "value": value}
+        return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
+
+
 class Files(_FileTransfer):
     def list(
         self,
@@ -3700,6 +4683,81 @@ class Files(_FileTransfer):
         return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
 
 
+class Schedules(_Resource):
+    def put(
+        self,
+        name: str,
+        task: SchedulePutTask,
+        *,
+        cron: str | None = None,
+        every_s: float | None = None,
+        tz: str | None = None,
+        overlap: Literal["skip", "queue"] | None = None,
+        catch_up: Literal["one", "none"] | None = None,
+        jitter_s: float | None = None,
+        until: str | None = None,
+        paused: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> SchedulePutAnswer:
+        """Creates or replaces a schedule, which creates a task at certain times.
+
+        name: The name of the schedule; one of this name is replaced.
+        task: The task to create, as for task/create.
+        cron: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
+        every_s: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+        tz: The time zone of `cron`, of the IANA database; `UTC` if left out.
+        overlap: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+        catch_up: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+        jitter_s: Each task may start up to so many seconds later.
+        until: No time comes after this.
+        paused: Whether no time comes until it is saved without this.
+        """
+        fields = {
+            "name": name,
+            "task": task,
+            "cron": cron,
+            "every_s": every_s,
+            "tz": tz,
+            "overlap": overlap,
+            "catch_up": catch_up,
+            "jitter_s": jitter_s,
+            "until": until,
+            "paused": paused,
+        }
+        return cast("SchedulePutAnswer", self._call("schedule/put", fields, options))
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> ScheduleListAnswer:
+        """All schedules, by name.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("ScheduleListAnswer", self._call("schedule/list", fields, options))
+
+    def run(self, name: str, *, options: CallOptions | None = None) -> ScheduleRunAnswer:
+        """Creates a task of a schedule now; its next time stays.
+
+        name: The name of the schedule.
+        """
+        fields = {"name": name}
+        return cast("ScheduleRunAnswer", self._call("schedule/run", fields, options))
+
+    def delete(self, name: str, *, options: CallOptions | None = None) -> ScheduleDeleteAnswer:
+        """Deletes a schedule; its tasks stay.
+
+        name: The name of the schedule.
+        """
+        fields = {"name": name}
+        return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -3739,7 +4797,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Revokes a key permanently; its open calls and streams end within a second.
+        """Revokes a key permanently; its calls and streams end within a second.
 
         name: The name of the key.
         """
@@ -3775,6 +4833,13 @@ METHODS = {
     "task/stats": "GET",
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
+    "lessons": "GET",
+    "task/output": "POST",
+    "task/{task_id}/output": "GET",
+    "task/ask": "POST",
+    "task/answer": "POST",
+    "task/{task_id}/questions": "GET",
+    "questions": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",
@@ -3788,6 +4853,14 @@ METHODS = {
     "agent/ack": "POST",
     "signin": "POST",
     "lux/ledger": "GET",
+    "schedule/put": "POST",
+    "schedule/list": "GET",
+    "schedule/run": "POST",
+    "schedule/delete": "POST",
+    "usage": "GET",
+    "budget/set": "POST",
+    "budget/list": "GET",
+    "budget/delete": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

@@ -3,8 +3,11 @@
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
-/** One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. */
-export type Moment = { readonly now: number; readonly steady: number };
+/**
+ * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
+ * that moment; absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ */
+export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
 
 // ---- Nodes
 
@@ -60,6 +63,7 @@ export const FAILURE_KINDS = [
   "cancelled",
   "expired",
   "dependency",
+  "budget",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -151,6 +155,16 @@ export type Task = {
   readonly earlierFailures: readonly Failure[];
   /** The bytes of its checkpoint; 0: it has none. */
   readonly checkpointBytes: number;
+  /** Whether an attempt has sent output (output.ts). */
+  readonly hasOutput: boolean;
+  /** null: nothing was ever asked about it. */
+  readonly questions: TaskQuestions | null;
+  /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
+  readonly schedule: { readonly name: string; readonly at: number | null } | null;
+  /** What its attempts have used, all together; null: no worker has reported any usage. */
+  readonly spent: Spending | null;
+  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
+  readonly maxCostMicro: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -161,6 +175,24 @@ export type Task = {
   readonly outputs: readonly string[];
 };
 
+/** The fields of a new task that name no time and no other task. */
+export type TaskTemplate = Pick<
+  Task,
+  | "title"
+  | "description"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "creatorVerified"
+  | "luxRewardMicro"
+  | "balanced"
+  | "maxAttempts"
+  | "backoffMs"
+  | "timeoutMs"
+  | "maxRunMs"
+  | "maxCostMicro"
+>;
+
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
   /** JSON text, as it was sent. */
@@ -169,6 +201,143 @@ export type Checkpoint = {
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
+};
+
+/** The output of one attempt of a task, without its text. */
+export type OutputAttempt = {
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  readonly bytes: number;
+  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  readonly keptBytes: number;
+  readonly begunAt: number;
+  /** When the last piece came. */
+  readonly at: number;
+};
+
+/** A block of the output of an attempt (output.ts). */
+export type OutputBlock = {
+  readonly n: number;
+  /** The offset of its first byte. */
+  readonly start: number;
+  readonly data: string;
+};
+
+/** What a task knows of its questions. */
+export type TaskQuestions = {
+  /**
+   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
+   * ready. `settled`: none does.
+   */
+  readonly state: "open" | "parked" | "settled";
+  /** How many were asked, and their bytes with those of their answers. */
+  readonly asked: number;
+  readonly bytes: number;
+};
+
+export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
+
+/** A question of a worker to a person, or to another agent. */
+export type Question = {
+  readonly questionId: string;
+  readonly taskId: string;
+  readonly question: string;
+  /** The answers that it suggests; empty: none. */
+  readonly choices: readonly string[];
+  /** The JSON Schema of the answer, as text; nobody enforces it. */
+  readonly schema: string | null;
+  readonly askedBy: string;
+  /** The dispatch that asked. */
+  readonly epoch: number;
+  readonly askedAt: number;
+  /** Without an answer by then it is timed out. */
+  readonly until: number;
+  readonly state: (typeof QUESTION_STATES)[number];
+  /** JSON text. */
+  readonly answer: string | null;
+  readonly answeredBy: string | null;
+  /** When it was answered or timed out. */
+  readonly answeredAt: number | null;
+  /** The answer came with a key that is bound to `answeredBy`. */
+  readonly verified: boolean;
+};
+
+/** What a worker says that one step of its work has used (spending.ts). */
+export type UsageReport = {
+  /** The worker's number for it: what it sends again under the same number in the same attempt counts once. */
+  readonly seq: number;
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Of the input tokens, those that came from a cache. */
+  readonly cachedTokens: number;
+  /** Millionths of a dollar; null: the worker does not know. */
+  readonly costMicro: number | null;
+};
+
+/** A sum of usage reports. `costMicro` is the sum of the costs that are known. */
+export type Spending = {
+  readonly reports: number;
+  /** Of the reports, those without a cost. */
+  readonly unpriced: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  readonly costMicro: number;
+};
+
+/** What there is a sum of. */
+export type SumScope = "hub" | "node" | "creator" | "type" | "model";
+
+/**
+ * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type or the model; "" for the
+ * hub, for no creator and for no type.
+ */
+export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
+
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_PERIODS = ["day", "month", "total"] as const;
+export const ON_LIMIT = ["pause", "warn"] as const;
+
+/** `value`: as in SumKey. */
+export type BudgetKey = {
+  readonly scope: (typeof BUDGET_SCOPES)[number];
+  readonly value: string;
+  readonly per: (typeof BUDGET_PERIODS)[number];
+};
+
+/** What work may cost (budget.ts). */
+export type Budget = BudgetKey & {
+  /** Millionths of a dollar; null: any. */
+  readonly costMicro: number | null;
+  /** Input and output tokens together; null: any. */
+  readonly tokens: number | null;
+  readonly onLimit: (typeof ON_LIMIT)[number];
+  /** The first day of the period in which it was last said that 80 % are used, and that all is; null: never. */
+  readonly warnedIn: number | null;
+  readonly exceededIn: number | null;
+};
+
+/** A budget, and what was spent of it in its period. */
+export type BudgetState = Budget & { readonly spent: Spending };
+
+/** What is not handed out. */
+export type Closed = {
+  readonly hub: boolean;
+  readonly nodes: ReadonlySet<string>;
+  /** "" is no creator. */
+  readonly creators: ReadonlySet<string>;
+  /** "" is no type. */
+  readonly types: ReadonlySet<string>;
+};
+
+/** The budgets on one UTC day; `closed` is null when none keeps anything back. */
+export type Gate = {
+  readonly day: number;
+  readonly budgets: readonly BudgetState[];
+  readonly closed: Closed | null;
 };
 
 /** What a caller reads of a task while it waits for its end. */
@@ -183,6 +352,40 @@ export type TaskOrigin = {
   readonly caller: string;
   readonly contextId: string;
   readonly messageId: string;
+};
+
+// ---- Schedules
+
+/** What happens at a time when an earlier task of the schedule is unfinished: no new task, or one more. */
+export const OVERLAPS = ["skip", "queue"] as const;
+/** Which of the missed times get a task: the last, or none. */
+export const CATCH_UPS = ["one", "none"] as const;
+
+/** When tasks are due: at the times of a cron expression in a time zone (IANA), or at an interval. */
+export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
+
+/** What the author of a schedule says. */
+export type ScheduleDraft = {
+  readonly name: string;
+  readonly timing: Timing;
+  /** Its task may start `delayMs` after its nominal time. */
+  readonly task: TaskTemplate & { readonly delayMs: number };
+  readonly overlap: (typeof OVERLAPS)[number];
+  readonly catchUp: (typeof CATCH_UPS)[number];
+  /** Each task may start up to so much later, so that the tasks of many schedules do not start at once. */
+  readonly jitterMs: number;
+  /** No time is due after it. */
+  readonly until: number | null;
+  readonly paused: boolean;
+};
+
+export type Schedule = ScheduleDraft & {
+  readonly nextAt: number | null;
+  /** The last task that it created, and when. */
+  readonly lastTaskId: string | null;
+  readonly lastAt: number | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
 };
 
 // ---- LUX

@@ -16,12 +16,13 @@
  *
  *   dependency       a task that it depends on has failed or is deleted; also at once, when it is created or retried
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
- *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
+ *   return to open   release, revoke, node left or deleted, caller of next gone, a question that parks it (question.ts):
+ *                    the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline, restart with maxAttempts: one attempt more
  *
- * An open task is ready when its start time has come (`notBefore`, a delayed job) and its dependencies are completed
- * (`unmet` is 0). Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
+ * An open task is ready when its start time has come (`notBefore`, a delayed job), its dependencies are completed
+ * (`unmet` is 0) and it is not parked by a question. Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
  * to open.
  *
  * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
@@ -30,6 +31,7 @@
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { hasRoom, pick } from "./balancer.ts";
+import { afterUsage, isClosed, refusedByBudget, spendWithin } from "./budget.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -45,6 +47,7 @@ import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
+import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
@@ -56,29 +59,15 @@ import type {
   Node,
   Task,
   TaskOrigin,
+  TaskQuestions,
   TaskResult,
   TaskStatus,
+  TaskTemplate,
+  UsageReport,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
-export type TaskDraft = Pick<
-  Task,
-  | "title"
-  | "description"
-  | "taskType"
-  | "priority"
-  | "creatorNode"
-  | "creatorVerified"
-  | "luxRewardMicro"
-  | "balanced"
-  | "maxAttempts"
-  | "backoffMs"
-  | "timeoutMs"
-  | "maxRunMs"
-  | "notBefore"
-  | "expiresAt"
-  | "dependsOn"
->;
+export type TaskDraft = TaskTemplate & Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule">;
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
@@ -100,8 +89,12 @@ export function comesFirst(a: Place, b: Place): boolean {
 }
 
 /** Whether a task may be handed out now. */
-export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now: number): boolean {
-  return task.status === "open" && task.unmet === 0 && (task.notBefore === null || task.notBefore <= now);
+export function isReady(
+  task: Pick<Task, "status" | "unmet" | "notBefore" | "questions">,
+  now: number,
+): boolean {
+  if (task.status !== "open" || task.unmet > 0 || task.questions?.state === "parked") return false;
+  return task.notBefore === null || task.notBefore <= now;
 }
 
 /**
@@ -142,6 +135,9 @@ export function create(
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasOutput: false,
+    questions: null,
+    spent: null,
     createdAt: at.now,
     updatedAt: at.now,
     files,
@@ -246,7 +242,7 @@ export function take(
   }
   if (task.status === "assigned") return notOpen(task);
   if (!isReady(task, at.now)) return notReady(task);
-  const refused = refusesTasks(node);
+  const refused = refusesTasks(node) ?? keptBack(task, node, at);
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
@@ -294,7 +290,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
-  const best = draining || isFull ? undefined : found.open[0];
+  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, nodeId);
+  const best = draining || isFull ? undefined : found.open.find(mayHave);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
   return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
@@ -357,13 +354,15 @@ export type Completion = {
 
 /**
  * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
- * complete an open task. A repeat with the same result succeeds and pays nothing more.
+ * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
+ * may with this completes nevertheless: the result is there, and it is paid.
  */
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
@@ -383,16 +382,20 @@ export function complete(
   }
   const payment = payReward(node, task, asked.entryId, at.now);
   if (payment.kind === "rejected") return payment;
+  const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
+  if ("code" in spent) return spent;
   const after = recharged({
-    ...before,
+    ...spent.held,
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     ...NO_LEASE,
     checkpointBytes: 0,
+    questions: settledQuestions(task),
     updatedAt: at.now,
   });
-  changes.push(movedFrom(task, after, at.now), ...withoutCheckpoint(task));
+  changes.push(...spent.saved, movedFrom(task, after, at.now));
+  changes.push(...withoutCheckpoint(task), ...closedQuestions(task, at.now));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -409,8 +412,11 @@ export type HolderRequest = {
   readonly epoch: number | null;
 };
 
-/** A request with which a worker may leave a checkpoint: the text of a JSON value. */
-export type CheckpointRequest = HolderRequest & { readonly checkpoint?: string | null };
+/** A request with which a worker may report what it has used. */
+export type UsageRequest = HolderRequest & { readonly usage?: readonly UsageReport[] };
+
+/** A request with which a worker may leave a checkpoint, the text of a JSON value, and report its usage. */
+export type CheckpointRequest = UsageRequest & { readonly checkpoint?: string | null };
 
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
@@ -419,14 +425,23 @@ export function release(
   candidates: readonly Node[],
   asked: CheckpointRequest & { reason: string | null },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
-  const { held, saved } = leaveCheckpoint(found, asked, at);
+  const left = leave(found, asked, known, at);
+  if ("code" in left) return left;
+  const { held, saved } = left;
+  if (isOverspent(held)) return endOverspent(left, null, at);
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return assignIfBalanced(freed.after, candidates, [...saved, ...freed.changes, event], at);
+  return assignIfBalanced(
+    freed.after,
+    candidates,
+    [...saved, ...freed.changes, event],
+    afterUsage(at, saved),
+  );
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -436,28 +451,36 @@ export function fail(
   candidates: readonly Node[],
   asked: CheckpointRequest & { error: string; retry: boolean },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
-  const { held, saved } = leaveCheckpoint(found, asked, at);
+  const left = leave(found, asked, known, at);
+  if ("code" in left) return left;
+  const { held, saved } = left;
+  if (isOverspent(held)) return endOverspent(left, asked.error, at);
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], at);
+  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], afterUsage(at, saved));
 }
 
 /**
  * Restarts the lease of a task that has a timeout, at most to the end of its `maxRunMs`. A note becomes its `progress`.
+ * A task that has cost more than it may fails.
  */
 export function extend(
   task: Task | null,
   node: Node | null,
   asked: CheckpointRequest & { note: string | null },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
   const before = heldBy(task, node, asked);
   if ("code" in before) return before;
-  if (asked.note === null && (asked.checkpoint ?? null) === null && before.timeoutMs === null)
-    return accept(before);
-  const { held, saved } = leaveCheckpoint(before, asked, at);
+  const left = leave(before, asked, known, at);
+  if ("code" in left) return left;
+  const { held, saved } = left;
+  if (isOverspent(held)) return endOverspent(left, null, at);
+  if (asked.note === null && saved.length === 0 && before.timeoutMs === null) return accept(before);
   const after = recharged({
     ...held,
     leaseUntil: leaseFrom(held, held.runUntil, at),
@@ -470,26 +493,61 @@ export function extend(
   return accept(after, changes);
 }
 
-/** The last checkpoint counts: it replaces an earlier one. */
-function leaveCheckpoint(
+/** What a worker leaves: its usage, and a checkpoint, of which the last one counts: it replaces an earlier one. */
+function leave(
   task: Task,
-  { checkpoint: data = null, nodeId }: CheckpointRequest,
+  { checkpoint: data = null, nodeId, usage = [] }: CheckpointRequest,
+  known: readonly KnownReport[] | null,
   at: Moment,
-): { readonly held: Task; readonly saved: readonly Change[] } {
-  if (data === null) return { held: task, saved: [] };
+): Spent | Rejected {
+  const spent = spendWithin(task, nodeId, usage, known, at);
+  if (data === null || "code" in spent) return spent;
   const checkpoint: Checkpoint = { data, epoch: task.epoch, nodeId, at: at.now };
   return {
-    held: { ...task, checkpointBytes: Buffer.byteLength(data) },
-    saved: [{ kind: "checkpoint.saved", taskId: task.taskId, checkpoint }],
+    held: { ...spent.held, checkpointBytes: Buffer.byteLength(data) },
+    saved: [...spent.saved, { kind: "checkpoint.saved", taskId: task.taskId, checkpoint }],
   };
+}
+
+/** Ends a task that has cost more than it may. `error`: of the worker, if it failed anyway. */
+function endOverspent({ held, saved }: Spent, error: string | null, at: Moment): Accepted<Task> {
+  const message = overspentMessage(held) + (error === null ? "" : ` The worker's error: ${error}`);
+  const ended = endAttempt(held, { kind: "budget", message, retry: false }, at);
+  return accept(ended.after, [...saved, ...ended.changes]);
+}
+
+function withoutUsage({ taskId, spent }: Task): readonly Change[] {
+  return spent === null ? [] : [{ kind: "usage.removed", taskId }];
 }
 
 function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[] {
   return checkpointBytes === 0 ? [] : [{ kind: "checkpoint.removed", taskId }];
 }
 
+/** All that its attempts have sent. */
+function withoutOutput({ taskId, hasOutput, epoch: upTo }: Task): readonly Change[] {
+  if (!hasOutput) return [];
+  const kinds = ["output.refunded", "output.removed", "output.erased"] as const;
+  return kinds.map((kind): Change => ({ kind, taskId, upTo }));
+}
+
+/** Whether it waits for the answer to a question. */
+export function isAsking({ questions }: Pick<Task, "questions">): boolean {
+  return questions !== null && questions.state !== "settled";
+}
+
+/** What an ended task knows of its questions: none is open any more. */
+function settledQuestions({ questions }: Task): TaskQuestions | null {
+  return questions && { ...questions, state: "settled" };
+}
+
+/** Nobody can answer the open questions of an ended task. */
+function closedQuestions(task: Task, now: number): readonly Change[] {
+  return isAsking(task) ? [{ kind: "questions.closed", taskId: task.taskId, at: now }] : [];
+}
+
 /** The task, if this node holds it and names its current epoch or none. */
-function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
+export function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
@@ -523,7 +581,7 @@ export function revoke(
     return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
   }
   if (target && target.nodeId === task.assignedNode) return accept(task);
-  const refused = target && refusesTasks(target);
+  const refused = target && (refusesTasks(target) ?? keptBack(task, target, at));
   if (refused) return refused;
   const from = task.assignedNode;
   const freed = move(task, { ...returned(task), revokedFrom: from }, at.now);
@@ -537,8 +595,14 @@ export function revoke(
 /** `boundTo`: the node of a bound key, which may cancel and retry only tasks that it created; null: any task. */
 export type CreatorRequest = { readonly taskId: string; readonly boundTo: string | null };
 
-/** `keepCheckpoint`: whether the next attempt gets the checkpoint of those before it (default true). */
-export type RetryRequest = CreatorRequest & { readonly keepCheckpoint?: boolean };
+/**
+ * `keepCheckpoint`: whether the next attempt gets the checkpoint of those before it (default true). `maxCostMicro`:
+ * what the task may cost from now on, all its attempts together; null: as before.
+ */
+export type RetryRequest = CreatorRequest & {
+  readonly keepCheckpoint?: boolean;
+  readonly maxCostMicro?: number | null;
+};
 
 /** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
 export function cancel(
@@ -572,8 +636,11 @@ export function retry(
   if (!task) return taskNotFound(asked.taskId);
   if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
   if (task.status !== "failed") return notFailed(task);
+  const maxCostMicro = asked.maxCostMicro ?? task.maxCostMicro;
+  if (isOverspent({ ...task, maxCostMicro })) return overspent(task);
   const removed = (asked.keepCheckpoint ?? true) ? [] : withoutCheckpoint(task);
-  const again = removed.length === 0 ? task : { ...task, checkpointBytes: 0 };
+  const { checkpointBytes } = removed.length === 0 ? task : { checkpointBytes: 0 };
+  const again: Task = { ...task, checkpointBytes, maxCostMicro };
   const { after, changes } = reopen(again, byId(dependencies), at);
   return assignIfBalanced(after, candidates, [...changes, ...removed], at);
 }
@@ -663,6 +730,9 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   return accept(task, [
     { kind: "task.deleted", taskId },
     ...withoutCheckpoint(task),
+    ...withoutOutput(task),
+    ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
+    ...withoutUsage(task),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
@@ -670,7 +740,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   ]);
 }
 
-function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
+export function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
   return boundTo === null || task.creatorNode === boundTo;
 }
 
@@ -740,7 +810,7 @@ export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): 
   });
 }
 
-type Step = { readonly after: Task; readonly changes: readonly Change[] };
+export type Step = { readonly after: Task; readonly changes: readonly Change[] };
 
 function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<readonly Task[]> {
   const steps = tasks.map(step);
@@ -761,11 +831,17 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
 function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | null {
-  return task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  if (!task.balanced || !isReady(task, at.now)) return null;
+  const closed = at.gate?.closed ?? null;
+  if (closed === null) return pick(task, candidates);
+  return pick(
+    task,
+    candidates.filter(({ nodeId }) => !isClosed(closed, task, nodeId)),
+  );
 }
 
 /** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
-function assignIfBalanced(
+export function assignIfBalanced(
   task: Task,
   candidates: readonly Node[],
   before: readonly Change[],
@@ -781,6 +857,7 @@ const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
   timed_out: "task.timed_out",
   offline: "task.requeued",
+  budget: "task.attempt_failed",
 } as const;
 
 type EndOfAttempt = {
@@ -797,7 +874,7 @@ function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Mome
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
   const counted: Task = { ...task, attempts, failures };
-  const data = kind === "failed" ? { attempts, error: message } : { attempts };
+  const data = kind === "failed" || kind === "budget" ? { attempts, error: message } : { attempts };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
   const notBefore = kind === "offline" ? task.notBefore : at.now + backoffOf(counted);
@@ -839,13 +916,19 @@ function backoffOf({ backoffMs, attempts }: Task): number {
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
 function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
   const failed = { status: "failed", assignedNode: null, unmet: 0 } as const;
-  const patch = { ...NO_LEASE, ...failed, ...failedBy(task, failure) };
+  const patch = {
+    ...NO_LEASE,
+    ...failed,
+    ...failedBy(task, failure),
+    questions: settledQuestions(task),
+  };
   const { after, changes } = move(task, patch, at.now);
   return {
     after,
     changes: [
       ...changes,
       ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
+      ...closedQuestions(task, at.now),
       ...settlement(task, "failed"),
       ...before,
       failedEvent(after, task.assignedNode, failure),
@@ -855,19 +938,17 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
 
 /** The fields that a hand-out sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
-  const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return {
     status: "assigned",
     assignedNode: nodeId,
     revokedFrom: null,
     epoch: task.epoch + 1,
-    runUntil,
-    leaseUntil: leaseFrom(task, runUntil, at),
+    ...newLease(task, at),
   } as const;
 }
 
 /** The fields that a return to open sets. */
-function returned(task: Task) {
+export function returned(task: Task) {
   return {
     ...NO_LEASE,
     status: "open",
@@ -878,14 +959,21 @@ function returned(task: Task) {
   } as const;
 }
 
-const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
+export const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
+
+type Leased = Pick<Task, "timeoutMs" | "maxRunMs" | "questions">;
+
+/** The lease of a hand-out that begins now. The clocks stand still while a question is open. */
+export function newLease(task: Leased, at: Moment): Pick<Task, "leaseUntil" | "runUntil"> {
+  if (task.questions?.state === "open") return NO_LEASE;
+  const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
+  return { runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
+}
 
 /** The end of a lease that begins now: after the timeout, and never after the hand-out may end (`runUntil`). */
-function leaseFrom(
-  { timeoutMs }: Pick<Task, "timeoutMs">,
-  runUntil: number | null,
-  { steady }: Moment,
-): number | null {
+function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at: Moment): number | null {
+  const { steady } = at;
+  if (questions?.state === "open") return null;
   if (timeoutMs === null) return runUntil;
   return runUntil === null ? steady + timeoutMs : Math.min(steady + timeoutMs, runUntil);
 }
@@ -959,7 +1047,7 @@ function withSchedule(task: Task, now: number): Task {
   return scheduled === task.scheduled ? task : { ...task, scheduled };
 }
 
-function move(before: Task, patch: Partial<Task>, now: number): Step {
+export function move(before: Task, patch: Partial<Task>, now: number): Step {
   const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
   return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
 }
@@ -1029,7 +1117,13 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
 }
 
 /** Names the creator too, so that the event reaches its stream, unless the event is about that node anyway. */
-function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {
+export function taskEvent(
+  kind: EventKind,
+  task: Task,
+  nodeId: string | null,
+  at: number,
+  data: EventData,
+): Change {
   const { taskId, creatorNode } = task;
   const isForCreator = creatorNode !== null && creatorNode !== nodeId;
   const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
@@ -1064,7 +1158,7 @@ function notOpen(task: Task): Rejected {
 function notReady(task: Task): Rejected {
   return reject(
     "task_not_ready",
-    `Task ${task.taskId} waits for its start time or for other tasks. Choose another with GET /api/v1/task/pull.`,
+    `Task ${task.taskId} waits for its start time, for other tasks or for an answer. Choose another with GET /api/v1/task/pull.`,
   );
 }
 
@@ -1089,7 +1183,12 @@ function notFailed({ taskId, status }: Task): Rejected {
   return reject("task_not_failed", `Task ${taskId} is ${status}. Only a failed task can be retried.`);
 }
 
-function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
+function overspent(task: Task): Rejected {
+  const detail = `${overspentMessage(task)} Send a larger max_cost_usd with this request to try it again.`;
+  return reject("budget_exceeded", detail);
+}
+
+export function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
   return reject(
     "key_bound_to_other_node",
     `This key acts for ${boundTo} only, and ${boundTo} did not create task ${task.taskId}.`,
@@ -1101,6 +1200,11 @@ function staleLease(task: Task): Rejected {
     "stale_lease",
     `Task ${task.taskId} was taken back or handed out again since this lease began. Stop working on it.`,
   );
+}
+
+/** Why a budget keeps a task from a node. */
+function keptBack(task: Task, { nodeId }: Node, { gate }: Moment): Rejected | null {
+  return gate && isClosed(gate.closed, task, nodeId) ? refusedByBudget(gate, task, nodeId) : null;
 }
 
 /** Why a node cannot be given a task. */

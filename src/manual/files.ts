@@ -8,11 +8,13 @@ import contributing from "../../CONTRIBUTING.md" with { type: "file" };
 import securityPolicy from "../../SECURITY.md" with { type: "file" };
 import index from "../../docs/README.md" with { type: "file" };
 import a2a from "../../docs/a2a.md" with { type: "file" };
+import agents from "../../docs/agents.md" with { type: "file" };
 import api from "../../docs/api.md" with { type: "file" };
 import benchmarks from "../../docs/benchmarks.md" with { type: "file" };
 import cli from "../../docs/cli.md" with { type: "file" };
 import comparison from "../../docs/comparison.md" with { type: "file" };
 import concepts from "../../docs/concepts.md" with { type: "file" };
+import costs from "../../docs/costs.md" with { type: "file" };
 import dashboardOverviewPng from "../../docs/dashboard-overview.png" with { type: "file" };
 import dashboardPhonePng from "../../docs/dashboard-phone.png" with { type: "file" };
 import dashboardTaskPng from "../../docs/dashboard-task.png" with { type: "file" };
@@ -56,11 +58,13 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["SECURITY.md", securityPolicy],
   ["docs/README.md", index],
   ["docs/a2a.md", a2a],
+  ["docs/agents.md", agents],
   ["docs/api.md", api],
   ["docs/benchmarks.md", benchmarks],
   ["docs/cli.md", cli],
   ["docs/comparison.md", comparison],
   ["docs/concepts.md", concepts],
+  ["docs/costs.md", costs],
   ["docs/dashboard-overview.png", dashboardOverviewPng],
   ["docs/dashboard-phone.png", dashboardPhonePng],
   ["docs/dashboard-task.png", dashboardTaskPng],

@@ -9,6 +9,7 @@
  */
 import type { Notified } from "../domain/change.ts";
 import type { EventKind, NewEvent } from "../domain/event.ts";
+import type { SkipReason } from "../domain/schedule.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
@@ -120,7 +121,13 @@ const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "node.offline": "warn",
   "message.parked": "warn",
   "message.expired": "warn",
+  "budget.warning": "warn",
+  "budget.exceeded": "warn",
 };
+
+function budgetOf({ scope, value, per }: NewEvent["data"]): string {
+  return `${scope === "hub" ? "the hub" : `${scope} ${value ?? "(none)"}`} per ${per}`;
+}
 
 function textOf(entry: Entry): string {
   const { event, task, counts } = entry;
@@ -132,6 +139,14 @@ function textOf(entry: Entry): string {
   const message = `(message ${data["message_id"]})`;
   const requeued = counts.get("task.requeued") ?? 0;
   switch (kind) {
+    case "budget.set":
+      return `budget of ${budgetOf(data)} set`;
+    case "budget.deleted":
+      return `budget of ${budgetOf(data)} deleted`;
+    case "budget.warning":
+      return `budget of ${budgetOf(data)}: more than 80 % are used`;
+    case "budget.exceeded":
+      return `budget of ${budgetOf(data)} used up${data["on_limit"] === "pause" ? ": its tasks wait" : ""}`;
     case "node.registered":
       return `${who} registered`;
     case "node.online":
@@ -158,6 +173,12 @@ function textOf(entry: Entry): string {
       return `${what} of ${who} timed out ${id}`;
     case "task.progress":
       return `${who} works on ${what}${reasonOf(data["note"])} ${id}`;
+    case "task.asked":
+      return `${who} asked about ${what} ${id}`;
+    case "task.answered":
+      return `${data["answered_by"] ?? "somebody"} answered a question about ${what} ${id}`;
+    case "task.question_timed_out":
+      return `a question about ${what} timed out ${id}`;
     case "task.failed":
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":
@@ -172,6 +193,12 @@ function textOf(entry: Entry): string {
       return `${who} deleted`;
     case "task.deleted":
       return `${what} deleted ${id}`;
+    case "schedule.saved":
+      return `schedule ${data["name"]} saved${data["paused"] === true ? ", paused" : ""}`;
+    case "schedule.deleted":
+      return `schedule ${data["name"]} deleted`;
+    case "schedule.skipped":
+      return `schedule ${data["name"]} skipped ${data["at"]}: ${SKIPPED[String(data["reason"])]}`;
     case "lux.signin":
       return `${who} signed in for ${data["amount"]} LUX`;
     case "message.sent":
@@ -194,6 +221,13 @@ function textOf(entry: Entry): string {
         .join(" ");
   }
 }
+
+/** Why a time of a schedule got no task. */
+const SKIPPED: Readonly<Record<string, string>> = {
+  overlap: "its earlier task is not finished",
+  missed: "no hub ran at that time",
+  quota_exceeded: "the quota of its creator is used up",
+} satisfies Record<SkipReason, string>;
 
 /** The words for a kind when its events are only counted, if they do not follow from its name. */
 const SUMMARIES: Partial<Record<EventKind, readonly [things: string, done: string]>> = {

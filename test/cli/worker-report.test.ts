@@ -19,8 +19,16 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       inputs: [],
       checkpoint: undefined,
       failures: [],
+      lessons: [],
+      answers: [],
+      ask: async (question: string, options: object = {}) => {
+        sent.push({ ask: { question, ...options } });
+        return "yes";
+      },
       extend: async (note?: string) => void sent.push({ note }),
+      output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
+      reportUsage: async (usage: unknown) => (sent.push({ usage }), null),
     };
     await file.follow(context, Promise.resolve());
   } finally {
@@ -42,12 +50,27 @@ test.each([
   "null",
   '{"other":1}',
   '{"note":7}',
+  '{"usage":7}',
+  '{"usage":[{},null]}',
   '{"note":" "}',
   `{"note":"${"x".repeat(200_000)}"}`,
 ])("%.20s is no report", async (line) => {
   const { sent, wrong } = await sentOf(`${line}\n{"note":"next"}\n`);
   expect(sent).toEqual([{ note: "next" }]);
-  expect(wrong).toEqual(['a line of the report file is no {"note": "text"} or {"checkpoint": JSON}']);
+  expect(wrong).toEqual([
+    'a line of the report file is no {"note": "text"}, {"checkpoint": JSON}, {"usage": {…}} or {"ask": {"question": "text"}}',
+  ]);
+});
+
+test("a question at the end of a command is asked only if it parks the task", async () => {
+  const waits = { question: "Which?", choices: ["a"] };
+  const parks = { question: "And?", within_s: 60, park: true };
+  const lines = [waits, parks].map((ask) => `${JSON.stringify({ ask })}\n`);
+  expect(await sentOf(lines.join(""))).toEqual({
+    sent: [{ ask: { question: "And?", within: 60, park: true } }],
+    wrong: [],
+  });
+  expect((await sentOf('{"ask":{"choices":[]}}\n')).wrong).toHaveLength(1);
 });
 
 test("a file without end is read up to its limit", async () => {
@@ -55,4 +78,14 @@ test("a file without end is read up to its limit", async () => {
   const { sent, wrong } = await sentOf(line.repeat(400) + '{"note":"beyond"}\n');
   expect(sent).toEqual([{ note: "x".repeat(1_000) }]);
   expect(wrong).toEqual(["the report file has 16777216 bytes, and is read no further"]);
+});
+
+test("all usage is sent, in its order and before the last note", async () => {
+  const step = (n: number) => ({ model: "m", input_tokens: n, output_tokens: 0 });
+  const lines = [{ usage: step(1) }, { note: "one" }, { usage: [step(2), step(3)], note: "two" }];
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  expect(await sentOf(text)).toEqual({
+    sent: [{ usage: [step(1), step(2), step(3)] }, { note: "two" }],
+    wrong: [],
+  });
 });

@@ -44,16 +44,21 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
-  concurrency: ["concurrency", "broadcasts"],
+  concurrency: ["concurrency", "broadcasts", "output"],
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "offline",
     "worker-loop",
     "dependents",
     "context",
+    "lessons",
+    "questions",
+    "usage",
+    "budgets",
     "next",
     "fates",
     "threads",
+    "schedules",
     "system",
     "monitoring",
     "quotas",

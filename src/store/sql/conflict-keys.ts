@@ -5,11 +5,14 @@
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
+import type { BudgetKey } from "../../domain/model.ts";
+
 export type Table =
   | "answer_totals"
   | "answers"
   | "beats"
   | "broadcasts"
+  | "budgets"
   | "checkpoints"
   | "deliveries"
   | "dependencies"
@@ -23,10 +26,16 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "output_blocks"
+  | "outputs"
+  | "questions"
   | "quota_usage"
+  | "schedules"
   | "settlements"
   | "task_totals"
-  | "tasks";
+  | "tasks"
+  | "usage_reports"
+  | "usage_sums";
 
 export type ConflictKey =
   | Table
@@ -59,6 +68,13 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  /** The output of all attempts of a task. */
+  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
+  /** What was reported of a task. */
+  reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
+  spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
+  budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -71,6 +87,7 @@ export const keyOf = {
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
+  schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

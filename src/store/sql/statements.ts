@@ -3,8 +3,11 @@
  * declared once; write-statement.ts makes the SQL of both engines from it.
  */
 import type { Change } from "../../domain/change.ts";
+import type { UsageReport } from "../../domain/model.ts";
+import { plus } from "../../domain/spending.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
+import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
 import {
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
@@ -17,7 +20,14 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
+import {
+  bytesOf,
+  encodeCapabilities,
+  encodeChoices,
+  encodeDependsOn,
+  encodeOriginIds,
+  keyIdOf,
+} from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -107,6 +117,10 @@ const TASK_STATE: Columns<OfTask> = {
     earlier.length === 0 ? null : JSON.stringify(earlier),
   ),
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
+  has_output: flag(({ task }) => task.hasOutput),
+  questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
+  spent: text(({ task }) => task.spent && JSON.stringify(task.spent)),
+  max_cost_micro: whole(({ task }) => task.maxCostMicro),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -134,6 +148,40 @@ const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
     text(({ dependsOn }) => JSON.stringify(dependsOn)),
   ]),
   bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
+};
+const ofOutput = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.outputs(taskId);
+
+const REPORT_FIELDS = {
+  seq: "seq",
+  model: "model",
+  input_tokens: "inputTokens",
+  output_tokens: "outputTokens",
+  cached_tokens: "cachedTokens",
+  cost_micro: "costMicro",
+} as const satisfies Readonly<Record<string, keyof UsageReport>>;
+/** `place` makes the four values of all reports, `field` one of each report. */
+const addReports = (place: string, field: (name: keyof UsageReport) => string, from: string): string => `
+  INSERT INTO usage_reports (task_id, epoch, node_id, at, ${Object.keys(REPORT_FIELDS).join(", ")})
+  SELECT ${[1, 2, 3, 4].map((n) => `${place}${n}`).join(", ")}, ${Object.values(REPORT_FIELDS).map(field).join(", ")}
+  FROM ${from}`;
+/** One statement for all reports of a request, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_REPORTS: Statement<Of<"usage.reported">> = {
+  ...customStatement(
+    "usage_reports",
+    addReports("$", (name) => `value ->> '${name}'`, "json_each($5)"),
+    [
+      text(({ taskId }) => taskId),
+      whole(({ epoch }) => epoch),
+      text(({ nodeId }) => nodeId),
+      whole(({ at }) => at),
+      text(({ reports }) => JSON.stringify(reports)),
+    ],
+  ),
+  bulk: (rows) => {
+    const field = (name: keyof UsageReport): string =>
+      name === "model" ? `r.value ->> '${name}'` : `CAST(r.value ->> '${name}' AS BIGINT)`;
+    return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
+  },
 };
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
@@ -242,8 +290,36 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
+      schedule: text(({ task }) => task.schedule?.name ?? null),
+      schedule_at: whole(({ task }) => task.schedule?.at ?? null),
       ...TASK_STATE,
     }),
+  },
+  "schedule.saved": {
+    row: ({ schedule }) => keyOf.schedule(schedule.name),
+    statement: upsert(
+      "schedules",
+      { name: text(({ schedule }) => schedule.name) },
+      {
+        timing: text(({ schedule }) => JSON.stringify(schedule.timing)),
+        task: text(({ schedule }) => JSON.stringify(schedule.task)),
+        creator_node: text(({ schedule }) => schedule.task.creatorNode),
+        overlap: text(({ schedule }) => schedule.overlap),
+        catch_up: text(({ schedule }) => schedule.catchUp),
+        jitter_ms: whole(({ schedule }) => schedule.jitterMs),
+        until: whole(({ schedule }) => schedule.until),
+        paused: flag(({ schedule }) => schedule.paused),
+        next_at: whole(({ schedule }) => schedule.nextAt),
+        last_task_id: text(({ schedule }) => schedule.lastTaskId),
+        last_at: whole(({ schedule }) => schedule.lastAt),
+        updated_at: whole(({ schedule }) => schedule.updatedAt),
+      },
+      { created_at: whole(({ schedule }) => schedule.createdAt) },
+    ),
+  },
+  "schedule.deleted": {
+    row: ({ name }) => keyOf.schedule(name),
+    statement: remove("schedules", { name: text(({ name }) => name) }),
   },
   "task.sent": {
     row: ({ taskId }) => keyOf.task(taskId),
@@ -289,6 +365,149 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "checkpoint.removed": {
     row: ({ taskId }) => keyOf.checkpoint(taskId),
     statement: remove("checkpoints", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "output.begun": {
+    row: ofOutput,
+    statement: insert("outputs", {
+      task_id: text(({ taskId }) => taskId),
+      epoch: whole(({ attempt }) => attempt.epoch),
+      node_id: text(({ attempt }) => attempt.nodeId),
+      bytes: whole(({ attempt }) => attempt.bytes),
+      kept_bytes: whole(({ attempt }) => attempt.keptBytes),
+      begun_at: whole(({ attempt }) => attempt.begunAt),
+      at: whole(({ attempt }) => attempt.at),
+    }),
+  },
+  "output.grown": {
+    row: ofOutput,
+    statement: update(
+      "outputs",
+      { task_id: text(({ taskId }) => taskId), epoch: whole(({ epoch }) => epoch) },
+      {
+        bytes: whole(({ bytes }) => bytes),
+        kept_bytes: whole(({ keptBytes }) => keptBytes),
+        at: whole(({ at }) => at),
+      },
+    ),
+  },
+  "output.appended": {
+    row: ofOutput,
+    statement: insert(
+      "output_blocks",
+      {
+        task_id: text(({ taskId }) => taskId),
+        epoch: whole(({ epoch }) => epoch),
+        n: whole(({ n }) => n),
+        start: whole(({ start }) => start),
+        data: text(({ data }) => data),
+      },
+      ` ON CONFLICT (task_id, epoch, n) DO UPDATE SET data = output_blocks.data || excluded.data`,
+    ),
+  },
+  "output.cut": { row: ofOutput, frees: true, statement: CUT_OUTPUT },
+  "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
+  "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
+  "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
+  "question.asked": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: insert("questions", {
+      question_id: text(({ question }) => question.questionId),
+      task_id: text(({ question }) => question.taskId),
+      question: text(({ question }) => question.question),
+      choices: text(({ question }) => encodeChoices(question.choices)),
+      schema: text(({ question }) => question.schema),
+      asked_by: text(({ question }) => question.askedBy),
+      epoch: whole(({ question }) => question.epoch),
+      asked_at: whole(({ question }) => question.askedAt),
+      until: whole(({ question }) => question.until),
+      state: text(({ question }) => question.state),
+    }),
+  },
+  "question.settled": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: update(
+      "questions",
+      { question_id: text(({ question }) => question.questionId) },
+      {
+        state: text(({ question }) => question.state),
+        answer: text(({ question }) => question.answer),
+        answered_by: text(({ question }) => question.answeredBy),
+        answered_at: whole(({ question }) => question.answeredAt),
+        verified: flag(({ question }) => question.verified),
+      },
+    ),
+  },
+  "questions.closed": {
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: update(
+      "questions",
+      { task_id: text(({ taskId }) => taskId), state: "'open'" },
+      { state: "'timed_out'", answered_at: whole(({ at }) => at) },
+    ),
+  },
+  "questions.removed": {
+    frees: true,
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: remove("questions", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "usage.reported": { row: ({ taskId }) => keyOf.reports(taskId), statement: ADD_REPORTS },
+  "usage.removed": {
+    row: ({ taskId }) => keyOf.reports(taskId),
+    statement: remove("usage_reports", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "spending.summed": {
+    row: ({ scope, value, day }) => keyOf.spending(scope, value, day),
+    statement: insert(
+      "usage_sums",
+      {
+        scope: text(({ scope }) => scope),
+        value: text(({ value }) => value),
+        day: whole(({ day }) => day),
+        reports: whole(({ reports }) => reports),
+        unpriced: whole(({ unpriced }) => unpriced),
+        input_tokens: whole(({ inputTokens }) => inputTokens),
+        output_tokens: whole(({ outputTokens }) => outputTokens),
+        cached_tokens: whole(({ cachedTokens }) => cachedTokens),
+        cost_micro: whole(({ costMicro }) => costMicro),
+      },
+      ` ON CONFLICT (scope, value, day) DO UPDATE SET ${[
+        "reports",
+        "unpriced",
+        "input_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "cost_micro",
+      ]
+        .map((column) => `${column} = usage_sums.${column} + excluded.${column}`)
+        .join(", ")}`,
+    ),
+    sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
+  },
+  "budget.saved": {
+    row: ({ budget }) => keyOf.budget(budget),
+    statement: upsert(
+      "budgets",
+      {
+        scope: text(({ budget }) => budget.scope),
+        value: text(({ budget }) => budget.value),
+        per: text(({ budget }) => budget.per),
+      },
+      {
+        cost_micro: whole(({ budget }) => budget.costMicro),
+        tokens: whole(({ budget }) => budget.tokens),
+        on_limit: text(({ budget }) => budget.onLimit),
+        warned_in: whole(({ budget }) => budget.warnedIn),
+        exceeded_in: whole(({ budget }) => budget.exceededIn),
+      },
+    ),
+  },
+  "budget.deleted": {
+    row: ({ key }) => keyOf.budget(key),
+    statement: remove("budgets", {
+      scope: text(({ key }) => key.scope),
+      value: text(({ key }) => key.value),
+      per: text(({ key }) => key.per),
+    }),
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),

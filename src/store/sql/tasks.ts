@@ -8,21 +8,28 @@ import {
 } from "../../domain/limits.ts";
 import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
-import { TASK_STATUSES, type Task, type TaskState, type TaskStatus } from "../../domain/model.ts";
+import {
+  type Closed,
+  TASK_STATUSES,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+} from "../../domain/model.ts";
 import { type Dependency, comesFirst } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
-  NO_ROW,
+  always,
   bind,
   byKey,
   count,
-  padded,
   many,
+  NO_ROW,
   one,
   orderOf,
+  padded,
   pageRows,
   placeholders,
   query,
@@ -37,7 +44,8 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, has_output, questions, schedule, schedule_at,
+  spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -49,7 +57,7 @@ export const READY = `status = 'open' AND scheduled = 0`;
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
 /** The read set of a query with TASK_COLUMNS. */
-const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
+export const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
 
 const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
 
@@ -77,13 +85,14 @@ export function taskStates(taskIds: readonly string[]): Query<readonly TaskState
 }
 
 export function taskTotals(): Query<TaskTotals> {
-  const shape: Query<TaskTotals>["shape"] = ([row]) => ({
-    open: Number(row?.["open"]),
-    assigned: Number(row?.["assigned"]),
-    completed: Number(row?.["completed"]),
-    failed: Number(row?.["failed"]),
+  const sql = `SELECT open, assigned, completed, failed FROM task_totals`;
+  const totals = ({ open, assigned, completed, failed }: Row): TaskTotals => ({
+    open: Number(open),
+    assigned: Number(assigned),
+    completed: Number(completed),
+    failed: Number(failed),
   });
-  return query(`SELECT open, assigned, completed, failed FROM task_totals`, [], shape, ["task_totals"]);
+  return always(sql, [], totals, ["task_totals"]);
 }
 
 /** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
@@ -116,8 +125,17 @@ const READY_LOADED = 32;
 /** The queries of bestReady() that were built. */
 const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
 
-/** The best ready tasks of these types, at least one if there is any; null is every type. */
-export function bestReady(types: readonly string[] | null, inBatch = false): Query<ReadyTasks> {
+/**
+ * The best ready tasks of these types, at least one if there is any; null is every type. `closed`: without what budgets
+ * keep back.
+ */
+export function bestReady(
+  types: readonly string[] | null,
+  inBatch = false,
+  closed: Closed | null = null,
+): Query<ReadyTasks> {
+  if (closed !== null && (closed.creators.size > 0 || (types === null && closed.types.size > 0)))
+    return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
   const name = `${inBatch} ${id}`;
   let built = READY_QUERIES.get(name);
@@ -139,6 +157,18 @@ export function bestReady(types: readonly string[] | null, inBatch = false): Que
   if (READY_QUERIES.size >= CACHED_BACKLOG_QUERIES) READY_QUERIES.clear();
   READY_QUERIES.set(name, built);
   return built;
+}
+
+/** The same without some creators and types; it reads past their tasks. */
+function bestReadyBut(types: readonly string[] | null, closed: Closed): Query<ReadyTasks> {
+  if (types?.length === 0) return bestReady(types);
+  const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  const shape: Query<ReadyTasks>["shape"] = (rows) => ({
+    tasks: rows.map(toTask),
+    isAll: rows.length < READY_TOGETHER,
+  });
+  return query(sql, params, shape, TASKS_READ);
 }
 
 /** The best ready tasks after a change; undefined when they must be loaded again. */
@@ -193,7 +223,6 @@ export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
     patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
-    cached: { as: "gift", id: nodeId },
   };
 }
 
@@ -237,18 +266,24 @@ function bestOpen(
   types: readonly string[] | null,
   notRevokedFrom: string | null,
   limit: number,
+  closed: Closed | null = null,
 ): { readonly best: string; readonly params: readonly Param[] } {
   const params: Param[] = [limit];
   const notRevoked =
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const but = (column: string, values: ReadonlySet<string> = new Set()): string =>
+    values.size === 0
+      ? ""
+      : ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
+  const notClosed = but("creator_node", closed?.creators) + (types ? "" : but("task_type", closed?.types));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM tasks
-        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}
+        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
         ORDER BY priority, seq LIMIT $1`;
     }),
   );
@@ -311,6 +346,8 @@ export type TaskWork = {
   readonly expired: boolean;
   readonly due: boolean;
   readonly settled: boolean;
+  /** Questions whose deadline has passed. */
+  readonly questions: boolean;
 };
 
 /**
@@ -328,14 +365,16 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
     SELECT ${oneIf(hasCome("lease_until", LEASED, "$2"))} AS timed_out,
       ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
       ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
-      ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled`;
-  const shape: Query<TaskWork>["shape"] = ([row]) => ({
-    timedOut: row?.["timed_out"] === 1,
-    expired: row?.["expired"] === 1,
-    due: row?.["due"] === 1,
-    settled: row?.["settled"] === 1,
+      ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
+      ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions`;
+  const work = (row: Row): TaskWork => ({
+    timedOut: row["timed_out"] === 1,
+    expired: row["expired"] === 1,
+    due: row["due"] === 1,
+    settled: row["settled"] === 1,
+    questions: row["questions"] === 1,
   });
-  return query(sql, [now, steady], shape, ["tasks", "settlements"]);
+  return always(sql, [now, steady], work, ["tasks", "settlements", "questions"]);
 }
 
 /** The dependencies of a task: the fields that its rules read. */
