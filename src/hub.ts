@@ -56,6 +56,7 @@ import type { Mail } from "./mail/mail.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
+import { Budgets } from "./service/budgets.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
@@ -84,6 +85,7 @@ import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { Lessons } from "./service/lessons.ts";
 import { QuestionService } from "./service/questions.ts";
+import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
@@ -395,6 +397,8 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     schedules: new ScheduleService(store, clock, newId, quotaService),
+    spending: new SpendingService(store),
+    budgets: new Budgets(store, clock),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

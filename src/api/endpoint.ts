@@ -29,6 +29,8 @@ import type { QuotaService } from "../service/quotas.ts";
 import type { ScheduleService } from "../service/schedules.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
+import type { Budgets } from "../service/budgets.ts";
+import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Redeemed, Tickets } from "../service/tickets.ts";
@@ -52,6 +54,8 @@ export type Services = {
   readonly outputs: Outputs;
   readonly questions: QuestionService;
   readonly schedules: ScheduleService;
+  readonly spending: SpendingService;
+  readonly budgets: Budgets;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

@@ -27,11 +27,16 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   note: "Notes: a shared memory of the nodes, by key, with compare-and-set.",
   lease: "Advisory leases on names and paths, so that two nodes do not work on the same thing.",
   lux: "LUX, the reward units: an append-only ledger for each node.",
+  usage: "What work has cost in tokens and dollars.",
+  budget: "Budgets: what work may cost. Needs the administrator key.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   schedule: "Schedules, which create a task at certain times.",
   key: "Keys, which grant access to the hub. Needs the administrator key.",
   hub: "The hub itself: its state, its event log and this document.",
 };
+
+const USAGE_TEXT =
+  "What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.";
 
 /** Each error code with its status, and when it occurs. */
 export const ERRORS = {
@@ -59,6 +64,7 @@ export const ERRORS = {
   message_not_found: { status: 404, when: "there is no such message, or it was removed after its retention" },
   question_not_found: { status: 404, when: "the task has no such question" },
   file_not_found: { status: 404, when: "there is no such file" },
+  budget_not_found: { status: 404, when: "there is no such budget" },
   note_not_found: { status: 404, when: "there is no note with this key" },
   key_not_found: { status: 404, when: "there is no key of that name" },
   method_not_allowed: { status: 405, when: "the path does not support this method; see the header `Allow`" },
@@ -99,6 +105,9 @@ export const ERRORS = {
     status: 409,
     when: "the hub, or the node of the key, has the maximum number of schedules",
   },
+  usage_limit: { status: 409, when: "the task has the maximum number of usage reports" },
+  budget_exceeded: { status: 409, when: "a budget is used up, or the task has cost more than it may" },
+  budgets_limit: { status: 409, when: "the hub has the maximum number of budgets" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
@@ -378,6 +387,49 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "questions.total": "How many are open, counted up to 10,000.",
   "questions.cursor": "The `next_cursor` of the page before.",
   task_title: "The title of the task.",
+  usage:
+    "What the attempts of the task have used, all together, as their workers reported it; null without any report.",
+  "task_extend.usage": USAGE_TEXT,
+  "task_fail.usage": USAGE_TEXT,
+  "task_release.usage": USAGE_TEXT,
+  "task_complete.usage": USAGE_TEXT,
+  seq: "The worker's number for the report: a repeat under the same number in the same attempt counts once.",
+  model: "The model that was used.",
+  input_tokens: "Tokens that the model read.",
+  output_tokens: "Tokens that the model wrote.",
+  cached_tokens: "Those of the input tokens that came from a cache.",
+  cost_usd:
+    "Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.",
+  "Spending.cost_usd": "The sum of the costs that are known; null if there is none.",
+  reports: "How many reports these are.",
+  without_cost: "How many of the reports had no `cost_usd`.",
+  max_cost_usd:
+    "Dollars that all attempts of the task together may cost; the attempt that passes it ends the task permanently (kind `budget`). Null: any.",
+  "task_retry.max_cost_usd":
+    "Replaces that of the task: needed if the task has cost more than its own already.",
+  budget_left_usd: "What the task may still cost; null without `max_cost_usd`.",
+  scope: "What the budget is about: the whole hub, or one node, creator or type of tasks.",
+  value:
+    "The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a type.",
+  per: "The period: a day, a month (both in UTC), or all time.",
+  on_limit:
+    "`pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only an event.",
+  budget: "The budget, and what is spent of it.",
+  budgets: "All budgets, by scope and value.",
+  "Budget.cost_usd": "Dollars; null: any.",
+  "budget_set.cost_usd": "Dollars; left out: any.",
+  tokens: "Input and output tokens together; null: any.",
+  "Budget.state": "`warning` from 80 % on, `exceeded` when it is used up.",
+  "Budget.paused": "Whether it keeps tasks back now.",
+  "Budget.since": "The first day of its period; null if that is all time.",
+  spent:
+    "What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how many.",
+  "usage.by": "What is summed up: `day` if left out.",
+  "usage.since": "The first day, in UTC; 29 days before `until` if left out. At most 366 days.",
+  "usage.until": "The last day, in UTC; today if left out.",
+  "usage.usage": "A sum for each name, the most expensive first; of days the newest first.",
+  "usage.name": "The node, creator, type, model or day; null for tasks without a creator or a type.",
+  "usage.all": "The sum of all of them.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
     "Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the oldest first. A task that is not failed any more stays as it is.",

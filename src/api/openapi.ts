@@ -25,6 +25,7 @@ import {
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
+import { budgetSchema } from "./budgets.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -352,6 +353,8 @@ class Records {
     this.#add("Lease", schemas.leaseSchema());
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
+    this.#add("Spending", schemas.spendingSchema());
+    this.#add("Budget", budgetSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());

@@ -4,6 +4,7 @@
  */
 import { matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
+import { BUDGET_ENDPOINTS } from "./budgets.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
@@ -20,6 +21,7 @@ import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
+import { USAGE_ENDPOINTS } from "./usage.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -49,6 +51,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
+  ...USAGE_ENDPOINTS,
+  ...BUDGET_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,

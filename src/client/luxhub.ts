@@ -22,6 +22,7 @@ export {
   FatalError,
   type Handler,
   type TaskContext,
+  type Used,
   type WorkerEvent,
   type WorkerOptions,
 } from "./worker.ts";
@@ -138,6 +139,14 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+  };
+
+  readonly costs = {
+    /** Sums up what work has cost, by day, node, creator, type or model. */
+    usage: this.#method("usage"),
+    setBudget: this.#method("budget/set"),
+    budgets: this.#method("budget/list"),
+    deleteBudget: this.#method("budget/delete"),
   };
 
   readonly files = {

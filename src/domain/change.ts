@@ -5,6 +5,8 @@
 import type { NewEvent } from "./event.ts";
 import type {
   BroadcastTally,
+  Budget,
+  BudgetKey,
   Checkpoint,
   DeliveryState,
   FileRecord,
@@ -17,11 +19,14 @@ import type {
   OutputBlock,
   Question,
   Schedule,
+  Spending,
   Note,
   StoredAnswer,
+  SumKey,
   Task,
   TaskOrigin,
   Usage,
+  UsageReport,
 } from "./model.ts";
 
 /** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
@@ -118,6 +123,21 @@ export type Change =
   /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
   | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
   | { readonly kind: "questions.removed"; readonly taskId: string }
+  /** What the worker of a task has used: rows that are only added. */
+  | {
+      readonly kind: "usage.reported";
+      readonly taskId: string;
+      readonly epoch: number;
+      readonly nodeId: string;
+      readonly at: number;
+      readonly reports: readonly UsageReport[];
+    }
+  /** The reports of a task go with it; what they add up to stays in the sums. */
+  | { readonly kind: "usage.removed"; readonly taskId: string }
+  /** What a step adds to a sum of usage. */
+  | ({ readonly kind: "spending.summed" } & SumKey & Spending)
+  | { readonly kind: "budget.saved"; readonly budget: Budget }
+  | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
   /** Whether the holder of a task has taken leases for it. */
   | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
   /** Another task depends on it from now on. */
@@ -271,5 +291,6 @@ export type Change =
 export function rowsOf(change: Change): number {
   if (change.kind === "dependencies.added") return 2 * change.dependsOn.length;
   if (change.kind === "dependencies.dropped") return 2 * change.count;
+  if (change.kind === "usage.reported") return change.reports.length;
   return change.kind === "deliveries.queued" ? change.toNodes.length : 1;
 }

@@ -3,8 +3,11 @@
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
-/** One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. */
-export type Moment = { readonly now: number; readonly steady: number };
+/**
+ * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
+ * that moment; absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ */
+export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
 
 // ---- Nodes
 
@@ -62,6 +65,7 @@ export const FAILURE_KINDS = [
   "cancelled",
   "expired",
   "dependency",
+  "budget",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -159,6 +163,10 @@ export type Task = {
   readonly questions: TaskQuestions | null;
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
+  /** What its attempts have used, all together; null: no worker has reported any usage. */
+  readonly spent: Spending | null;
+  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
+  readonly maxCostMicro: number | null;
   /** Its holder has taken leases for it (domain/lease.ts), which end with the hand-out. */
   readonly hasLeases: boolean;
   readonly createdAt: number;
@@ -186,6 +194,7 @@ export type TaskTemplate = Pick<
   | "backoffMs"
   | "timeoutMs"
   | "maxRunMs"
+  | "maxCostMicro"
 >;
 
 /** What a worker left for the attempts after its own. */
@@ -257,6 +266,82 @@ export type Question = {
   readonly answeredAt: number | null;
   /** The answer came with a key that is bound to `answeredBy`. */
   readonly verified: boolean;
+};
+
+/** What a worker says that one step of its work has used (spending.ts). */
+export type UsageReport = {
+  /** The worker's number for it: what it sends again under the same number in the same attempt counts once. */
+  readonly seq: number;
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Of the input tokens, those that came from a cache. */
+  readonly cachedTokens: number;
+  /** Millionths of a dollar; null: the worker does not know. */
+  readonly costMicro: number | null;
+};
+
+/** A sum of usage reports. `costMicro` is the sum of the costs that are known. */
+export type Spending = {
+  readonly reports: number;
+  /** Of the reports, those without a cost. */
+  readonly unpriced: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  readonly costMicro: number;
+};
+
+/** What there is a sum of. */
+export type SumScope = "hub" | "node" | "creator" | "type" | "model";
+
+/**
+ * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type or the model; "" for the
+ * hub, for no creator and for no type.
+ */
+export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
+
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_PERIODS = ["day", "month", "total"] as const;
+export const ON_LIMIT = ["pause", "warn"] as const;
+
+/** `value`: as in SumKey. */
+export type BudgetKey = {
+  readonly scope: (typeof BUDGET_SCOPES)[number];
+  readonly value: string;
+  readonly per: (typeof BUDGET_PERIODS)[number];
+};
+
+/** What work may cost (budget.ts). */
+export type Budget = BudgetKey & {
+  /** Millionths of a dollar; null: any. */
+  readonly costMicro: number | null;
+  /** Input and output tokens together; null: any. */
+  readonly tokens: number | null;
+  readonly onLimit: (typeof ON_LIMIT)[number];
+  /** The first day of the period in which it was last said that 80 % are used, and that all is; null: never. */
+  readonly warnedIn: number | null;
+  readonly exceededIn: number | null;
+};
+
+/** A budget, and what was spent of it in its period. */
+export type BudgetState = Budget & { readonly spent: Spending };
+
+/** What is not handed out. */
+export type Closed = {
+  readonly hub: boolean;
+  readonly nodes: ReadonlySet<string>;
+  /** "" is no creator. */
+  readonly creators: ReadonlySet<string>;
+  /** "" is no type. */
+  readonly types: ReadonlySet<string>;
+};
+
+/** The budgets on one UTC day; `closed` is null when none keeps anything back. */
+export type Gate = {
+  readonly day: number;
+  readonly budgets: readonly BudgetState[];
+  readonly closed: Closed | null;
 };
 
 /** What a caller reads of a task while it waits for its end. */

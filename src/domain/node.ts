@@ -23,6 +23,7 @@ import {
 import type { EventData, NewEvent } from "./event.ts";
 import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
+import { isClosed } from "./budget.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
 import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task.ts";
 
@@ -256,7 +257,8 @@ export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: Heartb
 type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
 
 function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
-  const steps = balance(waiting, [node], at.now).map(({ task, nodeId }) =>
+  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, node.nodeId);
+  const steps = balance(waiting.filter(mayHave), [node], at.now).map(({ task, nodeId }) =>
     assignTo(task, nodeId, "balancer", at),
   );
   return {

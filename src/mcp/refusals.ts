@@ -41,6 +41,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   key_bound_to_other_node: "Your key may not do this for another node: tell your user.",
   key_not_bound: "Tell your user: this hub wants a key that is bound to your node.",
   task_files_limit: "Put several files into one archive.",
+  usage_limit: "Send this again without usage.",
+  budget_exceeded: "Tell your user: its budget is used up.",
   outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
   quota_exceeded: "Tell your user.",
 };

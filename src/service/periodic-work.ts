@@ -14,6 +14,7 @@
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
+ *   budgets           wakes the workers and the balancer when a new period of budgets begins (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
@@ -130,6 +131,14 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       ]),
     ),
     writing("broadcasts", everySweep, (signal) => inTurns(signal, [() => messages.dropUnfinished()])),
+    {
+      name: "budgets",
+      everyMs: everySweep,
+      onEveryHub: true,
+      run: async () => {
+        if (next.turnDay()) balancer.wake();
+      },
+    },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },

@@ -135,6 +135,14 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/usage", "?by=node");
+    const budget = { scope: "node", value: "n1", per: "day" };
+    await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");
+    seen.set(
+      "GET /budget/list",
+      await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    await post("/budget/delete", budget, "admin");
 
     const upload = async () => {
       const form = new FormData();

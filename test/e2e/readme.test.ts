@@ -538,6 +538,18 @@ describe("limits", () => {
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
     ["`max_run_s` of a task", "1", `${count("TASK_RUN_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
+    ["Reports in one `usage` · reports of a task", count("USAGE_TOGETHER_MAX"), count("USAGE_OF_TASK_MAX")],
+    ["`model` of a report", count("MODEL_MAX_CHARS")],
+    ["Tokens of a report, of each kind", count("USAGE_TOKENS_MAX")],
+    [
+      "`cost_usd` of a report · `max_cost_usd` of a task",
+      count("USAGE_COST_MAX_USD"),
+      count("COST_LIMIT_MAX_USD"),
+    ],
+    ["Budgets", count("BUDGETS_MAX")],
+    ["`tokens` of a budget", count("BUDGET_TOKENS_MAX")],
+    ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
+    ["Days of GET usage", count("USAGE_DAYS_MAX")],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],
     [

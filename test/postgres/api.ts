@@ -54,6 +54,8 @@ export const PARTS = {
     "context",
     "lessons",
     "questions",
+    "usage",
+    "budgets",
     "next",
     "fates",
     "threads",

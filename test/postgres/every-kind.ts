@@ -66,6 +66,27 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await addTask(hub, { depends_on: [revoked] });
   const checkpointed = await addTaskOf(hub, "n2");
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
+  await ok(
+    hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
+  );
+  await ok(
+    hub.post("/task/ask", {
+      task_id: checkpointed,
+      node_id: "n2",
+      question: odd.trim(),
+      choices: ["a", "b"],
+    }),
+  );
+  const task = { title: "each night", description: odd };
+  await ok(
+    hub.post("/schedule/put", {
+      name: "nightly",
+      cron: "0 3 * * *",
+      timezone: "Europe/Berlin",
+      paused: true,
+      task,
+    }),
+  );
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
@@ -105,6 +126,8 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
     "/task/list?per_page=50",
     ...["open", "assigned", "completed"].map((status) => `/task/list?status=${status}`),
     "/task/stats",
+    "/questions",
+    "/schedule/list",
     "/task/pull?node_id=n1",
     ...["n1", "n2", "big"].map((nodeId) => `/lux/ledger?node_id=${nodeId}`),
     ...["n1", "n2", "silent"].map((nodeId) => `/message/history?node_id=${nodeId}`),
@@ -123,6 +146,10 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
         : [];
       answers[`${variant} ${path}`] = { status, ...said, events };
     }
+  }
+  for (const taskId of pick(await ok(hub.get("/task/list?per_page=50")), "tasks", "task_id")) {
+    const { body } = await hub.get(`/task/${String(taskId)}/output`);
+    answers[`output of ${String(taskId)}`] = body["data"];
   }
   for (const fileId of files) {
     const response = await fetch(`${hub.base()}/api/v1/file/download/${fileId}`);

@@ -82,6 +82,12 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     list: "lease/list",
   },
   Lux: { sign_in: "signin", ledger: "lux/ledger" },
+  Costs: {
+    usage: "usage",
+    set_budget: "budget/set",
+    budgets: "budget/list",
+    delete_budget: "budget/delete",
+  },
   Files: {
     list: "file/list",
     delete: "file/delete",

@@ -531,6 +531,48 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
   `,
   `
+  -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
+  ALTER TABLE tasks ADD COLUMN spent TEXT;
+  ALTER TABLE tasks ADD COLUMN max_cost_micro BIGINT;
+  CREATE TABLE usage_reports (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    node_id TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    model TEXT COLLATE "C" NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT,
+    PRIMARY KEY (task_id, epoch, seq)
+  );
+  -- the same by UTC day: of the hub, of each node, creator, type and model
+  CREATE TABLE usage_sums (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    day BIGINT NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    PRIMARY KEY (scope, value, day)
+  );
+  CREATE TABLE budgets (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    per TEXT COLLATE "C" NOT NULL,
+    cost_micro BIGINT,
+    tokens BIGINT,
+    on_limit TEXT NOT NULL,
+    warned_in BIGINT,
+    exceeded_in BIGINT,
+    PRIMARY KEY (scope, value, per)
+  );
+  `,
+  `
   CREATE TABLE notes (
     key TEXT COLLATE "C" PRIMARY KEY,
     version BIGINT NOT NULL,

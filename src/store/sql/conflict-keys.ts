@@ -5,11 +5,14 @@
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
+import type { BudgetKey } from "../../domain/model.ts";
+
 export type Table =
   | "answer_totals"
   | "answers"
   | "beats"
   | "broadcasts"
+  | "budgets"
   | "checkpoints"
   | "deliveries"
   | "dependencies"
@@ -33,7 +36,9 @@ export type Table =
   | "schedules"
   | "settlements"
   | "task_totals"
-  | "tasks";
+  | "tasks"
+  | "usage_reports"
+  | "usage_sums";
 
 export type ConflictKey =
   | Table
@@ -69,6 +74,10 @@ export const keyOf = {
   /** The output of all attempts of a task. */
   outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
   questions: (taskId: string): ConflictKey => `questions ${taskId}`,
+  /** What was reported of a task. */
+  reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
+  spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
+  budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

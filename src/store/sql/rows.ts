@@ -147,6 +147,7 @@ export function toTask(row: Row): Task {
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
+  const spent = maybeText(row["spent"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -184,10 +185,12 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
-    hasOutput: row["has_output"] === 1,
+    hasOutput: flag(row["has_output"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
+    maxCostMicro: maybeWhole(row["max_cost_micro"]),
     hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
@@ -205,7 +208,7 @@ export function toSchedule(row: Row): Schedule {
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
     jitterMs: whole(row["jitter_ms"]),
     until: maybeWhole(row["until"]),
-    paused: row["paused"] === 1,
+    paused: flag(row["paused"]),
     nextAt: maybeWhole(row["next_at"]),
     lastTaskId: maybeText(row["last_task_id"]),
     lastAt: maybeWhole(row["last_at"]),
@@ -289,11 +292,11 @@ export function toQuestion(row: Row): Question {
     epoch: whole(row["epoch"]),
     askedAt: whole(row["asked_at"]),
     until: whole(row["until"]),
-    state: row["state"] as Question["state"],
+    state: text(row["state"]) as Question["state"],
     answer: maybeText(row["answer"]),
     answeredBy: maybeText(row["answered_by"]),
     answeredAt: maybeWhole(row["answered_at"]),
-    verified: row["verified"] === 1,
+    verified: flag(row["verified"]),
   };
 }
 

@@ -3,6 +3,8 @@
  * declared once; write-statement.ts makes the SQL of both engines from it.
  */
 import type { Change } from "../../domain/change.ts";
+import type { UsageReport } from "../../domain/model.ts";
+import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
 import { isGlob } from "../../lib/globs.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
@@ -119,6 +121,8 @@ const TASK_STATE: Columns<OfTask> = {
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
   has_output: flag(({ task }) => task.hasOutput),
   questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
+  spent: text(({ task }) => task.spent && JSON.stringify(task.spent)),
+  max_cost_micro: whole(({ task }) => task.maxCostMicro),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -148,6 +152,40 @@ const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
   bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
 };
 const ofOutput = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.outputs(taskId);
+
+const REPORT_FIELDS = {
+  seq: "seq",
+  model: "model",
+  input_tokens: "inputTokens",
+  output_tokens: "outputTokens",
+  cached_tokens: "cachedTokens",
+  cost_micro: "costMicro",
+} as const satisfies Readonly<Record<string, keyof UsageReport>>;
+/** `place` makes the four values of all reports, `field` one of each report. */
+const addReports = (place: string, field: (name: keyof UsageReport) => string, from: string): string => `
+  INSERT INTO usage_reports (task_id, epoch, node_id, at, ${Object.keys(REPORT_FIELDS).join(", ")})
+  SELECT ${[1, 2, 3, 4].map((n) => `${place}${n}`).join(", ")}, ${Object.values(REPORT_FIELDS).map(field).join(", ")}
+  FROM ${from}`;
+/** One statement for all reports of a request, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_REPORTS: Statement<Of<"usage.reported">> = {
+  ...customStatement(
+    "usage_reports",
+    addReports("$", (name) => `value ->> '${name}'`, "json_each($5)"),
+    [
+      text(({ taskId }) => taskId),
+      whole(({ epoch }) => epoch),
+      text(({ nodeId }) => nodeId),
+      whole(({ at }) => at),
+      text(({ reports }) => JSON.stringify(reports)),
+    ],
+  ),
+  bulk: (rows) => {
+    const field = (name: keyof UsageReport): string =>
+      name === "model" ? `r.value ->> '${name}'` : `CAST(r.value ->> '${name}' AS BIGINT)`;
+    return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
+  },
+};
+
 const LEASE_ID: Columns<Pick<Of<"lease.saved">, "lease">> = {
   node_id: text(({ lease }) => lease.nodeId),
   name: text(({ lease }) => lease.name),
@@ -427,6 +465,65 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     frees: true,
     row: ({ taskId }) => keyOf.questions(taskId),
     statement: remove("questions", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "usage.reported": { row: ({ taskId }) => keyOf.reports(taskId), statement: ADD_REPORTS },
+  "usage.removed": {
+    row: ({ taskId }) => keyOf.reports(taskId),
+    statement: remove("usage_reports", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "spending.summed": {
+    row: ({ scope, value, day }) => keyOf.spending(scope, value, day),
+    statement: insert(
+      "usage_sums",
+      {
+        scope: text(({ scope }) => scope),
+        value: text(({ value }) => value),
+        day: whole(({ day }) => day),
+        reports: whole(({ reports }) => reports),
+        unpriced: whole(({ unpriced }) => unpriced),
+        input_tokens: whole(({ inputTokens }) => inputTokens),
+        output_tokens: whole(({ outputTokens }) => outputTokens),
+        cached_tokens: whole(({ cachedTokens }) => cachedTokens),
+        cost_micro: whole(({ costMicro }) => costMicro),
+      },
+      ` ON CONFLICT (scope, value, day) DO UPDATE SET ${[
+        "reports",
+        "unpriced",
+        "input_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "cost_micro",
+      ]
+        .map((column) => `${column} = usage_sums.${column} + excluded.${column}`)
+        .join(", ")}`,
+    ),
+    sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
+  },
+  "budget.saved": {
+    row: ({ budget }) => keyOf.budget(budget),
+    statement: upsert(
+      "budgets",
+      {
+        scope: text(({ budget }) => budget.scope),
+        value: text(({ budget }) => budget.value),
+        per: text(({ budget }) => budget.per),
+      },
+      {
+        cost_micro: whole(({ budget }) => budget.costMicro),
+        tokens: whole(({ budget }) => budget.tokens),
+        on_limit: text(({ budget }) => budget.onLimit),
+        warned_in: whole(({ budget }) => budget.warnedIn),
+        exceeded_in: whole(({ budget }) => budget.exceededIn),
+      },
+    ),
+  },
+  "budget.deleted": {
+    row: ({ key }) => keyOf.budget(key),
+    statement: remove("budgets", {
+      scope: text(({ key }) => key.scope),
+      value: text(({ key }) => key.value),
+      per: text(({ key }) => key.per),
+    }),
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),

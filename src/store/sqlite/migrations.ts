@@ -641,6 +641,48 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
   `,
   `
+  -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
+  ALTER TABLE tasks ADD COLUMN spent TEXT;
+  ALTER TABLE tasks ADD COLUMN max_cost_micro INTEGER;
+  CREATE TABLE usage_reports (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER,
+    PRIMARY KEY (task_id, epoch, seq)
+  ) STRICT, WITHOUT ROWID;
+  -- the same by UTC day: of the hub, of each node, creator, type and model
+  CREATE TABLE usage_sums (
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    reports INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    PRIMARY KEY (scope, value, day)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE budgets (
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    per TEXT NOT NULL,
+    cost_micro INTEGER,
+    tokens INTEGER,
+    on_limit TEXT NOT NULL,
+    warned_in INTEGER,
+    exceeded_in INTEGER,
+    PRIMARY KEY (scope, value, per)
+  ) STRICT, WITHOUT ROWID;
+  `,
+  `
   -- Notes: shared memory. The text comes last, so that the other columns are read without it.
   CREATE TABLE notes (
     key TEXT PRIMARY KEY NOT NULL,
