@@ -115,6 +115,7 @@ export function newTask() {
     timeout_s: z.optional(field.taskTimeout()),
     max_run_s: z.optional(field.taskMaxRun()),
     max_cost_usd: z.optional(field.costLimit()),
+    retain_s: z.optional(field.retention()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -177,6 +178,7 @@ export function draftOf(
     timeoutMs: input.timeout_s ?? null,
     maxRunMs: input.max_run_s ?? null,
     maxCostMicro: input.max_cost_usd ?? null,
+    retainMs: input.retain_s ?? null,
   };
 }
 

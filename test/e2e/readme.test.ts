@@ -672,6 +672,7 @@ describe("limits", () => {
       "LUX balance of a node",
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
     ],
+    ["`retain_s` of a task", "0", count("RETAIN_TASK_MAX_SECONDS")],
     ["Schedules", count("SCHEDULES_MAX")],
     ["Schedules of a node's keys", count("SCHEDULES_OF_NODE_MAX")],
     ["Name of a schedule", count("SCHEDULE_NAME_MAX_CHARS")],
