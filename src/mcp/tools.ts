@@ -25,6 +25,7 @@ import { hubStatus, nodeList, nodeUpdate } from "./node-tools.ts";
 import { refusalOf } from "./refusals.ts";
 import { type ToolResult, formsOf } from "./result.ts";
 import type { Session } from "./session.ts";
+import { taskAnswer, taskAsk } from "./question-tools.ts";
 import {
   taskCancel,
   taskClaim,
@@ -104,6 +105,27 @@ const TOOLS = {
     properties: { ...TASK_ID, note: STRING, checkpoint: ANY_JSON },
     required: ["task_id", "note"],
     run: taskProgress,
+  },
+  task_ask: {
+    description:
+      "Asks a person about your task, and waits for the answer. Until there is one, call again, or park: the task goes back.",
+    properties: {
+      ...TASK_ID,
+      question: STRING,
+      choices: STRINGS,
+      within_s: NUMBER,
+      park: BOOLEAN,
+      wait_s: WAIT,
+      key: KEY,
+    },
+    required: ["task_id", "question"],
+    run: taskAsk,
+  },
+  task_answer: {
+    description: "Answers a question about a task (task_get shows it).",
+    properties: { ...TASK_ID, question_id: STRING, answer: ANY_JSON },
+    required: ["task_id", "question_id", "answer"],
+    run: taskAnswer,
   },
   task_complete: {
     description:
