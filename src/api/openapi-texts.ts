@@ -26,6 +26,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   agent: "The same mailboxes under other paths, and the event stream of a node.",
   lux: "LUX, the reward units: an append-only ledger for each node.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
+  schedule: "Schedules, which create a task at certain times.",
   key: "Keys, which grant access to the hub. Needs the administrator key.",
   hub: "The hub itself: its state, its event log and this document.",
 };
@@ -64,6 +65,7 @@ export const ERRORS = {
   task_completed: { status: 409, when: "the task is completed" },
   task_failed: { status: 409, when: "the task has failed; task/retry opens it again" },
   task_not_failed: { status: 409, when: "only a failed task can be retried" },
+  wrong_offset: { status: 409, when: "the output continues at another offset, which is `expected`" },
   task_not_ready: {
     status: 409,
     when: "the task waits for its start time, other tasks or an answer",
@@ -78,6 +80,11 @@ export const ERRORS = {
   question_answered: { status: 409, when: "the question was answered differently before" },
   question_timed_out: { status: 409, when: "the deadline of the question has passed, or its task has ended" },
   questions_limit: { status: 409, when: "the task has the maximum number of questions" },
+  schedule_not_found: { status: 404, when: "there is no schedule of this name" },
+  schedules_limit: {
+    status: 409,
+    when: "the hub, or the node of the key, has the maximum number of schedules",
+  },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
@@ -270,6 +277,21 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Context.inputs":
     "The tasks in `depends_on`, in that order. Their results have at most 256 KiB together; task/<task_id>/inputs has all of them.",
   "Context.failures": "The last 5 attempts that failed, oldest first.",
+  "Context.lessons":
+    "What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and of the same text the newest. Not for a task without a type.",
+  "Lesson.node_id": "The node that completed the task.",
+  "Lesson.verified": "Whether the result came with a key that is bound to that node.",
+  "Lesson.at": "When the task was completed.",
+  "Lesson.lesson": "The first 2,000 characters of `lesson` in the result of the task.",
+  "Lesson.truncated": "True if the `lesson` is longer than what is shown.",
+  "lessons.q":
+    "Only lessons for which each of these words begins a word of the lesson or of the title of its task.",
+  "lessons.type": "Only lessons of tasks of this `task_type`.",
+  "lessons.cursor": "The `next_cursor` of the page before.",
+  "lessons.lessons": "The newest task first. Lessons that say nothing (none, n/a, -) are left out.",
+  "lessons.looked": "How many completed tasks this call has examined: at most 10,000.",
+  "lessons.next_cursor":
+    "Where to go on, to the older tasks that this call has not examined; null if it has examined all.",
   "task_inputs.inputs": "The tasks in `depends_on`, in that order.",
   "task_inputs.cursor": "The `next_cursor` of the page before.",
   "TaskInput.task_id": "The task that must be completed first.",
@@ -281,6 +303,32 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Checkpoint.data": "As the worker sent it.",
   "Checkpoint.epoch": "The epoch of the lease in which it was sent.",
   "Checkpoint.node_id": "The node that sent it.",
+  "task_output.offset":
+    "The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat of what was sent changes nothing.",
+  "task_output.data": "1 to 65,536 bytes of text, without NUL.",
+  "task_output.attempt": "The attempt: the epoch of the lease.",
+  "task_output.next_offset": "Where the next piece begins.",
+  "task_output_get.attempt":
+    "The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next one that has output if this one has none; null if there is none.",
+  "task_output_get.from":
+    "In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.",
+  "task_output_get.wait": "Seconds to wait until there is more, or the attempt or the task has ended.",
+  "task_output_get.data": "The text from `from` on: at most 256 KiB, and up to what is no longer kept.",
+  "task_output_get.next_offset": "The offset to read from next.",
+  "task_output_get.dropped":
+    "Bytes between the offset that was asked for and `from`: they are no longer kept.",
+  "task_output_get.ended":
+    "Whether this attempt sends no more; without an attempt: whether the task is finished.",
+  "task_output_get.attempts": "The attempts whose output is kept, oldest first.",
+  "OutputAttempt.attempt": "The epoch of the lease.",
+  "OutputAttempt.node_id": "The node that sent it.",
+  "OutputAttempt.size": "The bytes that were sent, kept or not.",
+  "OutputAttempt.begun_at": "When the first output came.",
+  "OutputAttempt.updated_at": "When the last output came.",
+  "task_output_stream.attempt": "The attempt to begin with: the newest that has output if left out.",
+  "task_output_stream.from": "The offset to begin at: 0 if left out.",
+  "task_output_stream.Last-Event-ID":
+    "The `id` of the last event: the offset after it, a dot, and the attempt.",
   "Context.answers": "The newest questions about the task with their answers, oldest first: at most 20.",
   waiting_for: "`answer` while a question about the task is open; else null.",
   question: "The question.",
@@ -440,6 +488,31 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The ETag of the file for which the range is meant; the whole file if it differs.",
   "file_download.If-None-Match": "The ETag of the file that the caller has.",
   "file_download.If-Modified-Since": "When the caller got the file that it has.",
+
+  // Schedules
+  schedule: "The schedule.",
+  "Task.schedule": "The schedule that created the task; only on such tasks.",
+  "TaskDetails.schedule": "The schedule that created the task; only on such tasks.",
+  schedules: "The schedules, by name.",
+  "Schedule.name": "The name of the schedule.",
+  "Task.schedule.name": "The name of the schedule.",
+  "schedule_put.name": "The name of the schedule; one of this name is replaced.",
+  "schedule_run.name": "The name of the schedule.",
+  "schedule_delete.name": "The name of the schedule.",
+  cron: "A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.",
+  tz: "The time zone of `cron`, of the IANA database; `UTC` if left out.",
+  every_s: "The seconds between two times, instead of `cron`; the first comes after so many seconds.",
+  "schedule_put.task": "The task to create, as for task/create.",
+  "Schedule.task": "The task that it creates.",
+  overlap: "At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).",
+  catch_up: "After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).",
+  jitter_s: "Each task may start up to so many seconds later.",
+  "Schedule.until": "No time comes after this.",
+  "schedule_put.until": "No time comes after this.",
+  paused: "Whether no time comes until it is saved without this.",
+  next_at: "The next time; null while it is paused, and after the last.",
+  last_task_id: "The last task that it created.",
+  last_at: "When it created that task.",
 
   // Keys
   keys: "All keys, including the two of the first start.",

@@ -6,7 +6,15 @@ import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
-import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
+import {
+  BROADCAST_TYPES,
+  CATCH_UPS,
+  KEY_ROLES,
+  OVERLAPS,
+  type Priority,
+  SEND_TYPES,
+} from "../domain/model.ts";
+import { isCron, isTimeZone } from "../lib/cron.ts";
 import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
@@ -86,6 +94,24 @@ export const keyName = () =>
   z
     .string()
     .check(z.regex(KEY_NAME, `must be 1 to ${limit.KEY_NAME_MAX_CHARS} characters of A-Z a-z 0-9 . _ -`));
+export const scheduleName = () => {
+  const max = limit.SCHEDULE_NAME_MAX_CHARS;
+  const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
+};
+/** A cron expression of five fields, or a nickname such as @daily. */
+export const cron = () =>
+  chars(limit.CRON_MAX_CHARS).check(
+    z.refine(isCron, "must be a cron expression with a next time: minute hour day month weekday, or @daily"),
+  );
+export const timeZone = () =>
+  chars(limit.TIME_ZONE_MAX_CHARS).check(
+    z.refine(isTimeZone, "must be a time zone of the IANA database, as Europe/Berlin"),
+  );
+export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
+export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
+export const overlap = () => word(OVERLAPS);
+export const catchUp = () => word(CATCH_UPS);
 export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
@@ -236,6 +262,10 @@ export const result = () =>
     }),
   );
 
+/** An offset in the output of an attempt, in bytes. */
+export const outputOffset = () => z.int().check(z.minimum(0));
+export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
+
 /** Any JSON value but null, parsed to its text. */
 function json(maxBytes: number, is: (value: unknown) => boolean, error: string) {
   return z.pipe(
@@ -312,6 +342,9 @@ export function queryCount(max: number) {
 
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
+
+/** An offset in the output of an attempt, or the epoch of one, in a query. */
+export const queryOffset = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 /** Ids of tasks, comma-separated, parsed to those that differ. */
 export const taskIds = () =>

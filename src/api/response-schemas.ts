@@ -43,8 +43,9 @@ import type { JsonAnswer } from "./answer.ts";
 import { encodeCursor } from "./request-fields.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
-const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
-const count = () => z.int().check(z.minimum(0));
+export const maybeTime = (epochMs: number | null): string | null =>
+  epochMs === null ? null : isoTime(epochMs);
+export const count = () => z.int().check(z.minimum(0));
 
 export const nodeSchema = (variant: Variant) =>
   z.strictObject({
@@ -127,6 +128,7 @@ export const taskSchema = (variant: Variant) =>
     files: z.array(z.string()),
     inputs: z.array(z.string()),
     outputs: z.array(z.string()),
+    schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
     created_at: time(),
     updated_at: time(),
   });
@@ -161,6 +163,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
+    ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };

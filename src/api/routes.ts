@@ -8,9 +8,12 @@ import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
+import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
+import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
+import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
@@ -36,9 +39,12 @@ const openApiDocument = rawEndpoint({
 export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
+  ...LESSON_ENDPOINTS,
+  ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...SCHEDULE_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,
@@ -51,6 +57,7 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...fileEndpoints(1),
   NODE_STREAM,
   LOG_STREAM,
+  OUTPUT_STREAM,
 ];
 
 /** The client for Python, so that a worker needs nothing but a network with a hub in it. */

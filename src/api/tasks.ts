@@ -65,7 +65,7 @@ const create = writeEndpoint({
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
-  summary: "Creates a task; on B the hub assigns it at once when a node is available",
+  summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
     "key_bound_to_other_node",
     "node_not_found",
@@ -100,7 +100,7 @@ export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, n
 }
 
 /** The fields that the creator of a task sends. */
-function newTask() {
+export function newTask() {
   return z.object({
     title: field.title(),
     description: field.description(),
@@ -120,7 +120,7 @@ function newTask() {
   });
 }
 
-type NewTask = z.infer<ReturnType<typeof newTask>>;
+export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
@@ -139,8 +139,28 @@ export async function withDraft<T>(
     const unusable = isAny ? await services.tasks.unusable(named) : named;
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
+  const draft: TaskDraft = {
+    ...draftOf({ variant, key }, input),
+    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
+    expiresAt: input.expires_at ?? null,
+    dependsOn: [...new Set(named.dependsOn)],
+    schedule: null,
+  };
+  try {
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+  } catch (error) {
+    if (!(error instanceof UnusableReferences)) throw error;
+    throw invalidRequest(unusableErrors(named, error.references));
+  }
+}
+
+/** The fields of a new task that depend on no other row and no time. */
+export function draftOf(
+  { variant, key }: Pick<Call, "variant" | "key">,
+  input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
+): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const draft = {
+  return {
     title: input.title,
     description: input.description,
     taskType: input.task_type ?? "",
@@ -153,16 +173,7 @@ export async function withDraft<T>(
     backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
     timeoutMs: input.timeout_s ?? null,
     maxRunMs: input.max_run_s ?? null,
-    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
-    expiresAt: input.expires_at ?? null,
-    dependsOn: [...new Set(named.dependsOn)],
   };
-  try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
-  } catch (error) {
-    if (!(error instanceof UnusableReferences)) throw error;
-    throw invalidRequest(unusableErrors(named, error.references));
-  }
 }
 
 type Scheduling = {
@@ -274,7 +285,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
 /** The fields that the holder of a task sends. */
 export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
-type Holder = {
+export type Holder = {
   readonly task_id: string;
   readonly node_id: string;
   readonly epoch?: number | undefined;

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
+import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
@@ -20,7 +21,16 @@ import {
   PAGE,
   runGroup,
 } from "./remote.ts";
-import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
+import {
+  ageOf,
+  plain,
+  printJson,
+  printJsonLine,
+  printJsonList,
+  printRecord,
+  printTable,
+  printText,
+} from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import type { Values } from "./values.ts";
 
@@ -36,6 +46,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     return show(task, json);
   },
   "task wait": wait,
+  "task logs": logs,
   "task claim": (remote) => {
     const node_id = remote.values.needed("node");
     return change(remote, (task_id) => remote.hub.tasks.claim({ task_id, node_id }));
@@ -166,16 +177,21 @@ function objectIn(text: string, file: string, command: string): Record<string, u
 /** The words of the API, and the numbers that tables show. */
 const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
 
-function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
+export function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
   const word = values.choice("priority", PRIORITIES);
   return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
 }
 
-async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
+/** `--description`; `-` reads standard input. */
+export async function descriptionOf(values: Values): Promise<string> {
   const given = values.needed("description");
+  return given === "-" ? readStandardInput() : given;
+}
+
+async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
   const request: RequestOf<"task/create"> = {
     title,
-    description: given === "-" ? await readStandardInput() : given,
+    description: await descriptionOf(values),
     task_type: values.text("type"),
     priority: priorityOf(values),
     creator_node: values.text("creator"),
@@ -269,6 +285,34 @@ export function taskRow(task: Task) {
 function show(task: Task, json: boolean): number {
   if (json) printJson(task);
   else printRecord(task);
+  return EXIT.OK;
+}
+
+/** Prints the output of the newest attempt, or of the one that is named; with --follow of all that come. */
+async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
+  const follow = values.has("follow");
+  const isRaw = values.has("raw");
+  const named = values.whole("attempt");
+  let plainText = new PlainOutput();
+  let attempt: number | null = null;
+  for await (const part of hub.output(taskId, { attempt: named, follow })) {
+    if (json) {
+      const { from, next_offset, dropped, data } = part;
+      printJsonLine({ attempt: part.attempt, from, next_offset, dropped, data });
+      continue;
+    }
+    if (attempt !== part.attempt) {
+      const node = part.attempts.find((one) => one.attempt === part.attempt)?.node_id ?? "";
+      printText(plainText.end());
+      if (attempt !== null || part.attempts.length > 1)
+        console.error(`luxhub: attempt ${part.attempt} on ${node}`);
+      plainText = new PlainOutput();
+      ({ attempt } = part);
+    }
+    if (part.dropped > 0) console.error(`luxhub: ${part.dropped} bytes here are no longer kept`);
+    printText(isRaw ? part.data : plainText.add(part.data));
+  }
+  if (!json) printText(plainText.end());
   return EXIT.OK;
 }
 

@@ -8,12 +8,14 @@ import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJ
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
+import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
 import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
 export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type RetryPolicy } from "./http.ts";
 export type { FileContent, UploadFields } from "./upload.ts";
+export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
 export {
   type AskOptions,
@@ -89,6 +91,14 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Searches what the workers of completed tasks have learned. */
+    lessons: this.#method("lessons"),
+    /**
+     * Appends output while the task runs. A worker's handler has `output(text)`, which keeps the offsets.
+     */
+    output: this.#method("task/output"),
+    /** With `wait`: waits up to that many seconds for more output, or the end of the attempt. */
+    readOutput: this.#method("task/{task_id}/output"),
     /** Lists the questions of a task. With `wait`: waits at most 300 seconds until one changes. */
     questions: this.#method("task/{task_id}/questions"),
     /** Lists the open questions of all tasks, the most urgent first. */
@@ -131,6 +141,15 @@ export class LuxHub<V extends Variant = "A"> {
     uploadUrl: this.#method("file/upload-url"),
   };
 
+  readonly schedules = {
+    /** Creates or replaces the schedule of this name. */
+    put: this.#method("schedule/put"),
+    list: this.#method("schedule/list"),
+    /** Creates a task of the schedule now. */
+    run: this.#method("schedule/run"),
+    delete: this.#method("schedule/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
@@ -162,6 +181,11 @@ export class LuxHub<V extends Variant = "A"> {
    */
   stream(nodeId: string, options: StreamOptions = {}): AsyncGenerator<StreamItem, void, undefined> {
     return readStream<V>(this.#http, this.call.bind(this), nodeId, options);
+  }
+
+  /** Yields the output of a task; with `follow` also what comes, until the task is finished. */
+  output(taskId: string, options: OutputOptions = {}): AsyncGenerator<OutputPart<V>, void, undefined> {
+    return readOutput<V>(this.call.bind(this), taskId, options);
   }
 
   /** Registers a node and does its tasks until a signal of the options stops the worker. */
@@ -291,10 +315,15 @@ type Fields = Record<string, unknown>;
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE = "key/add";
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer with
- * a ticket.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+ * does not store an answer with a ticket.
  */
-const NEEDS_NO_KEY: ReadonlySet<string> = new Set(["node/heartbeat", "file/download-url", "file/upload-url"]);
+const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
+  "node/heartbeat",
+  "task/output",
+  "file/download-url",
+  "file/upload-url",
+]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
   if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
@@ -322,6 +351,7 @@ function waitOf(
   };
   if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
     return wait("wait", 0);
+  if (operation === "task/{task_id}/output") return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;
@@ -329,8 +359,9 @@ function waitOf(
 
 /** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
-  const { task, messages, events, done }: Fields = { ...answer };
+  const { task, messages, events, done, data, ended }: Fields = { ...answer };
   if (operation === "task/wait") return done !== true;
+  if (operation === "task/{task_id}/output") return data === "" && ended !== true;
   if (operation === "task/{task_id}") return !isFinished(Object(task));
   return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
 }

@@ -30,6 +30,9 @@ export type EventKind =
   | "task.retried"
   | "task.completed"
   | "task.deleted"
+  | "schedule.saved"
+  | "schedule.skipped"
+  | "schedule.deleted"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -124,6 +127,38 @@ export interface Checkpoint {
   at: string;
 }
 
+export interface Lesson {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The node that completed the task. */
+  node_id: string;
+  /** Whether the result came with a key that is bound to that node. */
+  verified: boolean;
+  /** When the task was completed. */
+  at: string;
+  /** The first 2,000 characters of `lesson` in the result of the task. */
+  lesson: string;
+  /** True if the `lesson` is longer than what is shown. */
+  truncated?: true | undefined;
+}
+
+export interface OutputAttempt {
+  /** The epoch of the lease. */
+  attempt: number;
+  /** The node that sent it. */
+  node_id: string;
+  /** The bytes that were sent, kept or not. */
+  size: number;
+  /** When the first output came. */
+  begun_at: string;
+  /** When the last output came. */
+  updated_at: string;
+}
+
 export interface Question {
   /** The id of the question. */
   question_id: string;
@@ -198,6 +233,11 @@ export interface Context<V extends Variant = "A"> {
   answers?: Question[] | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
+  /**
+   * What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together,
+   * and of the same text the newest. Not for a task without a type.
+   */
+  lessons?: Lesson[] | undefined;
 }
 
 export interface Task<V extends Variant = "A"> {
@@ -263,6 +303,15 @@ export interface Task<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -332,6 +381,15 @@ export interface TaskDetails<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -527,6 +585,68 @@ export interface FileRecord {
   url: string;
 }
 
+export interface Schedule<V extends Variant = "A"> {
+  /** The name of the schedule. */
+  name: string;
+  /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+  cron: string | null;
+  /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+  tz: string | null;
+  /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+  every_s: number | null;
+  /** The task that it creates. */
+  task: {
+    /** What to do, in one line. */
+    title: string;
+    /** What to do; at most 64 KiB of UTF-8. */
+    description: string;
+    /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+    task_type: string | null;
+    /**
+     * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+     * default); 2, `p2` or `low`; `p5` is background work.
+     */
+    priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+    /** The node that created the task; it need not be registered. */
+    creator_node: string | null;
+    /** LUX for the node that completes the task, with at most 6 decimals. */
+    lux_reward: number;
+    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+    max_attempts: number | null;
+    /**
+     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+     * attempt, up to an hour.
+     */
+    backoff_s: number;
+    /** Seconds that a node may hold the task without task/extend or task/complete. */
+    timeout_s: number | null;
+    /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+    max_run_s: number | null;
+    /** Seconds until the task may be handed out. */
+    delay_s: number;
+  };
+  /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+  overlap: "skip" | "queue";
+  /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+  catch_up: "one" | "none";
+  /** Each task may start up to so many seconds later. */
+  jitter_s: number;
+  /** No time comes after this. */
+  until: string | null;
+  /** Whether no time comes until it is saved without this. */
+  paused: boolean;
+  /** The next time; null while it is paused, and after the last. */
+  next_at: string | null;
+  /** The last task that it created. */
+  last_task_id: string | null;
+  /** When it created that task. */
+  last_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface Key {
   /** The name of the key. */
   name: string;
@@ -701,6 +821,7 @@ export interface Problem {
     | "task_completed"
     | "task_failed"
     | "task_not_failed"
+    | "wrong_offset"
     | "task_not_ready"
     | "stale_lease"
     | "node_draining"
@@ -712,6 +833,8 @@ export interface Problem {
     | "question_answered"
     | "question_timed_out"
     | "questions_limit"
+    | "schedule_not_found"
+    | "schedules_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -742,6 +865,8 @@ export interface Problem {
   used?: number | undefined;
   /** Of `quota_exceeded`: what the quota allows. */
   allowed?: number | undefined;
+  /** Of `wrong_offset`: where the output continues. */
+  expected?: number | undefined;
 }
 
 /** What each operation takes and answers. */
@@ -838,7 +963,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Drains a node (it finishes its tasks, gets no new ones) or ends the drain */
+  /** Drains a node (it finishes its tasks, gets no new ones), or ends that */
   "node/drain": {
     request: {
       /** The id of the node. */
@@ -941,7 +1066,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a task; on B the hub assigns it at once when a node is available */
+  /** Creates a task; on B the hub assigns it at once if a node is available */
   "task/create": {
     request: {
       /** What to do, in one line. */
@@ -1504,6 +1629,115 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What the workers of completed tasks have learned; by type and words */
+  lessons: {
+    request: {
+      /** Only lessons for which each of these words begins a word of the lesson or of the title of its task. */
+      q?: string | undefined;
+      /** Only lessons of tasks of this `task_type`. */
+      type?: string | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The newest task first. Lessons that say nothing (none, n/a, -) are left out. */
+      lessons: Lesson[];
+      /** How many completed tasks this call has examined: at most 10,000. */
+      looked: number;
+      /** Where to go on, to the older tasks that this call has not examined; null if it has examined all. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Appends output of a running task */
+  "task/output": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node. */
+      node_id: string;
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      epoch?: number | undefined;
+      /**
+       * The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat
+       * of what was sent changes nothing.
+       */
+      offset: number;
+      /** 1 to 65,536 bytes of text, without NUL. */
+      data: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The attempt: the epoch of the lease. */
+      attempt: number;
+      /** Where the next piece begins. */
+      next_offset: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The output of an attempt of a task; may wait for more */
+  "task/{task_id}/output": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /**
+       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
+       * next one that has output if this one has none; null if there is none.
+       */
+      attempt?: number | undefined;
+      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      from?: number | undefined;
+      /** Seconds to wait until there is more, or the attempt or the task has ended. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /**
+       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
+       * next one that has output if this one has none; null if there is none.
+       */
+      attempt: number | null;
+      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      from: number;
+      /** The text from `from` on: at most 256 KiB, and up to what is no longer kept. */
+      data: string;
+      /** The offset to read from next. */
+      next_offset: number;
+      /** Bytes between the offset that was asked for and `from`: they are no longer kept. */
+      dropped: number;
+      /** Bytes. */
+      size: number;
+      /** Whether this attempt sends no more; without an attempt: whether the task is finished. */
+      ended: boolean;
+      /** The attempts whose output is kept, oldest first. */
+      attempts: OutputAttempt[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** A node asks a person, or another agent, about a task that it holds */
   "task/ask": {
     request: {
@@ -1663,7 +1897,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Takes messages out of a mailbox, oldest first, and may wait for the first */
+  /** Takes messages out of a mailbox, oldest first; may wait for the first */
   "message/receive": {
     request: {
       /** The id of the node. */
@@ -1802,7 +2036,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Puts a parked message back into its mailbox, with no deliveries counted */
+  /** Puts a parked message back into its mailbox, with no delivery counted */
   "message/redrive": {
     request: {
       /** The id of the node. */
@@ -1991,6 +2225,141 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Creates or replaces a schedule, which creates a task at certain times */
+  "schedule/put": {
+    request: {
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+      cron?: string | undefined;
+      /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+      every_s?: number | undefined;
+      /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+      tz?: string | undefined;
+      /** The task to create, as for task/create. */
+      task: {
+        /** What to do, in one line. */
+        title: string;
+        /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+        task_type?: string | undefined;
+        /**
+         * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+         * default); 2, `p2` or `low`; `p5` is background work.
+         */
+        priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+        /** The node that created the task; it need not be registered. */
+        creator_node?: string | undefined;
+        /** LUX for the node that completes the task, with at most 6 decimals. */
+        lux_reward?: number | undefined;
+        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+        max_attempts?: number | undefined;
+        /**
+         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+         * attempt, up to an hour.
+         */
+        backoff_s?: number | undefined;
+        /** Seconds that a node may hold the task without task/extend or task/complete. */
+        timeout_s?: number | undefined;
+        /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+        max_run_s?: number | undefined;
+        /** Seconds until the task may be handed out. */
+        delay_s?: number | undefined;
+        /** What to do; at most 64 KiB of UTF-8. */
+        description: string;
+      };
+      /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+      overlap?: "skip" | "queue" | undefined;
+      /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+      catch_up?: "one" | "none" | undefined;
+      /** Each task may start up to so many seconds later. */
+      jitter_s?: number | undefined;
+      /** No time comes after this. */
+      until?: string | undefined;
+      /** Whether no time comes until it is saved without this. */
+      paused?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All schedules, by name */
+  "schedule/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The schedules, by name. */
+      schedules: Schedule<V>[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates a task of a schedule now; its next time stays */
+  "schedule/run": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The task as it is now. */
+      task: Task<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a schedule; its tasks stay */
+  "schedule/delete": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -2041,7 +2410,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Revokes a key permanently; its open calls and streams end within a second */
+  /** Revokes a key permanently; its calls and streams end within a second */
   "key/revoke": {
     request: {
       /** The name of the key. */
@@ -2090,7 +2459,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The event log after a cursor, oldest first; without one, its newest events */
+  /** The event log after a cursor, oldest first; without one, the newest */
   events: {
     request: {
       /** The id of the last event read; 0: from the beginning; without it, the newest events. */
@@ -2372,6 +2741,9 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  lessons: "GET",
+  "task/output": "POST",
+  "task/{task_id}/output": "GET",
   "task/ask": "POST",
   "task/answer": "POST",
   "task/{task_id}/questions": "GET",
@@ -2389,6 +2761,10 @@ export const METHODS = {
   "agent/ack": "POST",
   signin: "POST",
   "lux/ledger": "GET",
+  "schedule/put": "POST",
+  "schedule/list": "GET",
+  "schedule/run": "POST",
+  "schedule/delete": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

@@ -23,12 +23,14 @@ import type {
   EventKind,
   Failure,
   Lease,
+  Lesson,
   Question,
   Task,
   TaskInput,
   TaskResult,
   Variant,
 } from "./types.ts";
+import { OutputSender } from "./output.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -54,6 +56,13 @@ export type TaskContext<V extends Variant = "A"> = {
   readonly checkpoint: unknown;
   /** The last attempts that failed, oldest first. */
   readonly failures: readonly Failure[];
+  /** What the last completed tasks of its type have taught, newest first. */
+  readonly lessons: readonly Lesson[];
+  /**
+   * Adds to the output of this attempt, which people can read while it runs. Sent every second, and before the result.
+   * Never waits: while the hub is too slow or away, what exceeds 256 KiB is dropped, oldest first.
+   */
+  readonly output: (text: string) => void;
   /** The questions of earlier attempts with their answers, oldest first. */
   readonly answers: readonly Question[];
   /**
@@ -202,6 +211,7 @@ type Job<V extends Variant> = {
   lost: LuxHubError | null;
   /** The handler took too long. */
   timedOut: Error | null;
+  readonly output: OutputSender;
   /** A question gives the task back. */
   isParked: boolean;
 };
@@ -459,6 +469,7 @@ class Worker<V extends Variant> {
       isEnding: false,
       lost: null,
       timedOut: null,
+      output: this.#outputOf({ task, epoch }),
       isParked: false,
     };
     for (const before of this.#jobs)
@@ -468,9 +479,19 @@ class Worker<V extends Variant> {
     void this.#extendLease(job);
     void this.#work(job).finally(() => {
       this.#jobs.delete(job);
+      job.output.stop();
       job.end.abort();
       this.#wake();
     });
+  }
+
+  #outputOf(held: Pick<Job<V>, "task" | "epoch">): OutputSender {
+    const { signal } = this.#end;
+    return new OutputSender(async (offset, data) => {
+      const piece = { ...this.#holder(held), offset, data };
+      const { next_offset } = await this.#call("task/output", piece, { signal, retry: { forMs: 0 } });
+      return next_offset;
+    }, signal);
   }
 
   /** Resolves when a job ends, or when the worker must stop. */
@@ -486,6 +507,8 @@ class Worker<V extends Variant> {
     try {
       if (job.isParked) return this.#emit({ kind: "parked", task });
       if (lost !== null) return await this.#afterLoss(job, lost);
+      // A task that is given back is another worker's as soon as it can be.
+      if (timedOut !== null || outcome.isDone || !job.abort.signal.aborted) await job.output.end();
       if (timedOut !== null) await this.#fail(job, timedOut);
       else if (outcome.isDone) await this.#complete(job, outcome.result);
       else if (job.abort.signal.aborted) await this.#giveBack(job);
@@ -535,7 +558,7 @@ class Worker<V extends Variant> {
   /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
-    const { inputs = [], checkpoint, failures = [], answers = [] } = job.context;
+    const { inputs = [], checkpoint, failures = [], answers = [], lessons = [] } = job.context;
     const unused = [...answers];
     const { signal } = abort;
     const send = async (fields: Extension): Promise<void> => {
@@ -549,6 +572,7 @@ class Worker<V extends Variant> {
       inputs,
       checkpoint: checkpoint?.data,
       failures,
+      lessons,
       answers,
       ask: async (question, asked = {}) => {
         const known = unused.findIndex((one) => one.state !== "open" && isSameQuestion(one, question, asked));
@@ -562,6 +586,7 @@ class Worker<V extends Variant> {
         }
       },
       saveCheckpoint: (data) => send({ checkpoint: data }),
+      output: (text) => job.output.write(text),
     };
     const timeoutMs = this.#timeoutOf(task);
     const limit = new TimeLimit(timeoutMs, () => {
@@ -696,6 +721,7 @@ class Worker<V extends Variant> {
     // Once it ends, the report of the outcome will be refused. A parked one is no longer held.
     if (job.isEnding || job.isParked || job.lost !== null) return;
     job.lost = error;
+    job.output.stop();
     job.abort.abort(error);
     this.#emit({ kind: "lost", task: job.task, error });
   }

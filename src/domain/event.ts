@@ -26,6 +26,9 @@ export const EVENT_KINDS = [
   "task.retried",
   "task.completed",
   "task.deleted",
+  "schedule.saved",
+  "schedule.skipped",
+  "schedule.deleted",
   "lux.paid",
   "lux.signin",
   "message.sent",
@@ -66,8 +69,13 @@ export type NewEvent = {
 
 export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };
 
-/** Kinds of changes that an administrator makes, not the node that the event names. */
-const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
+/** Kinds of changes that an administrator or the hub makes, not the node that the event names. */
+const ADMINISTERED: readonly EventKind[] = [
+  "task.revoked",
+  "task.deleted",
+  "node.deleted",
+  "schedule.skipped",
+];
 
 /** Values of `by` in task.assigned for tasks that the node did not request. */
 const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];

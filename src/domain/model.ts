@@ -151,8 +151,12 @@ export type Task = {
   readonly earlierFailures: readonly Failure[];
   /** The bytes of its checkpoint; 0: it has none. */
   readonly checkpointBytes: number;
+  /** Whether an attempt has sent output (output.ts). */
+  readonly hasOutput: boolean;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
+  /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
+  readonly schedule: { readonly name: string; readonly at: number | null } | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -163,6 +167,23 @@ export type Task = {
   readonly outputs: readonly string[];
 };
 
+/** The fields of a new task that name no time and no other task. */
+export type TaskTemplate = Pick<
+  Task,
+  | "title"
+  | "description"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "creatorVerified"
+  | "luxRewardMicro"
+  | "balanced"
+  | "maxAttempts"
+  | "backoffMs"
+  | "timeoutMs"
+  | "maxRunMs"
+>;
+
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
   /** JSON text, as it was sent. */
@@ -171,6 +192,28 @@ export type Checkpoint = {
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
+};
+
+/** The output of one attempt of a task, without its text. */
+export type OutputAttempt = {
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  readonly bytes: number;
+  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  readonly keptBytes: number;
+  readonly begunAt: number;
+  /** When the last piece came. */
+  readonly at: number;
+};
+
+/** A block of the output of an attempt (output.ts). */
+export type OutputBlock = {
+  readonly n: number;
+  /** The offset of its first byte. */
+  readonly start: number;
+  readonly data: string;
 };
 
 /** What a task knows of its questions. */
@@ -224,6 +267,40 @@ export type TaskOrigin = {
   readonly caller: string;
   readonly contextId: string;
   readonly messageId: string;
+};
+
+// ---- Schedules
+
+/** What happens at a time when an earlier task of the schedule is unfinished: no new task, or one more. */
+export const OVERLAPS = ["skip", "queue"] as const;
+/** Which of the missed times get a task: the last, or none. */
+export const CATCH_UPS = ["one", "none"] as const;
+
+/** When tasks are due: at the times of a cron expression in a time zone (IANA), or at an interval. */
+export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
+
+/** What the author of a schedule says. */
+export type ScheduleDraft = {
+  readonly name: string;
+  readonly timing: Timing;
+  /** Its task may start `delayMs` after its nominal time. */
+  readonly task: TaskTemplate & { readonly delayMs: number };
+  readonly overlap: (typeof OVERLAPS)[number];
+  readonly catchUp: (typeof CATCH_UPS)[number];
+  /** Each task may start up to so much later, so that the tasks of many schedules do not start at once. */
+  readonly jitterMs: number;
+  /** No time is due after it. */
+  readonly until: number | null;
+  readonly paused: boolean;
+};
+
+export type Schedule = ScheduleDraft & {
+  readonly nextAt: number | null;
+  /** The last task that it created, and when. */
+  readonly lastTaskId: string | null;
+  readonly lastAt: number | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
 };
 
 // ---- LUX

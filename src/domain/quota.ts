@@ -7,8 +7,8 @@
  * commit. Whoever changes or removes the row later, the rule that does so changes the usage by the same number. So the
  * usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no counter that leaks.
  *
- * A task counts against its creator, its result included; a file against its node; a message with all its deliveries
- * against its sender; an event against the node that it is about. Stored answers have a limit of their own.
+ * A task counts against its creator, its result included; a file against its node; the output of an attempt against the
+ * node that sends it; a message with all its deliveries against its sender; an event against the node that it is about. Stored answers have a limit of their own.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
  * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
@@ -145,6 +145,15 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       beginsWith(bill, file.keptBytes);
       return { ...change, file };
     }
+    case "output.begun": {
+      if (change.attempt.nodeId !== nodeId) return change;
+      const attempt = { ...change.attempt, keptBytes: change.countedBytes };
+      beginsWith(bill, attempt.keptBytes);
+      return { ...change, attempt };
+    }
+    case "output.grown":
+      bill.times = 1; // its usage.tallied is refused beyond the quota
+      return change;
     case "message.stored":
     case "message.charged":
       beginsWith(bill, change.keptBytes ?? 0);

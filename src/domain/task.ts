@@ -60,27 +60,11 @@ import type {
   TaskQuestions,
   TaskResult,
   TaskStatus,
+  TaskTemplate,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
-export type TaskDraft = Pick<
-  Task,
-  | "title"
-  | "description"
-  | "taskType"
-  | "priority"
-  | "creatorNode"
-  | "creatorVerified"
-  | "luxRewardMicro"
-  | "balanced"
-  | "maxAttempts"
-  | "backoffMs"
-  | "timeoutMs"
-  | "maxRunMs"
-  | "notBefore"
-  | "expiresAt"
-  | "dependsOn"
->;
+export type TaskDraft = TaskTemplate & Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule">;
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
@@ -148,6 +132,7 @@ export function create(
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasOutput: false,
     questions: null,
     createdAt: at.now,
     updatedAt: at.now,
@@ -496,6 +481,13 @@ function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[]
   return checkpointBytes === 0 ? [] : [{ kind: "checkpoint.removed", taskId }];
 }
 
+/** All that its attempts have sent. */
+function withoutOutput({ taskId, hasOutput, epoch: upTo }: Task): readonly Change[] {
+  if (!hasOutput) return [];
+  const kinds = ["output.refunded", "output.removed", "output.erased"] as const;
+  return kinds.map((kind): Change => ({ kind, taskId, upTo }));
+}
+
 /** Whether it waits for the answer to a question. */
 export function isAsking({ questions }: Pick<Task, "questions">): boolean {
   return questions !== null && questions.state !== "settled";
@@ -686,6 +678,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   return accept(task, [
     { kind: "task.deleted", taskId },
     ...withoutCheckpoint(task),
+    ...withoutOutput(task),
     ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),

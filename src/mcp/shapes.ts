@@ -209,11 +209,13 @@ function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const { checkpoint } = context;
   const failures = recordsOf(context["failures"]);
   const answers = recordsOf(context["answers"]);
+  const lessons = recordsOf(context["lessons"]);
   return {
     ...(inputs.length === 0 ? {} : firstInputs(inputs)),
     ...(isRecord(checkpoint) ? { checkpoint: checkpointDetail(checkpoint, taskId) } : {}),
     ...(answers.length === 0 ? {} : newestAnswers(answers)),
     ...(failures.length === 0 ? {} : { failures: failures.map(failureRow) }),
+    ...(lessons.length === 0 ? {} : { lessons: lessons.map(lessonRow) }),
   };
 }
 
@@ -241,6 +243,28 @@ export function questionDetail(asked: JsonObject): JsonObject {
     schema: schema == null ? null : new Foreign(schema, { by: asker, readOn: null }),
     answer: answer == null ? null : new Foreign(answer, { by: answerer, readOn: null }),
     ...(state === "answered" ? { answered_by, verified } : {}),
+  });
+}
+
+/** What the worker of another task has learned. */
+export function lessonRow({
+  task_id,
+  title,
+  task_type,
+  node_id,
+  verified,
+  at,
+  lesson,
+}: JsonObject): JsonObject {
+  const by = authorOf(node_id, verified);
+  return without({
+    task_id,
+    title: line(title, 80),
+    task_type,
+    node_id,
+    verified,
+    at,
+    lesson: new Foreign(lesson, { by, readOn: partOf(task_id, "lesson") }),
   });
 }
 

@@ -1,11 +1,13 @@
 /**
  * The context of a task: what other tasks and earlier attempts leave for its worker. It has the results and files of the
- * tasks that it depends on, the checkpoint of its last worker, the answers to its questions, and why its last attempts failed.
+ * tasks that it depends on, the checkpoint of its last worker, the answers to its questions, why its last attempts failed,
+ * and the lessons of the last completed tasks of its type.
  *
  * It is read after the commit that hands the task out, for the response only: a repeat (Idempotency-Key) reads it again.
  *
  * Must not: decide anything, or read more than its limits allow.
  */
+import type { Lesson } from "../domain/lesson.ts";
 import {
   CONTEXT_ANSWERS_MAX,
   CONTEXT_ANSWERS_MAX_BYTES,
@@ -28,6 +30,7 @@ import {
 import { newestQuestionsOf } from "../store/sql/questions.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Read, Store } from "../store/store.ts";
+import type { Lessons } from "./lessons.ts";
 
 /** A task that another depends on. */
 export type TaskInput = {
@@ -46,6 +49,8 @@ export type TaskContext = {
   readonly checkpoint: Checkpoint | null;
   /** Oldest first. */
   readonly failures: readonly Failure[];
+  /** Of other tasks of its type, newest first. */
+  readonly lessons: readonly Lesson[];
   /** The newest questions with their answers, oldest first. */
   readonly answers: readonly Question[];
 };
@@ -59,22 +64,27 @@ export type InputsPage = {
 
 export class TaskContexts {
   readonly #store: Store;
+  readonly #lessons: Lessons;
 
-  constructor(store: Store) {
+  constructor(store: Store, lessons: Lessons) {
     this.#store = store;
+    this.#lessons = lessons;
   }
 
   /** Returns null if there is nothing to learn. */
   async of(task: Task): Promise<TaskContext | null> {
-    const { taskId, dependsOn, checkpointBytes, questions } = task;
+    const { taskId, taskType, dependsOn, checkpointBytes, questions } = task;
     const failures = failedAttempts(task);
-    if (dependsOn.length === 0 && checkpointBytes === 0 && questions === null)
-      return failures.length === 0 ? null : { inputs: [], checkpoint: null, failures, answers: [] };
+    const lessons = (await this.#lessons.lastOf(taskType)).filter((lesson) => lesson.taskId !== taskId);
+    if (dependsOn.length === 0 && checkpointBytes === 0 && questions === null) {
+      const isEmpty = failures.length === 0 && lessons.length === 0;
+      return isEmpty ? null : { inputs: [], checkpoint: null, failures, answers: [], lessons };
+    }
     return this.#store.readTogether(async (read) => {
       const checkpoint = checkpointBytes === 0 ? null : await read(checkpointOf(taskId));
       const inputs = await readInputs(read, dependsOn, CONTEXT_RESULTS_MAX_BYTES, false);
       const answers = questions === null ? [] : await readAnswers(read, taskId);
-      return { inputs, checkpoint, failures, answers };
+      return { inputs, checkpoint, failures, answers, lessons };
     });
   }
 

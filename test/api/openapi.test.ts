@@ -109,7 +109,7 @@ function formOf({ file, metadata }: Fields): FormData {
 }
 
 function isStream(id: string): boolean {
-  return id === "agent_sse" || id === "events_stream";
+  return id === "agent_sse" || id === "events_stream" || id === "task_output_stream";
 }
 
 /** The first two events of a stream. */
@@ -161,6 +161,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     note: "two points of three",
     checkpoint: { points: 2 },
   });
+  await post("task_output", { task_id, ...worker, epoch, offset: 0, data: "Reading page 1 of 12\n" });
+  await call("task_output_get", { task_id, from: 8, wait: 10 });
   const asked = await post("task_ask", {
     task_id,
     ...worker,
@@ -189,8 +191,10 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
+  await call("task_output_stream", { task_id, "Last-Event-ID": `8.${String(epoch)}` });
   await call("task_get", { task_id, wait: 10, context: "1" });
   await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
+  await call("lessons", { q: "date", limit: 20 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
@@ -278,6 +282,12 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       { path: "message/send", body: { ...plain, content: "The report is archived today." } },
     ],
   });
+  const nightly = { title: "Back up the wiki", description: "Into the archive.", task_type: "backup" };
+  const name = "nightly-backup";
+  await post("schedule_put", { name, cron: "30 2 * * *", tz: "Europe/Berlin", task: nightly, jitter_s: 300 });
+  await post("schedule_run", { name });
+  await call("schedule_list");
+  await post("schedule_delete", { name });
   await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
   await call("key_list");
   await post("key_revoke", { name: "dashboard" });

@@ -19,12 +19,14 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       inputs: [],
       checkpoint: undefined,
       failures: [],
+      lessons: [],
       answers: [],
       ask: async (question: string, options: object = {}) => {
         sent.push({ ask: { question, ...options } });
         return "yes";
       },
       extend: async (note?: string) => void sent.push({ note }),
+      output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
     };
     await file.follow(context, Promise.resolve());

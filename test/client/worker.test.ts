@@ -149,9 +149,13 @@ async function fetchShortLease(url: string, init?: RequestInit): Promise<Respons
 test("a handler gets the context of its task, and saves a checkpoint for the next attempt", async () => {
   const before = await create("first-step");
   const first = new TestWorker("first-step", () => ({ ...RESULT, pages: 3 }));
+  const taught = new TestWorker("second-step", () => ({ ...RESULT, lesson: "go slowly" }));
+  await hub.tasks.get({ task_id: (await create("second-step")).task_id, wait: 30 });
+  await taught[Symbol.asyncDispose]();
   const { task_id } = await create("second-step", { depends_on: [before.task_id], backoff_s: 0 });
   const seen: unknown[] = [];
-  const handler: Handler = async (_, { inputs, checkpoint, failures, saveCheckpoint }) => {
+  const handler: Handler = async (_, { inputs, checkpoint, failures, lessons, saveCheckpoint }) => {
+    expect(lessons.map(({ lesson }) => lesson)).toEqual(["go slowly"]);
     seen.push([inputs.map(({ result }) => result), checkpoint, failures.map(({ message }) => message)]);
     if (checkpoint !== undefined) return RESULT;
     await saveCheckpoint({ page: 2 });
@@ -214,6 +218,34 @@ test("the time limit of a handler stands still while its question waits", async 
   await Bun.sleep(600); // longer than the limit, which would have ended the handler by now
   await hub.tasks.answer({ task_id, question_id: questions[0]?.question_id ?? "", answer: 1 });
   await worker.heard("completed");
+});
+
+test("what a handler writes can be read while it runs, and all of it before its result; the reader follows", async () => {
+  const { task_id } = await create("chatty", { backoff_s: 0 });
+  const line = (attempt: number, i: number): string => `attempt ${attempt}, line ${i} ✓\n`;
+  const text = (attempt: number): string =>
+    Array.from({ length: 3_000 }, (_, i) => line(attempt, i)).join("");
+  const read: string[] = [];
+  const begun = Promise.withResolvers<void>();
+  let attempt = 0;
+  const handler: Handler = async (_, { output }) => {
+    attempt++;
+    for (let i = 0; i < 3_000; i++) {
+      output(line(attempt, i));
+      if (i === 2_000) await begun.promise; // the reader has some of it while the handler runs
+    }
+    if (attempt === 1) throw new Error("once more");
+    return RESULT;
+  };
+  await using worker = new TestWorker("chatty", handler);
+  for await (const { attempt: epoch, data, dropped } of hub.output(task_id, { follow: true })) {
+    begun.resolve();
+    expect(dropped).toBe(0);
+    read[epoch] = (read[epoch] ?? "") + data;
+  }
+  expect(read.filter((one) => one !== undefined)).toEqual([text(1), text(2)]);
+  await worker.heard("completed");
+  expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
 });
 
 test("a lease is extended while the handler works, and its loss aborts the handler", async () => {

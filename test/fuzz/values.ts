@@ -104,6 +104,8 @@ const made = new WeakMap<Schema, fc.Arbitrary<JsonText>>();
 
 function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   const def = defOf(schema);
+  // Few tasks have output, so any other offset is refused.
+  if (name === "offset" && def.type === "number") return fc.constantFrom("0", "0", "1");
   // A random epoch is never the current one.
   if (name === "epoch" && def.type === "number")
     return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));

@@ -44,17 +44,19 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
-  concurrency: ["concurrency", "broadcasts"],
+  concurrency: ["concurrency", "broadcasts", "output"],
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "offline",
     "worker-loop",
     "dependents",
     "context",
+    "lessons",
     "questions",
     "next",
     "fates",
     "threads",
+    "schedules",
     "system",
     "monitoring",
     "quotas",

@@ -51,6 +51,9 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    lessons: "lessons",
+    output: "task/output",
+    read_output: "task/{task_id}/output",
     questions: "task/{task_id}/questions",
     open_questions: "questions",
     wait: "task/wait",
@@ -72,6 +75,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
+  Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -93,6 +97,7 @@ const WITHOUT_METHOD = [
 const NOTES: Readonly<Record<string, string>> = {
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
+  "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",
   "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",

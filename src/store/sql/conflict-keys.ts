@@ -23,8 +23,11 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "output_blocks"
+  | "outputs"
   | "questions"
   | "quota_usage"
+  | "schedules"
   | "settlements"
   | "task_totals"
   | "tasks";
@@ -60,6 +63,8 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  /** The output of all attempts of a task. */
+  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
   questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
@@ -73,6 +78,7 @@ export const keyOf = {
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
+  schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

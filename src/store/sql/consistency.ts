@@ -124,6 +124,26 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
+    name: "output",
+    holds:
+      "every attempt's output has its last block, which ends where it says; only a task that says so has output",
+    sql: `
+      SELECT 'the output of task ' || o.task_id || ' (' || o.epoch || ') has ' || o.bytes
+        || ' bytes, and its last block ends elsewhere' FROM outputs o
+      WHERE o.bytes <> coalesce((
+        SELECT b.start + octet_length(b.data) FROM output_blocks b
+        WHERE b.task_id = o.task_id AND b.epoch = o.epoch ORDER BY b.n DESC LIMIT 1), 0)
+      UNION ALL
+      SELECT 'output of task ' || task_id || ' (' || epoch || ') has no record' FROM output_blocks b
+      WHERE NOT EXISTS (SELECT 1 FROM outputs o WHERE o.task_id = b.task_id AND o.epoch = b.epoch)
+      UNION ALL
+      SELECT 'output of task ' || o.task_id || ' has no task that says so' FROM outputs o
+      LEFT JOIN tasks t ON t.task_id = o.task_id WHERE coalesce(t.has_output, 0) = 0
+      UNION ALL
+      SELECT 'task ' || task_id || ' has no output, and says that it has some' FROM tasks
+      WHERE has_output = 1 AND task_id NOT IN (SELECT task_id FROM outputs)`,
+  },
+  {
     name: "questions",
     holds:
       "a task says that it waits for an answer exactly if it has an open question, and a parked one is open and not ready",
@@ -211,6 +231,8 @@ export const FACTS: readonly Fact[] = [
           WHERE kept_bytes > 0 GROUP BY creator_node
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM outputs WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
         SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
         UNION ALL

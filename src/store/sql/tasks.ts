@@ -15,14 +15,15 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
-  NO_ROW,
+  always,
   bind,
   byKey,
   count,
-  padded,
   many,
+  NO_ROW,
   one,
   orderOf,
+  padded,
   pageRows,
   placeholders,
   query,
@@ -37,7 +38,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, questions, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, has_output, questions, schedule, schedule_at, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -77,13 +78,14 @@ export function taskStates(taskIds: readonly string[]): Query<readonly TaskState
 }
 
 export function taskTotals(): Query<TaskTotals> {
-  const shape: Query<TaskTotals>["shape"] = ([row]) => ({
-    open: Number(row?.["open"]),
-    assigned: Number(row?.["assigned"]),
-    completed: Number(row?.["completed"]),
-    failed: Number(row?.["failed"]),
+  const sql = `SELECT open, assigned, completed, failed FROM task_totals`;
+  const totals = ({ open, assigned, completed, failed }: Row): TaskTotals => ({
+    open: Number(open),
+    assigned: Number(assigned),
+    completed: Number(completed),
+    failed: Number(failed),
   });
-  return query(`SELECT open, assigned, completed, failed FROM task_totals`, [], shape, ["task_totals"]);
+  return always(sql, [], totals, ["task_totals"]);
 }
 
 /** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
@@ -193,7 +195,6 @@ export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
     patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
-    cached: { as: "gift", id: nodeId },
   };
 }
 
@@ -332,14 +333,14 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
       ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
       ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions`;
-  const shape: Query<TaskWork>["shape"] = ([row]) => ({
-    timedOut: row?.["timed_out"] === 1,
-    expired: row?.["expired"] === 1,
-    due: row?.["due"] === 1,
-    settled: row?.["settled"] === 1,
-    questions: row?.["questions"] === 1,
+  const work = (row: Row): TaskWork => ({
+    timedOut: row["timed_out"] === 1,
+    expired: row["expired"] === 1,
+    due: row["due"] === 1,
+    settled: row["settled"] === 1,
+    questions: row["questions"] === 1,
   });
-  return query(sql, [now, steady], shape, ["tasks", "settlements", "questions"]);
+  return always(sql, [now, steady], work, ["tasks", "settlements", "questions"]);
 }
 
 /** The dependencies of a task: the fields that its rules read. */
