@@ -56,11 +56,13 @@ import type { Mail } from "./mail/mail.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
+import { Budgets } from "./service/budgets.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
+import { LeaseService } from "./service/leases.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
@@ -68,6 +70,7 @@ import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
 import { Outputs } from "./service/output.ts";
+import { NoteService } from "./service/notes.ts";
 import {
   type ChoreParts,
   choresOf,
@@ -82,6 +85,7 @@ import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { Lessons } from "./service/lessons.ts";
 import { QuestionService } from "./service/questions.ts";
+import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
@@ -393,10 +397,14 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     schedules: new ScheduleService(store, clock, newId, quotaService),
+    spending: new SpendingService(store),
+    budgets: new Budgets(store, clock),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
+    notes: new NoteService(store, clock),
+    leases: new LeaseService(store, clock),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),

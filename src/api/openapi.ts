@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { foundNoteSchema, noteHeadSchema, noteSchema } from "./notes.ts";
 import {
   checkpointSchema,
   contextSchema,
@@ -24,6 +25,7 @@ import {
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
+import { budgetSchema } from "./budgets.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -351,6 +353,8 @@ class Records {
     this.#add("Lease", schemas.leaseSchema());
     this.#add("Failure", schemas.failureSchema());
     this.#add("TaskResult", schemas.resultSchema());
+    this.#add("Spending", schemas.spendingSchema());
+    this.#add("Budget", budgetSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
@@ -365,6 +369,10 @@ class Records {
     this.#add("Message", schemas.messageSchema());
     this.#add("ReceivedMessage", schemas.deliverySchema());
     this.#add("HistoryMessage", schemas.fateSchema());
+    this.#add("NoteHead", noteHeadSchema());
+    this.#add("Note", noteSchema());
+    this.#add("FoundNote", foundNoteSchema());
+    this.#add("AdvisoryLease", schemas.advisoryLeaseSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
@@ -685,6 +693,15 @@ const PROBLEM: Schema = {
         },
         required: ["path", "message"],
       },
+    },
+    version: {
+      type: "integer",
+      description: "Of `note_version_conflict`: the current version of the note; 0: there is none.",
+    },
+    holders: {
+      type: "array",
+      description: "Of `lease_conflict`: the leases that are in the way, oldest first, at most 20.",
+      items: { $ref: "#/components/schemas/AdvisoryLease" },
     },
     used: { type: "integer", description: "Of `quota_exceeded`: what is used, in tasks or in bytes." },
     allowed: { type: "integer", description: "Of `quota_exceeded`: what the quota allows." },

@@ -8,13 +8,19 @@ import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
+  BUDGET_PERIODS,
+  BUDGET_SCOPES,
   CATCH_UPS,
   KEY_ROLES,
+  ON_LIMIT,
   OVERLAPS,
   type Priority,
   SEND_TYPES,
+  type UsageReport,
 } from "../domain/model.ts";
+import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isCron, isTimeZone } from "../lib/cron.ts";
+import { isRawNumber } from "../lib/exact-json.ts";
 import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
@@ -72,17 +78,36 @@ export const port = () => z.int().check(z.minimum(0), z.maximum(limit.PORT_MAX))
 export const maxTasks = () => z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
 export const title = () => chars(limit.TITLE_MAX_CHARS).check(notBlank());
 export const description = () => bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank());
-export const taskType = () =>
-  z.pipe(
-    chars(limit.TASK_TYPE_MAX_CHARS),
+function trimmed(max: number) {
+  return z.pipe(
+    chars(max),
     z.transform((value: string) => value.trim()),
   );
+}
+export const taskType = () => trimmed(limit.TASK_TYPE_MAX_CHARS);
 /** The types of tasks that a worker asks for: at least one, because with none the call would wait in vain. */
 export const taskTypes = () =>
   z.array(taskType().check(notBlank())).check(z.minLength(1), z.maxLength(limit.TASK_TYPES_MAX));
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
+/** The key of a note in the shared memory. */
+export const noteKey = () => chars(limit.NOTE_KEY_MAX_CHARS).check(notBlank());
+export const noteText = () => bytes(limit.NOTE_TEXT_MAX_BYTES).check(notBlank());
+/** The version that a note must have; 0: there must be none. */
+export const noteVersion = () => z.int().check(z.minimum(0));
+/** A name, or a glob of paths: segments with a slash between them. */
+export const leaseName = () =>
+  chars(limit.LEASE_NAME_MAX_CHARS).check(
+    notBlank(),
+    z.refine(
+      (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
+      "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
+    ),
+  );
+export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
+/** The fencing number of an advisory lease. */
+export const fencing = () => z.int().check(z.minimum(1));
 /** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
 export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
@@ -222,6 +247,55 @@ export const luxReward = () =>
     ),
     z.transform((lux: number) => toMicro(lux) ?? 0),
   );
+
+/** A number of JSON, also one with more digits than a double has, which parseExact() keeps as text. */
+function rounded(value: unknown): unknown {
+  return isRawNumber(value) ? Number(JSON.stringify(value)) : value;
+}
+
+/** Dollars, parsed to whole millionths: what is finer is rounded. */
+function usd(max: number) {
+  return z.pipe(
+    z.pipe(z.transform(rounded), z.number().check(z.minimum(0), z.maximum(max))),
+    z.transform(toMicroUsd),
+  );
+}
+
+export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
+
+export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
+export const budgetScope = () => word(BUDGET_SCOPES);
+export const budgetPeriod = () => word(BUDGET_PERIODS);
+export const onLimit = () => word(ON_LIMIT);
+/** A node, a creator or a type. */
+export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
+
+const tokens = () => z.int().check(z.minimum(0), z.maximum(limit.USAGE_TOKENS_MAX));
+
+/** What steps of the work have used. */
+export const usage = () =>
+  z
+    .array(
+      z.pipe(
+        z.object({
+          seq: z.int().check(z.minimum(0)),
+          model: trimmed(limit.MODEL_MAX_CHARS).check(notBlank()),
+          input_tokens: tokens(),
+          output_tokens: tokens(),
+          cached_tokens: z.nullish(tokens()),
+          cost_usd: z.nullish(usd(limit.USAGE_COST_MAX_USD)),
+        }),
+        z.transform((report): UsageReport => ({
+          seq: report.seq,
+          model: report.model,
+          inputTokens: report.input_tokens,
+          outputTokens: report.output_tokens,
+          cachedTokens: report.cached_tokens ?? 0,
+          costMicro: report.cost_usd ?? null,
+        })),
+      ),
+    )
+    .check(z.maxLength(limit.USAGE_TOGETHER_MAX));
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
@@ -405,6 +479,17 @@ export const cursor = () =>
     z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
   );
 
+const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
+const NO_DAY = "must be a day in UTC, as 2030-01-31";
+
+/** A day of UTC, parsed to its number (spending.ts). */
+export const utcDay = () =>
+  z.pipe(
+    z.string().check(z.regex(DAY, NO_DAY), z.refine(hasSuchADay, NO_DAY)),
+    z.transform((value: string) => dayOf(Date.parse(value))),
+  );
+
+export const summedBy = () => word(["node", "creator", "type", "model", "day"]);
 export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
@@ -422,6 +507,33 @@ const NODE_CURSOR = new RegExp(
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** The beginning of the keys of notes. */
+export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
+
+/** A cursor of the lists of notes: the key after which the page begins, which may be any text. */
+export function encodeNoteCursor(key: string): string {
+  return Buffer.from(key).toString("base64url");
+}
+
+export const noteCursor = () =>
+  z.pipe(
+    z.pipe(
+      chars(limit.NOTE_CURSOR_MAX_CHARS),
+      z.transform((text: string) => {
+        const key = Buffer.from(text, "base64url").toString();
+        return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
+      }),
+    ),
+    z.custom<string>((key) => key !== null, NOT_A_CURSOR),
+  );
+
+/** `next_cursor` of the list of leases: a fencing number. */
+export const fencingCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
 

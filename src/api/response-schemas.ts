@@ -18,6 +18,7 @@ import {
   type FileRecord,
   KEY_ROLES,
   type KeyRecord,
+  type Lease,
   type LedgerEntry,
   type Message,
   type MessageFate,
@@ -27,6 +28,7 @@ import {
   QUESTION_STATES,
   type Question,
   SEND_TYPES,
+  type Spending,
   type Task,
   type TaskResult,
   type TaskState,
@@ -34,8 +36,9 @@ import {
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
 import { isAsking, isReady } from "../domain/task.ts";
+import { costOf, toUsd } from "../domain/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -46,6 +49,8 @@ export const time = () => z.iso.datetime({ precision: 3 });
 export const maybeTime = (epochMs: number | null): string | null =>
   epochMs === null ? null : isoTime(epochMs);
 export const count = () => z.int().check(z.minimum(0));
+/** The date of a day (spending.ts). */
+export const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
 
 export const nodeSchema = (variant: Variant) =>
   z.strictObject({
@@ -98,6 +103,29 @@ export const failureSchema = () =>
     at: time(),
   });
 
+/** `cost_usd` is null when no report had a cost. */
+export const spendingSchema = () =>
+  z.strictObject({
+    input_tokens: count(),
+    output_tokens: count(),
+    cached_tokens: count(),
+    cost_usd: z.nullable(z.number()),
+    reports: count(),
+    without_cost: count(),
+  });
+
+export function encodeSpending(spending: Spending) {
+  const cost = costOf(spending);
+  return {
+    input_tokens: spending.inputTokens,
+    output_tokens: spending.outputTokens,
+    cached_tokens: spending.cachedTokens,
+    cost_usd: cost === null ? null : toUsd(cost),
+    reports: spending.reports,
+    without_cost: spending.unpriced,
+  };
+}
+
 export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -118,6 +146,8 @@ export const taskSchema = (variant: Variant) =>
     restarts: count(),
     timeout_s: z.nullable(z.number()),
     max_run_s: z.nullable(z.number()),
+    max_cost_usd: z.nullable(z.number()),
+    usage: z.nullable(spendingSchema()),
     not_before: z.nullable(time()),
     expires_at: z.nullable(time()),
     depends_on: z.array(z.string()),
@@ -153,6 +183,8 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     restarts: task.restarts,
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / SECOND_MS,
     max_run_s: task.maxRunMs === null ? null : task.maxRunMs / SECOND_MS,
+    max_cost_usd: task.maxCostMicro === null ? null : toUsd(task.maxCostMicro),
+    usage: task.spent && encodeSpending(task.spent),
     not_before: maybeTime(task.notBefore),
     expires_at: maybeTime(task.expiresAt),
     depends_on: task.dependsOn,
@@ -200,6 +232,32 @@ export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
     progress: task.progress,
     failure: task.failure && encodeFailure(task.failure),
     updated_at: isoTime(task.updatedAt),
+  };
+}
+
+export const advisoryLeaseSchema = () =>
+  z.strictObject({
+    name: z.string(),
+    node_id: z.string(),
+    task_id: z.nullable(z.string()),
+    shared: z.boolean(),
+    fencing: z.int(),
+    ttl_s: z.number(),
+    acquired_at: time(),
+    until: time(),
+  });
+
+/** The lease runs on the steady clock; the response shows wall-clock time. */
+export function encodeAdvisoryLease(lease: Lease, { now, steady }: Moment): JsonAnswer {
+  return {
+    name: lease.name,
+    node_id: lease.nodeId,
+    task_id: lease.taskId,
+    shared: lease.shared,
+    fencing: lease.fencing,
+    ttl_s: lease.ttlMs / SECOND_MS,
+    acquired_at: isoTime(lease.acquiredAt),
+    until: isoTime(now + lease.leaseUntil - steady),
   };
 }
 

@@ -4,20 +4,24 @@
  */
 import { matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
+import { BUDGET_ENDPOINTS } from "./budgets.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
+import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
 import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
 import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
+import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
+import { USAGE_ENDPOINTS } from "./usage.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -43,8 +47,12 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
+  ...NOTE_ENDPOINTS,
+  ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
+  ...USAGE_ENDPOINTS,
+  ...BUDGET_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,

@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
+import { budgetLeft, toUsd } from "../domain/spending.ts";
 import type { Completion, HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
@@ -72,6 +73,7 @@ const create = writeEndpoint({
     "node_offline",
     "node_draining",
     "task_not_ready",
+    "budget_exceeded",
   ],
   input: () => z.extend(newTask(), { for_node: z.optional(field.nodeId()) }),
   unread: ["assigned_node"],
@@ -112,6 +114,7 @@ export function newTask() {
     backoff_s: z.optional(field.backoff()),
     timeout_s: z.optional(field.taskTimeout()),
     max_run_s: z.optional(field.taskMaxRun()),
+    max_cost_usd: z.optional(field.costLimit()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -173,6 +176,7 @@ export function draftOf(
     backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
     timeoutMs: input.timeout_s ?? null,
     maxRunMs: input.max_run_s ?? null,
+    maxCostMicro: input.max_cost_usd ?? null,
   };
 }
 
@@ -272,6 +276,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "task_failed",
       "node_offline",
       "node_draining",
+      "budget_exceeded",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -296,6 +301,7 @@ export function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
 }
 
 export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+  "usage_limit",
   "task_not_found",
   "node_not_found",
   "not_assigned_to_node",
@@ -324,13 +330,15 @@ const release = writeEndpoint({
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
+      usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { reason, checkpoint, ...holder }) =>
+  handle: ({ services, transact }, { reason, checkpoint, usage, ...holder }) =>
     services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
+      usage: usage ?? [],
     }),
 });
 
@@ -343,33 +351,42 @@ const fail = writeEndpoint({
       error: field.error(),
       retry: z.optional(z.boolean()),
       checkpoint: z.optional(field.checkpoint()),
+      usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { error, retry, checkpoint, ...holder }) =>
+  handle: ({ services, transact }, { error, retry, checkpoint, usage, ...holder }) =>
     services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
+      usage: usage ?? [],
     }),
 });
 
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task, and may note its progress or a checkpoint",
+  summary: "Extends the lease of a task, and may note progress, a checkpoint or usage",
+  answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),
       checkpoint: z.optional(field.checkpoint()),
+      usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { note, checkpoint, ...holder }) =>
+  handle: ({ services, transact }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
       checkpoint: checkpoint ?? null,
+      usage: usage ?? [],
     }),
+  encode: (task: Task, variant: Variant, at: Moment) => {
+    const left = budgetLeft(task);
+    return { ...encodeTaskAnswer(task, variant, at), budget_left_usd: left === null ? null : toUsd(left) };
+  },
 });
 
 const retry = writeEndpoint({
@@ -377,12 +394,13 @@ const retry = writeEndpoint({
   path: "/api/v1/task/retry",
   auth: "secret",
   summary: "Opens a failed task again, and what failed only because of it",
-  rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed"],
+  rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed", "budget_exceeded"],
   input: () =>
     z.object({
       task_id: field.id(),
       with_dependents: z.optional(z.boolean()),
       keep_checkpoint: z.optional(z.boolean()),
+      max_cost_usd: z.optional(field.costLimit()),
     }),
   answer: (variant) =>
     z.extend(taskAnswer(variant), {
@@ -390,9 +408,10 @@ const retry = writeEndpoint({
     }),
   handle: (
     { services, transact, key },
-    { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true },
+    { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
   ) => {
-    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint };
+    const maxCostMicro = max_cost_usd ?? null;
+    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint, maxCostMicro };
     return with_dependents
       ? services.tasks.retryWithDependents(transact, asked)
       : services.tasks.retry(transact, asked);
@@ -449,16 +468,18 @@ const complete = writeEndpoint({
     "task_completed",
     "task_failed",
     "stale_lease",
+    "usage_limit",
     "lux_balance_limit",
   ],
-  input: () => z.extend(ofHolder(), { result: field.result() }),
+  input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
-  handle: ({ services, variant, transact }, { result, ...holder }) =>
+  handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
+      usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,
     }),
   encode: ({ taskId, luxPaidMicro }: Completion) => ({
@@ -481,6 +502,7 @@ const revoke = writeEndpoint({
     "task_failed",
     "node_offline",
     "node_draining",
+    "budget_exceeded",
   ],
   input: () =>
     z.object({

@@ -138,7 +138,9 @@ async function attempt(
   signal.throwIfAborted();
   refuseRun(run, output, options.timeoutMs);
   const session = output.text("session");
-  const result = resultOfAgent(task, work, agent, run, output);
+  const written = readResultFile(join(work, RESULT_FILE));
+  if (written !== null) await askIfWanted(written, context);
+  const result = resultOfAgent(task, written, agent, run, output);
   await uploadFiles(task, join(work, OUT), signal, options);
   const about = { agent: { name: agent.name, session, usage } };
   const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
@@ -164,7 +166,11 @@ async function runAgent(
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
   const kept = { agent: agent.name, counters, inVain: before?.inVain ?? 0 };
-  const output = new AgentOutput(agent.reads, (id) => keep(dir, { ...kept, session: id }));
+  const output = new AgentOutput(
+    agent.reads,
+    (id) => keep(dir, { ...kept, session: id }),
+    options.sendsOutput ? context.output : () => {},
+  );
   const run = await runForTask(task, context, options, {
     cwd: work,
     reportPrefix: join(work, REPORT),
@@ -183,6 +189,7 @@ async function runAgent(
       return { command, input: readsPromptFromInput(agent) ? prompt : "", env: agent.env };
     },
     onOutput: (bytes) => output.add(bytes),
+    isOutputText: agent.reads.answer === undefined,
   });
   output.end();
   const now = output.text("session");
@@ -283,11 +290,29 @@ function readKept(dir: string, agent: Agent): Kept | null {
 // ---- The result
 
 /**
+ * Asks what the agent wants to know: the task goes back to the hub until somebody answers, and no agent waits meanwhile.
+ * @throws {Error} when it asks what is answered already; the signal's reason when the task was given back
+ */
+async function askIfWanted({ ask, choices }: Written, context: TaskContext): Promise<void> {
+  if (!isSaid(ask)) return;
+  const given = Array.isArray(choices) ? choices.filter(isSaid) : undefined;
+  await context.ask(ask, { choices: given, park: true });
+  throw new Error(`the agent asked again what is answered already: ${ask}`);
+}
+
+type Written = Readonly<Record<string, unknown>>;
+
+/**
  * The result in result.json; without that the last message of the agent.
  * @throws {Error} when the agent says that it failed; {FatalError} when it says that nobody can do the task
  */
-function resultOfAgent(task: Task, work: string, agent: Agent, run: Run, output: AgentOutput): TaskResult {
-  const written = readResultFile(join(work, RESULT_FILE));
+function resultOfAgent(
+  task: Task,
+  written: Written | null,
+  agent: Agent,
+  run: Run,
+  output: AgentOutput,
+): TaskResult {
   const text =
     agent.reads.answer === undefined ? new TextDecoder().decode(run.output) : output.text("answer");
   const answer = (text ?? "").trim();
@@ -307,7 +332,7 @@ function resultOfAgent(task: Task, work: string, agent: Agent, run: Run, output:
 }
 
 /** Null: there is no such file. @throws {Error} when it is not a JSON object */
-function readResultFile(path: string): Readonly<Record<string, unknown>> | null {
+function readResultFile(path: string): Written | null {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return null;
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

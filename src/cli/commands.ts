@@ -50,6 +50,15 @@ export const REMOTE_FLAGS: Command["flags"] = {
 
 const LIMIT: Flag = { value: "N", help: "how many rows at most (50; with --json all)" };
 const NODE: Flag = { value: "NODE", help: "the node to act for" };
+const PER: Flag = {
+  value: "PERIOD",
+  help: "day, month (both in UTC) or total",
+  choices: ["day", "month", "total"],
+};
+const IF_VERSION: Flag = { value: "N", help: "only if the note has this version; 0: if there is none" };
+const PREFIX: Flag = { value: "TEXT", help: "only keys that begin with this" };
+const LEASE_TASK: Flag = { value: "ID", help: "only leases for this task" };
+const FENCING: Flag = { value: "N", help: "only the lease with this fencing number" };
 const EPOCH: Flag = {
   value: "N",
   help: "the epoch of the lease: 409 stale_lease if the task was handed out again since",
@@ -157,6 +166,7 @@ const NEW_TASK = {
 const ATTEMPTS = {
   timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
   "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
+  "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
   "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
   backoff: {
     value: "TIME",
@@ -212,6 +222,35 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
   ),
   remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
+  remote("usage", "", "what work has cost in tokens and dollars", {
+    by: {
+      value: "WHAT",
+      help: "day (the default), node, creator, type or model",
+      choices: ["day", "node", "creator", "type", "model"],
+    },
+    since: { value: "DAY", help: "the first day in UTC, as 2030-01-31; 29 days before the last" },
+    until: { value: "DAY", help: "the last day; today" },
+    limit: LIMIT,
+  }),
+  remote(
+    "budget set",
+    "[SCOPE VALUE]",
+    "limit what work may cost",
+    {
+      per: PER,
+      "cost-usd": { value: "USD", help: "the dollars" },
+      tokens: { value: "N", help: "the tokens, input and output together" },
+      "on-limit": {
+        value: "WHAT",
+        help: "pause (the default): its tasks are not handed out; warn: only an event",
+        choices: ["pause", "warn"],
+      },
+    },
+    `SCOPE is hub, or node, creator or type with a VALUE; creator and type without one are the tasks without a
+creator or type. ${ADMIN_ABOUT}`,
+  ),
+  remote("budget list", "", "all budgets, and what is spent of them", {}, ADMIN_ABOUT),
+  remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
     "events",
@@ -368,8 +407,26 @@ Within luxhub worker, --node and --epoch follow from its environment.`,
     parse: { help: "ANSWER is JSON; without it, a text" },
     node: { value: "NODE", help: "the node that answers" },
   }),
+  remote(
+    "task usage",
+    "[ID]",
+    "report what a step of a node's attempt at a task has used",
+    {
+      model: { value: "NAME", help: "the model" },
+      "input-tokens": { value: "N", help: "tokens that it read" },
+      "output-tokens": { value: "N", help: "tokens that it wrote" },
+      "cached-tokens": { value: "N", help: "those of the input tokens that came from a cache" },
+      "cost-usd": { value: "USD", help: "what it cost; left out: unknown" },
+      seq: { value: "N", help: "the number of the step in the attempt: a repeat counts once" },
+      node: NODE,
+      epoch: EPOCH,
+    },
+    `In a command of luxhub worker leave out ID, --seq, --node and --epoch: the worker numbers and sends the report,
+and the command needs no secret.`,
+  ),
   remote("task retry", "ID…", "open failed tasks again", {
     "with-dependents": { help: "and the tasks that failed only because of them" },
+    "max-cost": { value: "USD", help: "a new limit of cost, for tasks that have cost too much" },
   }),
   remote("task cancel", "ID…", "cancel unfinished tasks: they end as failed", {
     node: { value: "NODE", help: "the node that cancels them" },
@@ -414,6 +471,45 @@ Within luxhub worker, --node and --epoch follow from its environment.`,
     limit: LIMIT,
   }),
   remote("message parked", "NODE", "the messages that a node never confirmed", { limit: LIMIT }),
+  remote(
+    "note put",
+    "KEY TEXT",
+    "write a note into the shared memory of the nodes",
+    { node: { value: "NODE", help: "who writes" }, "if-version": IF_VERSION },
+    "TEXT - reads standard input. Exit code 5: the note has another version.",
+  ),
+  remote("note get", "KEY", "the text of a note"),
+  remote("note list", "", "the notes by key", { prefix: PREFIX, limit: LIMIT }),
+  remote("note search", "WORD…", "notes with words that begin with these", { prefix: PREFIX, limit: LIMIT }),
+  remote("note delete", "KEY…", "delete notes", {
+    node: { value: "NODE", help: "who deletes them" },
+    "if-version": IF_VERSION,
+  }),
+  remote(
+    "lease acquire",
+    "NAME",
+    "take an advisory lease on a name or on the paths of a glob",
+    {
+      node: NODE,
+      ttl: { value: "TIME", help: "how long it lasts (5m)" },
+      shared: { help: "others may have a shared lease on the same" },
+      task: { value: "ID", help: "it ends with this task, which the node holds" },
+      epoch: EPOCH,
+    },
+    "Acquiring it again renews it. Exit code 5: another lease is in the way.",
+  ),
+  remote("lease renew", "NAME", "begin the time of a lease again", {
+    node: NODE,
+    ttl: { value: "TIME", help: "how long it lasts; without it as before" },
+    task: LEASE_TASK,
+    fencing: FENCING,
+  }),
+  remote("lease release", "NAME…", "end leases", { node: NODE, task: LEASE_TASK, fencing: FENCING }),
+  remote("lease list", "", "the leases that nodes have now", {
+    node: { value: "NODE", help: "only leases of this node" },
+    task: LEASE_TASK,
+    limit: LIMIT,
+  }),
   remote("file put", "FILE", "upload a file; prints its id", {
     task: { value: "ID", help: "attach it to this task" },
     node: { value: "NODE", help: "attach it to this node" },

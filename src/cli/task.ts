@@ -32,10 +32,12 @@ import {
   printText,
 } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
+import { reportUsage } from "./usage.ts";
 import type { Values } from "./values.ts";
 
 export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runGroup("task", RUNS, argv, env);
+  const usage: Run = (remote) => reportUsage(remote, env);
+  return runGroup("task", { ...RUNS, "task usage": usage }, argv, env);
 }
 
 const RUNS: Readonly<Record<string, Run>> = {
@@ -77,7 +79,9 @@ const RUNS: Readonly<Record<string, Run>> = {
   "task retry": (remote) =>
     remote.values.has("with-dependents")
       ? retryAll(remote)
-      : change(remote, (task_id) => remote.hub.tasks.retry({ task_id })),
+      : change(remote, (task_id) =>
+          remote.hub.tasks.retry({ task_id, max_cost_usd: remote.values.number("max-cost") }),
+        ),
   "task cancel": (remote) => {
     const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
     return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
@@ -202,6 +206,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     expires_at: values.moment("expires"),
     timeout_s: values.seconds("timeout"),
     max_run_s: values.seconds("max-run"),
+    max_cost_usd: values.number("max-cost"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
   };

@@ -1,15 +1,15 @@
 /**
  * The report file of a worker's command (LUXHUB_REPORT): the command appends lines of JSON, `{"note": …}`,
- * `{"checkpoint": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers are in another
- * file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
+ * `{"checkpoint": …}`, `{"usage": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers
+ * are in another file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
  *
  * The file is read through the descriptor with which it was made: what the command puts in its place is not read. Must
- * not: trust a line, or hold more of them than the last of each kind.
+ * not: trust a line, or hold more of them than a chunk of the file has.
  */
 import { closeSync, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleepUnlessAborted } from "../client/http.ts";
-import type { AskOptions, TaskContext } from "../client/luxhub.ts";
+import type { AskOptions, TaskContext, Used } from "../client/luxhub.ts";
 import { CHECKPOINT_MAX_BYTES, NOTE_MAX_CHARS, OPEN_QUESTIONS_OF_TASK_MAX } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { reasonOf } from "../lib/reason.ts";
@@ -24,8 +24,12 @@ const LINE_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES;
 const FILE_MAX_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 10;
 
-/** The last of each that the command has reported since the last read; undefined: none. */
-type Report = { readonly note?: string | undefined; readonly checkpoint?: unknown };
+/** The last note and checkpoint, and all usage, that the command has reported in a chunk; undefined: none. */
+type Report = {
+  readonly note?: string | undefined;
+  readonly checkpoint?: unknown;
+  readonly usage?: readonly Used[];
+};
 
 /** A question of the command. */
 type Asked = { readonly question: string } & AskOptions;
@@ -69,7 +73,7 @@ export class ReportFile {
     ended.then(end, end);
     for (let isRunning = true; isRunning;) {
       isRunning = await sleepUnlessAborted(POLL_MS, over.signal);
-      await this.#send(this.#read(), context);
+      await this.#sendAll(context);
       for (const asked of this.#asked.splice(0)) {
         // A command that has ended waits for no answer; but it may have parked its task by its last words.
         if (!isRunning && asked.park !== true) continue;
@@ -104,14 +108,28 @@ export class ReportFile {
     renameSync(next, this.answersPath);
   }
 
+  async #sendAll(context: TaskContext): Promise<void> {
+    let last: Report = {};
+    for (let report = this.#read(); report !== null; report = this.#read()) {
+      const { usage, ...others } = report;
+      last = { ...last, ...others };
+      if (usage !== undefined) await this.#send({ usage }, context);
+    }
+    await this.#send(last, context);
+  }
+
   close(): void {
     this.#isClosed = true;
     closeSync(this.#fd);
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  async #send({ note, checkpoint }: Report, { signal, extend, saveCheckpoint }: TaskContext): Promise<void> {
+  async #send(
+    { note, checkpoint, usage }: Report,
+    { signal, extend, saveCheckpoint, reportUsage }: TaskContext,
+  ): Promise<void> {
     try {
+      if (usage !== undefined && !signal.aborted) await reportUsage(usage);
       if (note !== undefined && !signal.aborted) await extend(note);
       if (checkpoint !== undefined && !signal.aborted) await saveCheckpoint(checkpoint);
     } catch (error) {
@@ -119,26 +137,27 @@ export class ReportFile {
     }
   }
 
-  #read(): Report {
-    let report: Report = {};
-    for (;;) {
-      if (this.#at >= FILE_MAX_BYTES) {
-        if (!this.#isFull)
-          this.#onWrong(`the report file has ${FILE_MAX_BYTES} bytes, and is read no further`);
-        this.#isFull = true;
-        return report;
-      }
-      const bytes = readSync(this.#fd, this.#chunk, 0, READ_BYTES, this.#at);
-      if (bytes === 0) return report;
-      this.#at += bytes;
-      let rest = this.#chunk.subarray(0, bytes);
-      for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
-        this.#add(rest.subarray(0, end));
-        report = { ...report, ...this.#endLine() };
-        rest = rest.subarray(end + 1);
-      }
-      this.#add(rest);
+  /** Reads the next chunk; null: there is nothing more now. */
+  #read(): Report | null {
+    if (this.#at >= FILE_MAX_BYTES) {
+      if (!this.#isFull) this.#onWrong(`the report file has ${FILE_MAX_BYTES} bytes, and is read no further`);
+      this.#isFull = true;
+      return null;
     }
+    const bytes = readSync(this.#fd, this.#chunk, 0, READ_BYTES, this.#at);
+    if (bytes === 0) return null;
+    this.#at += bytes;
+    let report: Report = {};
+    let rest = this.#chunk.subarray(0, bytes);
+    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
+      this.#add(rest.subarray(0, end));
+      const { usage = [], ...line } = this.#endLine();
+      const all = [...(report.usage ?? []), ...usage];
+      report = { ...report, ...line, ...(all.length > 0 && { usage: all }) };
+      rest = rest.subarray(end + 1);
+    }
+    this.#add(rest);
+    return report;
   }
 
   #add(bytes: Uint8Array): void {
@@ -154,7 +173,7 @@ export class ReportFile {
     const report = text === null ? null : reportIn(text);
     if (report === null)
       this.#onWrong(
-        'a line of the report file is no {"note": "text"}, {"checkpoint": JSON} or {"ask": {"question": "text"}}',
+        'a line of the report file is no {"note": "text"}, {"checkpoint": JSON}, {"usage": {…}} or {"ask": {"question": "text"}}',
       );
     if (report?.ask && this.#asked.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#asked.push(report.ask);
     return report ?? {};
@@ -173,13 +192,15 @@ function reportIn(line: string): (Report & { readonly ask?: Asked }) | null {
   const note = "note" in value ? value.note : undefined;
   const checkpoint = "checkpoint" in value ? (value.checkpoint ?? undefined) : undefined;
   const ask = "ask" in value ? askedIn(value.ask) : undefined;
-  if (note === undefined && checkpoint === undefined && ask === undefined) return null;
-  if (ask === null) return null;
+  const usage = "usage" in value ? stepsIn(value.usage) : undefined;
+  if (ask === null || usage === null) return null;
+  if ([note, checkpoint, ask, usage].every((part) => part === undefined)) return null;
   if (note !== undefined && (typeof note !== "string" || note.trim() === "")) return null;
   return {
     ...(note !== undefined && { note: note.slice(0, NOTE_MAX_CHARS).toWellFormed() }),
     ...(checkpoint !== undefined && { checkpoint }),
     ...(ask !== undefined && { ask }),
+    ...(usage !== undefined && { usage }),
   };
 }
 
@@ -196,4 +217,14 @@ function askedIn(value: unknown): Asked | null {
     ...(typeof within_s === "number" && { within: within_s }),
     ...(park === true && { park }),
   };
+}
+
+/** One step or a list of them; the hub checks their fields. Null: no step. */
+function stepsIn(value: unknown): readonly Used[] | null {
+  const steps: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return steps.every(isObject) ? (steps as readonly Used[]) : null;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }

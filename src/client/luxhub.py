@@ -72,8 +72,9 @@ class LuxHubError(Exception):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
         retry_after_s: float | None = None,
+        problem: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(status, code, detail, errors, request_id, retry_after_s)
+        super().__init__(status, code, detail, errors, request_id, retry_after_s, problem)
         self.status = status
         #: A stable code, see ErrorCode; `http_STATUS` when the answer did not come from a hub.
         self.code = code
@@ -81,6 +82,8 @@ class LuxHubError(Exception):
         self.detail = detail
         #: The invalid fields of a 400.
         self.errors = errors
+        #: All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered.
+        self.problem: Mapping[str, object] = problem or {}
         #: The hub's log has the request under this id.
         self.request_id = request_id
         #: The hub's Retry-After in seconds; None without one.
@@ -439,6 +442,7 @@ def _refusal_of(answer: _Answer) -> LuxHubError:
         cast("list[FieldError]", errors) if isinstance(errors, list) else (),
         answer.headers.get("X-Request-Id"),
         retry_after_s,
+        body,
     )
 
 
@@ -712,6 +716,8 @@ class LuxHub:
         self.nodes = Nodes(self.call)
         self.tasks = Tasks(self.call)
         self.messages = Messages(self.call)
+        self.notes = Notes(self.call)
+        self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
         self.schedules = Schedules(self.call)
@@ -1088,6 +1094,7 @@ class TaskContext:
         given: Context,
         extend: Callable[[Mapping[str, Any]], None],
         ask: Callable[[Mapping[str, Any]], Any],
+        report: Callable[[Sequence[Mapping[str, Any]]], float | None],
     ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
@@ -1107,6 +1114,7 @@ class TaskContext:
         self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
         self._ask = ask
+        self._report = report
 
     def extend(self, note: str | None = None) -> None:
         """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
@@ -1141,6 +1149,23 @@ class TaskContext:
                 return known["answer"]
         fields = {"question": question, "choices": list(choices), "schema": schema, "within_s": within, "park": park}
         return self._ask(fields)
+
+    def report_usage(
+        self,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        cost_usd: float | None = None,
+        cached_tokens: int = 0,
+    ) -> float | None:
+        """Reports what a step of the work has used: each model call once.
+
+        Do not repeat it: what cannot be sent now is sent with the next request about the task. Returns the dollars
+        that the task may still cost; None if it has no limit, or the hub cannot be reached. A task that has cost too
+        much is lost.
+        """
+        step = {"model": model, "input_tokens": input_tokens, "output_tokens": output_tokens}
+        return self._report([{**step, "cached_tokens": cached_tokens, "cost_usd": cost_usd}])
 
 
 class Handler(Protocol):
@@ -1203,6 +1228,10 @@ _MAY_BE_LOST = (
     "task.timed_out",
 )
 _ERROR_MAX_CHARS = 4000
+#: Usage reports in one request.
+_USAGE_TOGETHER = 20
+#: The codes with which the hub refuses the usage of a request.
+_WRONG_USAGE = ("invalid_request", "usage_limit")
 #: The codes with which the hub refuses a task that is no longer this worker's.
 _LOST = (
     "stale_lease",
@@ -1243,6 +1272,28 @@ class _Job:
         #: How many questions of the handler wait, and when its time began.
         self.asking = 0
         self.began_at = time.monotonic()
+        #: Dollars that the task may still cost, as the hub said last; None: it has no limit.
+        self.budget_left: float | None = None
+        self._lock = threading.Lock()
+        self._steps = 0
+        self._unsent: list[dict[str, Any]] = []
+
+    @property
+    def unsent(self) -> list[dict[str, Any]]:
+        """Usage that has not reached the hub yet, oldest first."""
+        with self._lock:
+            return list(self._unsent)
+
+    def add_usage(self, steps: Iterable[Mapping[str, Any]]) -> None:
+        with self._lock:
+            for step in steps:
+                self._steps += 1
+                self._unsent.append({**step, "seq": self._steps})
+
+    def sent(self, usage: Iterable[Mapping[str, Any]]) -> None:
+        numbers = {step["seq"] for step in usage}
+        with self._lock:
+            self._unsent = [step for step in self._unsent if step["seq"] not in numbers]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1557,7 +1608,7 @@ class _Worker:
             elif outcome.error is None:
                 self._complete(job, outcome.result)
             elif job.abort.is_set():
-                self._insist(job, "task/release", {})
+                self._conclude(job, "task/release", {})
                 self._emit("released", job.task)
             else:
                 self._fail(job, outcome.error)
@@ -1588,7 +1639,10 @@ class _Worker:
                     job.asking -= 1
                     job.began_at = time.monotonic()
 
-        context = TaskContext(job.abort, job.epoch, job.context, extend, ask)
+        def report(steps: Sequence[Mapping[str, Any]]) -> float | None:
+            return self._report_usage(job, steps)
+
+        context = TaskContext(job.abort, job.epoch, job.context, extend, ask, report)
 
         def run() -> None:
             try:
@@ -1651,7 +1705,7 @@ class _Worker:
 
     def _complete(self, job: _Job, result: object) -> None:
         try:
-            answer = self._insist(job, "task/complete", {"result": result})
+            answer = self._conclude(job, "task/complete", {"result": result})
         except Exception as error:
             if _is_loss(error) or self._end.is_set():
                 raise
@@ -1661,8 +1715,28 @@ class _Worker:
 
     def _fail(self, job: _Job, error: BaseException) -> None:
         fields = {"error": _failure_text(error), "retry": not isinstance(error, FatalError)}
-        self._insist(job, "task/fail", fields)
+        self._conclude(job, "task/fail", fields)
         self._emit("failed", job.task, error)
+
+    def _conclude(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Reports the outcome of a job with the usage that is not sent yet; without it if the hub refuses that."""
+        while len(job.unsent) > _USAGE_TOGETHER:
+            usage = job.unsent[:_USAGE_TOGETHER]
+            try:
+                self._insist(job, "task/extend", {"usage": usage})
+            except LuxHubError as error:
+                if error.code not in _WRONG_USAGE:
+                    raise
+                self._emit("fault", job.task, error)
+            job.sent(usage)
+        usage = job.unsent
+        try:
+            return self._insist(job, operation, {**fields, **({"usage": usage} if usage else {})})
+        except LuxHubError as error:
+            if not usage or error.code not in _WRONG_USAGE:
+                raise
+            self._emit("fault", job.task, error)
+            return self._insist(job, operation, fields)
 
     def _insist(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Reports an outcome, however long the hub is unavailable or its disk full."""
@@ -1696,12 +1770,32 @@ class _Worker:
     def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:
         """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
-            self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
+            answer = self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
+            if answer["status"] == "failed":
+                failure = answer["task"]["failure"] or {}
+                raise LuxHubError(409, "task_failed", failure.get("message") or "The task has failed.")
+            job.budget_left = answer["budget_left_usd"]
             return None
         except (Stopped, LuxHubError, HubUnreachable) as error:
             if isinstance(error, LuxHubError) and _is_loss(error):
                 self._lose(job, error)
             return error
+
+    def _report_usage(self, job: _Job, steps: Sequence[Mapping[str, Any]]) -> float | None:
+        """Sends usage, and what could not be sent before. Raises only if the hub refuses it."""
+        job.add_usage(steps)
+        while unsent := job.unsent:
+            usage = unsent[:_USAGE_TOGETHER]
+            refusal = self._extend(job, {"usage": usage})
+            is_refused = refusal is not None and (
+                _is_loss(refusal) or (isinstance(refusal, LuxHubError) and refusal.code in _WRONG_USAGE)
+            )
+            if refusal is not None and not is_refused:
+                return None  # it is sent later
+            job.sent(usage)
+            if refusal is not None:
+                raise refusal
+        return job.budget_left
 
     def _lose(self, job: _Job, error: LuxHubError) -> None:
         with self._changed:
@@ -1803,6 +1897,10 @@ EventKind = Literal[
     "schedule.saved",
     "schedule.skipped",
     "schedule.deleted",
+    "budget.set",
+    "budget.deleted",
+    "budget.warning",
+    "budget.exceeded",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -1811,6 +1909,8 @@ EventKind = Literal[
     "message.expired",
     "file.uploaded",
     "file.deleted",
+    "note.changed",
+    "note.deleted",
     "hub.started",
     "transport.changed",
 ]
@@ -1831,6 +1931,8 @@ ErrorCode = Literal[
     "message_not_found",
     "question_not_found",
     "file_not_found",
+    "budget_not_found",
+    "note_not_found",
     "key_not_found",
     "method_not_allowed",
     "request_timeout",
@@ -1845,6 +1947,11 @@ ErrorCode = Literal[
     "node_draining",
     "node_offline",
     "message_not_parked",
+    "note_version_conflict",
+    "notes_limit",
+    "lease_conflict",
+    "lease_lost",
+    "leases_limit",
     "nodes_limit",
     "lux_balance_limit",
     "task_files_limit",
@@ -1853,6 +1960,9 @@ ErrorCode = Literal[
     "questions_limit",
     "schedule_not_found",
     "schedules_limit",
+    "usage_limit",
+    "budget_exceeded",
+    "budgets_limit",
     "key_exists",
     "keys_limit",
     "body_too_large",
@@ -1885,7 +1995,7 @@ class Lease(TypedDict):
 class Failure(TypedDict):
     #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
     #: task ended.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
     #: The node that held the task or, if it was cancelled, the node that cancelled it.
@@ -1895,6 +2005,47 @@ class Failure(TypedDict):
 
 
 TaskResult = Dict[str, Any]
+
+
+class Spending(TypedDict):
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: int
+    #: The sum of the costs that are known; null if there is none.
+    cost_usd: float | None
+    #: How many reports these are.
+    reports: int
+    #: How many of the reports had no `cost_usd`.
+    without_cost: int
+
+
+class Budget(TypedDict):
+    #: What the budget is about: the whole hub, or one node, creator or type of tasks.
+    scope: Literal["hub", "node", "creator", "type"]
+    #: The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+    #: type.
+    value: str | None
+    #: The period: a day, a month (both in UTC), or all time.
+    per: Literal["day", "month", "total"]
+    #: Dollars; null: any.
+    cost_usd: float | None
+    #: Input and output tokens together; null: any.
+    tokens: int | None
+    #: `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only
+    #: an event.
+    on_limit: Literal["pause", "warn"]
+    #: `warning` from 80 % on, `exceeded` when it is used up.
+    state: Literal["open", "warning", "exceeded"]
+    #: Whether it keeps tasks back now.
+    paused: bool
+    #: The first day of its period; null if that is all time.
+    since: str | None
+    #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
+    #: many.
+    spent: Spending
 
 
 class InputFile(TypedDict):
@@ -2096,6 +2247,12 @@ class Task(TypedDict):
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: What the attempts of the task have used, all together, as their workers reported it; null without any
+    #: report.
+    usage: Spending | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -2181,6 +2338,12 @@ class TaskDetails(TypedDict):
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: What the attempts of the task have used, all together, as their workers reported it; null without any
+    #: report.
+    usage: Spending | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, it fails.
@@ -2333,6 +2496,81 @@ class HistoryMessage(TypedDict):
     deliveries: int | None
     #: The recipients of a broadcast that the node sent, counted by state; null for every other message.
     recipients: HistoryMessageRecipients | None
+
+
+class NoteHead(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+
+
+class Note(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+    #: The content, at most 16 KiB.
+    text: str
+
+
+class FoundNote(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+    #: The line of the text in which a word was found, or its beginning; at most 200 characters.
+    excerpt: str
+
+
+class AdvisoryLease(TypedDict):
+    #: The name or glob.
+    name: str
+    #: The node that has the lease.
+    node_id: str
+    #: The task that the lease ends with; null: none.
+    task_id: str | None
+    #: Whether others may have a shared lease on the same.
+    shared: bool
+    #: The fencing number: larger than that of every earlier lease. Send it along to what the lease protects,
+    #: which refuses smaller ones.
+    fencing: int
+    #: Seconds from an acquire or renew to the deadline.
+    ttl_s: float
+    #: When the lease was acquired.
+    acquired_at: str
+    #: The deadline: from then on the lease counts for nothing.
+    until: str
 
 
 class LedgerEntry(TypedDict):
@@ -2595,6 +2833,10 @@ class Problem(TypedDict):
     error: ErrorCode
     #: Of `invalid_request`: every field that is wrong.
     errors: NotRequired[list[ProblemError]]
+    #: Of `note_version_conflict`: the current version of the note; 0: there is none.
+    version: NotRequired[int]
+    #: Of `lease_conflict`: the leases that are in the way, oldest first, at most 20.
+    holders: NotRequired[list[AdvisoryLease]]
     #: Of `quota_exceeded`: what is used, in tasks or in bytes.
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
@@ -2764,6 +3006,21 @@ class TaskClaimAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskCompleteUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
 class TaskCompleteAnswer(TypedDict):
     success: Literal[True]
     #: The task is completed.
@@ -2772,6 +3029,70 @@ class TaskCompleteAnswer(TypedDict):
     lux_paid: float
     #: The id of the task.
     task_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskReleaseUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
+class TaskFailUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
+class TaskExtendUsage(TypedDict):
+    #: The worker's number for the report: a repeat under the same number in the same attempt counts once.
+    seq: int
+    #: The model that was used.
+    model: str
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: NotRequired[int | None]
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: NotRequired[float | None]
+
+
+class TaskExtendAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: What the task may still cost; null without `max_cost_usd`.
+    budget_left_usd: float | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3162,6 +3483,93 @@ class AgentMessagesAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class NotePutAnswer(TypedDict):
+    success: Literal[True]
+    #: The note as it is now.
+    note: NoteHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The note.
+    note: Note
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteListAnswer(TypedDict):
+    success: Literal[True]
+    #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
+    notes: list[NoteHead]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteSearchAnswer(TypedDict):
+    success: Literal[True]
+    #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
+    notes: list[FoundNote]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The note that was deleted.
+    note: NoteHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseAcquireAnswer(TypedDict):
+    success: Literal[True]
+    #: The lease.
+    lease: AdvisoryLease
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseRenewAnswer(TypedDict):
+    success: Literal[True]
+    #: The lease.
+    lease: AdvisoryLease
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseReleaseAnswer(TypedDict):
+    success: Literal[True]
+    #: How many leases ended: 0 for a repeat.
+    released: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseListAnswer(TypedDict):
+    success: Literal[True]
+    #: The leases, oldest first.
+    leases: list[AdvisoryLease]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class SigninAnswer(TypedDict):
     success: Literal[True]
     #: LUX that this call paid.
@@ -3189,6 +3597,75 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class UsageAnswerUsage(TypedDict):
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: Those of the input tokens that came from a cache.
+    cached_tokens: int
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    cost_usd: float | None
+    #: How many reports these are.
+    reports: int
+    #: How many of the reports had no `cost_usd`.
+    without_cost: int
+    #: The node, creator, type, model or day; null for tasks without a creator or a type.
+    name: str | None
+
+
+class UsageAnswer(TypedDict):
+    success: Literal[True]
+    #: What is summed up: `day` if left out.
+    by: str
+    #: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
+    since: str
+    #: The last day, in UTC; today if left out.
+    until: str
+    #: A sum for each name, the most expensive first; of days the newest first.
+    usage: list[UsageAnswerUsage]
+    #: The sum of all of them.
+    all: Spending
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of it.
+    budget: Budget
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetListAnswer(TypedDict):
+    success: Literal[True]
+    #: All budgets, by scope and value.
+    budgets: list[Budget]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of it.
+    budget: Budget
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3271,6 +3748,9 @@ class SchedulePutTask(TypedDict):
     timeout_s: NotRequired[float]
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: NotRequired[float]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: What to do; at most 64 KiB of UTF-8.
@@ -3570,6 +4050,7 @@ class Tasks(_Resource):
         backoff_s: float | None = None,
         timeout_s: float | None = None,
         max_run_s: float | None = None,
+        max_cost_usd: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -3592,6 +4073,8 @@ class Tasks(_Resource):
             each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
         max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
+        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that passes it ends
+            the task permanently (kind `budget`). Null: any.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -3612,6 +4095,7 @@ class Tasks(_Resource):
             "backoff_s": backoff_s,
             "timeout_s": timeout_s,
             "max_run_s": max_run_s,
+            "max_cost_usd": max_cost_usd,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -3669,6 +4153,7 @@ class Tasks(_Resource):
         result: Mapping[str, Any],
         *,
         epoch: int | None = None,
+        usage: Sequence[TaskCompleteUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskCompleteAnswer:
         """Completes a task with its result and pays its reward.
@@ -3678,8 +4163,9 @@ class Tasks(_Resource):
         result: The result of the work: three strings of at most 64 KiB each, and any additional properties,
             together at most 64 KiB of JSON.
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
-        fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
+        fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch, "usage": usage}
         return cast("TaskCompleteAnswer", self._call("task/complete", fields, options))
 
     def release(
@@ -3690,6 +4176,7 @@ class Tasks(_Resource):
         epoch: int | None = None,
         reason: str | None = None,
         checkpoint: Any | None = None,
+        usage: Sequence[TaskReleaseUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -3699,6 +4186,7 @@ class Tasks(_Resource):
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
             "task_id": task_id,
@@ -3706,6 +4194,7 @@ class Tasks(_Resource):
             "epoch": epoch,
             "reason": reason,
             "checkpoint": checkpoint,
+            "usage": usage,
         }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
@@ -3718,6 +4207,7 @@ class Tasks(_Resource):
         epoch: int | None = None,
         retry: bool | None = None,
         checkpoint: Any | None = None,
+        usage: Sequence[TaskFailUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -3728,6 +4218,7 @@ class Tasks(_Resource):
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
             "task_id": task_id,
@@ -3736,6 +4227,7 @@ class Tasks(_Resource):
             "epoch": epoch,
             "retry": retry,
             "checkpoint": checkpoint,
+            "usage": usage,
         }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
@@ -3747,15 +4239,17 @@ class Tasks(_Resource):
         epoch: int | None = None,
         note: str | None = None,
         checkpoint: Any | None = None,
+        usage: Sequence[TaskExtendUsage] | None = None,
         options: CallOptions | None = None,
-    ) -> TaskAnswer:
-        """Extends the lease of a task, and may note its progress or a checkpoint.
+    ) -> TaskExtendAnswer:
+        """Extends the lease of a task, and may note progress, a checkpoint or usage.
 
         task_id: The id of the task.
         node_id: The id of the node.
         epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
         note: The progress of the work; the task shows it as `progress`.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
             "task_id": task_id,
@@ -3763,8 +4257,9 @@ class Tasks(_Resource):
             "epoch": epoch,
             "note": note,
             "checkpoint": checkpoint,
+            "usage": usage,
         }
-        return cast("TaskAnswer", self._call("task/extend", fields, options))
+        return cast("TaskExtendAnswer", self._call("task/extend", fields, options))
 
     def ask(
         self,
@@ -3834,6 +4329,7 @@ class Tasks(_Resource):
         *,
         with_dependents: bool | None = None,
         keep_checkpoint: bool | None = None,
+        max_cost_usd: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskRetryAnswer:
         """Opens a failed task again, and what failed only because of it.
@@ -3842,8 +4338,14 @@ class Tasks(_Resource):
         with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
             1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
         keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
+        max_cost_usd: Replaces that of the task: needed if the task has cost more than its own already.
         """
-        fields = {"task_id": task_id, "with_dependents": with_dependents, "keep_checkpoint": keep_checkpoint}
+        fields = {
+            "task_id": task_id,
+            "with_dependents": with_dependents,
+            "keep_checkpoint": keep_checkpoint,
+            "max_cost_usd": max_cost_usd,
+        }
         return cast("TaskRetryAnswer", self._call("task/retry", fields, options))
 
     def cancel(
@@ -4294,6 +4796,182 @@ class Messages(_Resource):
         return cast("AgentMessagesAnswer", self._call("agent/messages", fields, options))
 
 
+class Notes(_Resource):
+    def put(
+        self,
+        key: str,
+        text: str,
+        *,
+        node_id: str | None = None,
+        if_version: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NotePutAnswer:
+        """Writes a note; with if_version only if it has that version.
+
+        key: The name of the note, any text: for example `api/decisions`.
+        text: The content, at most 16 KiB.
+        node_id: Who writes; the node of the key if left out.
+        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
+            out.
+        """
+        fields = {"key": key, "text": text, "node_id": node_id, "if_version": if_version}
+        return cast("NotePutAnswer", self._call("note/put", fields, options))
+
+    def get(self, key: str, *, options: CallOptions | None = None) -> NoteGetAnswer:
+        """A note with its text.
+
+        key: The name of the note.
+        """
+        fields = {"key": key}
+        return cast("NoteGetAnswer", self._call("note/get", fields, options))
+
+    def list(
+        self,
+        *,
+        prefix: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteListAnswer:
+        """The notes by key, without their texts.
+
+        prefix: Only notes whose key begins with this.
+        cursor: The `next_cursor` of the previous page, with the same prefix.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"prefix": prefix, "cursor": cursor, "per_page": per_page}
+        return cast("NoteListAnswer", self._call("note/list", fields, options))
+
+    def search(
+        self,
+        q: str,
+        *,
+        prefix: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteSearchAnswer:
+        """The notes whose key or text has the words of a search, by key.
+
+        q: Words, each of which must begin a word of the key or the text, ignoring case.
+        prefix: Only notes whose key begins with this.
+        cursor: The `next_cursor` of the previous page, with the same search.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"q": q, "prefix": prefix, "cursor": cursor, "per_page": per_page}
+        return cast("NoteSearchAnswer", self._call("note/search", fields, options))
+
+    def delete(
+        self,
+        key: str,
+        *,
+        node_id: str | None = None,
+        if_version: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteDeleteAnswer:
+        """Deletes a note.
+
+        key: The name of the note.
+        node_id: Who deletes it; the node of the key if left out.
+        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
+            out.
+        """
+        fields = {"key": key, "node_id": node_id, "if_version": if_version}
+        return cast("NoteDeleteAnswer", self._call("note/delete", fields, options))
+
+
+class Leases(_Resource):
+    def acquire(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        ttl_s: float | None = None,
+        shared: bool | None = None,
+        task_id: str | None = None,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseAcquireAnswer:
+        """Takes an advisory lease on a name or a glob of paths, or renews it.
+
+        name: A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**`
+            for any segments.
+        node_id: The node that takes the lease; it must be online.
+        ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
+        shared: Whether others may have a shared lease on the same; false if left out.
+        task_id: A task that the node holds: the lease ends with it.
+        epoch: The `epoch` of the task's lease: an old one is refused.
+        """
+        fields = {
+            "name": name,
+            "node_id": node_id,
+            "ttl_s": ttl_s,
+            "shared": shared,
+            "task_id": task_id,
+            "epoch": epoch,
+        }
+        return cast("LeaseAcquireAnswer", self._call("lease/acquire", fields, options))
+
+    def renew(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        task_id: str | None = None,
+        fencing: int | None = None,
+        ttl_s: float | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseRenewAnswer:
+        """Begins the time of a lease again.
+
+        name: The name or glob, as it was acquired.
+        node_id: The node that has the lease.
+        task_id: Only the lease for this task.
+        fencing: The fencing number of the lease that is meant; any if left out.
+        ttl_s: Seconds until the deadline; as before if left out.
+        """
+        fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing, "ttl_s": ttl_s}
+        return cast("LeaseRenewAnswer", self._call("lease/renew", fields, options))
+
+    def release(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        task_id: str | None = None,
+        fencing: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseReleaseAnswer:
+        """Ends a lease.
+
+        name: The name or glob, as it was acquired.
+        node_id: The node that has the lease.
+        task_id: Only the lease for this task.
+        fencing: The fencing number of the lease that is meant; any if left out.
+        """
+        fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing}
+        return cast("LeaseReleaseAnswer", self._call("lease/release", fields, options))
+
+    def list(
+        self,
+        *,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseListAnswer:
+        """The leases that nodes have now, oldest first.
+
+        node_id: Only leases of this node.
+        task_id: Only leases for this task.
+        cursor: The `next_cursor` of the previous page, with the same filter.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"node_id": node_id, "task_id": task_id, "cursor": cursor, "per_page": per_page}
+        return cast("LeaseListAnswer", self._call("lease/list", fields, options))
+
+
 class Lux(_Resource):
     def sign_in(self, node_id: str, *, options: CallOptions | None = None) -> SigninAnswer:
         """Signs a node in for the day and pays it 10 LUX.
@@ -4319,6 +4997,83 @@ class Lux(_Resource):
         """
         fields = {"node_id": node_id, "page": page, "per_page": per_page}
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
+
+
+class Costs(_Resource):
+    def usage(
+        self,
+        *,
+        by: Literal["node", "creator", "type", "model", "day"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> UsageAnswer:
+        """What work has cost, by day, node, creator, type or model.
+
+        by: What is summed up: `day` if left out.
+        since: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
+        until: The last day, in UTC; today if left out.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"by": by, "since": since, "until": until, "page": page, "per_page": per_page}
+        return cast("UsageAnswer", self._call("usage", fields, options))
+
+    def set_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        cost_usd: float | None = None,
+        tokens: int | None = None,
+        on_limit: Literal["pause", "warn"] | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetSetAnswer:
+        """Sets what work may cost in a day, a month or in all.
+
+        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
+            without a type.
+        cost_usd: Dollars; left out: any.
+        tokens: Input and output tokens together; null: any.
+        on_limit: `pause` (if left out): nothing that the budget is about is handed out once it is used up.
+            `warn`: only an event.
+        """
+        fields = {
+            "scope": scope,
+            "per": per,
+            "value": value,
+            "cost_usd": cost_usd,
+            "tokens": tokens,
+            "on_limit": on_limit,
+        }
+        return cast("BudgetSetAnswer", self._call("budget/set", fields, options))
+
+    def budgets(self, *, options: CallOptions | None = None) -> BudgetListAnswer:
+        """All budgets, and what is spent of them."""
+        return cast("BudgetListAnswer", self._call("budget/list", None, options))
+
+    def delete_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetDeleteAnswer:
+        """Deletes a budget.
+
+        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
+            without a type.
+        """
+        fields = {"scope": scope, "per": per, "value": value}
+        return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
 
 
 class Files(_FileTransfer):
@@ -4541,12 +5296,25 @@ METHODS = {
     "agent/messages": "GET",
     "agent/broadcast": "POST",
     "agent/ack": "POST",
+    "note/put": "POST",
+    "note/get": "GET",
+    "note/list": "GET",
+    "note/search": "GET",
+    "note/delete": "POST",
+    "lease/acquire": "POST",
+    "lease/renew": "POST",
+    "lease/release": "POST",
+    "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
     "schedule/put": "POST",
     "schedule/list": "GET",
     "schedule/run": "POST",
     "schedule/delete": "POST",
+    "usage": "GET",
+    "budget/set": "POST",
+    "budget/list": "GET",
+    "budget/delete": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

@@ -22,6 +22,7 @@ export {
   FatalError,
   type Handler,
   type TaskContext,
+  type Used,
   type WorkerEvent,
   type WorkerOptions,
 } from "./worker.ts";
@@ -120,9 +121,32 @@ export class LuxHub<V extends Variant = "A"> {
     mailbox: this.#method("agent/messages"),
   };
 
+  readonly notes = {
+    put: this.#method("note/put"),
+    get: this.#method("note/get"),
+    list: this.#method("note/list"),
+    search: this.#method("note/search"),
+    delete: this.#method("note/delete"),
+  };
+
+  readonly leases = {
+    acquire: this.#method("lease/acquire"),
+    renew: this.#method("lease/renew"),
+    release: this.#method("lease/release"),
+    list: this.#method("lease/list"),
+  };
+
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+  };
+
+  readonly costs = {
+    /** Sums up what work has cost, by day, node, creator, type or model. */
+    usage: this.#method("usage"),
+    setBudget: this.#method("budget/set"),
+    budgets: this.#method("budget/list"),
+    deleteBudget: this.#method("budget/delete"),
   };
 
   readonly files = {

@@ -33,6 +33,10 @@ export type EventKind =
   | "schedule.saved"
   | "schedule.skipped"
   | "schedule.deleted"
+  | "budget.set"
+  | "budget.deleted"
+  | "budget.warning"
+  | "budget.exceeded"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -41,6 +45,8 @@ export type EventKind =
   | "message.expired"
   | "file.uploaded"
   | "file.deleted"
+  | "note.changed"
+  | "note.deleted"
   | "hub.started"
   | "transport.changed";
 
@@ -64,7 +70,7 @@ export interface Failure {
    * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
    * the task ended.
    */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
+  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
   /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
   /** The node that held the task or, if it was cancelled, the node that cancelled it. */
@@ -81,6 +87,53 @@ export interface TaskResult {
   /** What was learned. */
   lesson: string;
   [key: string]: unknown;
+}
+
+export interface Spending {
+  /** Tokens that the model read. */
+  input_tokens: number;
+  /** Tokens that the model wrote. */
+  output_tokens: number;
+  /** Those of the input tokens that came from a cache. */
+  cached_tokens: number;
+  /** The sum of the costs that are known; null if there is none. */
+  cost_usd: number | null;
+  /** How many reports these are. */
+  reports: number;
+  /** How many of the reports had no `cost_usd`. */
+  without_cost: number;
+}
+
+export interface Budget {
+  /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
+  scope: "hub" | "node" | "creator" | "type";
+  /**
+   * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+   * type.
+   */
+  value: string | null;
+  /** The period: a day, a month (both in UTC), or all time. */
+  per: "day" | "month" | "total";
+  /** Dollars; null: any. */
+  cost_usd: number | null;
+  /** Input and output tokens together; null: any. */
+  tokens: number | null;
+  /**
+   * `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`:
+   * only an event.
+   */
+  on_limit: "pause" | "warn";
+  /** `warning` from 80 % on, `exceeded` when it is used up. */
+  state: "open" | "warning" | "exceeded";
+  /** Whether it keeps tasks back now. */
+  paused: boolean;
+  /** The first day of its period; null if that is all time. */
+  since: string | null;
+  /**
+   * What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
+   * many.
+   */
+  spent: Spending;
 }
 
 export interface InputFile {
@@ -283,6 +336,16 @@ export interface Task<V extends Variant = "A"> {
   timeout_s: number | null;
   /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
   max_run_s: number | null;
+  /**
+   * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+   * permanently (kind `budget`). Null: any.
+   */
+  max_cost_usd: number | null;
+  /**
+   * What the attempts of the task have used, all together, as their workers reported it; null without
+   * any report.
+   */
+  usage: Spending | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, it fails. */
@@ -361,6 +424,16 @@ export interface TaskDetails<V extends Variant = "A"> {
   timeout_s: number | null;
   /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
   max_run_s: number | null;
+  /**
+   * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+   * permanently (kind `budget`). Null: any.
+   */
+  max_cost_usd: number | null;
+  /**
+   * What the attempts of the task have used, all together, as their workers reported it; null without
+   * any report.
+   */
+  usage: Spending | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, it fails. */
@@ -538,6 +611,83 @@ export interface HistoryMessage {
     /** How many never confirmed it. */
     parked: number;
   } | null;
+}
+
+export interface NoteHead {
+  /** The name of the note. */
+  key: string;
+  /** 1 for a new note; each write adds 1. */
+  version: number;
+  /** Who wrote this version; null: the request named no node. */
+  node_id: string | null;
+  /** Whether it was written with a key that is bound to `node_id`. */
+  verified: boolean;
+  /** Of the key and the text together, in UTF-8. */
+  bytes: number;
+  /** When version 1 was written. */
+  created_at: string;
+  /** When this version was written. */
+  updated_at: string;
+}
+
+export interface Note {
+  /** The name of the note. */
+  key: string;
+  /** 1 for a new note; each write adds 1. */
+  version: number;
+  /** Who wrote this version; null: the request named no node. */
+  node_id: string | null;
+  /** Whether it was written with a key that is bound to `node_id`. */
+  verified: boolean;
+  /** Of the key and the text together, in UTF-8. */
+  bytes: number;
+  /** When version 1 was written. */
+  created_at: string;
+  /** When this version was written. */
+  updated_at: string;
+  /** The content, at most 16 KiB. */
+  text: string;
+}
+
+export interface FoundNote {
+  /** The name of the note. */
+  key: string;
+  /** 1 for a new note; each write adds 1. */
+  version: number;
+  /** Who wrote this version; null: the request named no node. */
+  node_id: string | null;
+  /** Whether it was written with a key that is bound to `node_id`. */
+  verified: boolean;
+  /** Of the key and the text together, in UTF-8. */
+  bytes: number;
+  /** When version 1 was written. */
+  created_at: string;
+  /** When this version was written. */
+  updated_at: string;
+  /** The line of the text in which a word was found, or its beginning; at most 200 characters. */
+  excerpt: string;
+}
+
+export interface AdvisoryLease {
+  /** The name or glob. */
+  name: string;
+  /** The node that has the lease. */
+  node_id: string;
+  /** The task that the lease ends with; null: none. */
+  task_id: string | null;
+  /** Whether others may have a shared lease on the same. */
+  shared: boolean;
+  /**
+   * The fencing number: larger than that of every earlier lease. Send it along to what the lease
+   * protects, which refuses smaller ones.
+   */
+  fencing: number;
+  /** Seconds from an acquire or renew to the deadline. */
+  ttl_s: number;
+  /** When the lease was acquired. */
+  acquired_at: string;
+  /** The deadline: from then on the lease counts for nothing. */
+  until: string;
 }
 
 export interface LedgerEntry {
@@ -813,6 +963,8 @@ export interface Problem {
     | "message_not_found"
     | "question_not_found"
     | "file_not_found"
+    | "budget_not_found"
+    | "note_not_found"
     | "key_not_found"
     | "method_not_allowed"
     | "request_timeout"
@@ -827,6 +979,11 @@ export interface Problem {
     | "node_draining"
     | "node_offline"
     | "message_not_parked"
+    | "note_version_conflict"
+    | "notes_limit"
+    | "lease_conflict"
+    | "lease_lost"
+    | "leases_limit"
     | "nodes_limit"
     | "lux_balance_limit"
     | "task_files_limit"
@@ -835,6 +992,9 @@ export interface Problem {
     | "questions_limit"
     | "schedule_not_found"
     | "schedules_limit"
+    | "usage_limit"
+    | "budget_exceeded"
+    | "budgets_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -861,6 +1021,10 @@ export interface Problem {
         message: string;
       }[]
     | undefined;
+  /** Of `note_version_conflict`: the current version of the note; 0: there is none. */
+  version?: number | undefined;
+  /** Of `lease_conflict`: the leases that are in the way, oldest first, at most 20. */
+  holders?: AdvisoryLease[] | undefined;
   /** Of `quota_exceeded`: what is used, in tasks or in bytes. */
   used?: number | undefined;
   /** Of `quota_exceeded`: what the quota allows. */
@@ -1095,6 +1259,11 @@ export interface Operations<V extends Variant = "A"> {
       timeout_s?: number | undefined;
       /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
       max_run_s?: number | undefined;
+      /**
+       * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+       * permanently (kind `budget`). Null: any.
+       */
+      max_cost_usd?: number | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -1216,6 +1385,23 @@ export interface Operations<V extends Variant = "A"> {
         lesson: string;
         [key: string]: unknown;
       };
+      /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
+      usage?:
+        | readonly {
+            /** The worker's number for the report: a repeat under the same number in the same attempt counts once. */
+            seq: number;
+            /** The model that was used. */
+            model: string;
+            /** Tokens that the model read. */
+            input_tokens: number;
+            /** Tokens that the model wrote. */
+            output_tokens: number;
+            /** Those of the input tokens that came from a cache. */
+            cached_tokens?: number | null | undefined;
+            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            cost_usd?: number | null | undefined;
+          }[]
+        | undefined;
     };
     answer: {
       success: true;
@@ -1246,6 +1432,23 @@ export interface Operations<V extends Variant = "A"> {
       reason?: string | undefined;
       /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
       checkpoint?: unknown | undefined;
+      /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
+      usage?:
+        | readonly {
+            /** The worker's number for the report: a repeat under the same number in the same attempt counts once. */
+            seq: number;
+            /** The model that was used. */
+            model: string;
+            /** Tokens that the model read. */
+            input_tokens: number;
+            /** Tokens that the model wrote. */
+            output_tokens: number;
+            /** Those of the input tokens that came from a cache. */
+            cached_tokens?: number | null | undefined;
+            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            cost_usd?: number | null | undefined;
+          }[]
+        | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1265,11 +1468,28 @@ export interface Operations<V extends Variant = "A"> {
       retry?: boolean | undefined;
       /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
       checkpoint?: unknown | undefined;
+      /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
+      usage?:
+        | readonly {
+            /** The worker's number for the report: a repeat under the same number in the same attempt counts once. */
+            seq: number;
+            /** The model that was used. */
+            model: string;
+            /** Tokens that the model read. */
+            input_tokens: number;
+            /** Tokens that the model wrote. */
+            output_tokens: number;
+            /** Those of the input tokens that came from a cache. */
+            cached_tokens?: number | null | undefined;
+            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            cost_usd?: number | null | undefined;
+          }[]
+        | undefined;
     };
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task, and may note its progress or a checkpoint */
+  /** Extends the lease of a task, and may note progress, a checkpoint or usage */
   "task/extend": {
     request: {
       /** The id of the task. */
@@ -1282,8 +1502,44 @@ export interface Operations<V extends Variant = "A"> {
       note?: string | undefined;
       /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
       checkpoint?: unknown | undefined;
+      /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
+      usage?:
+        | readonly {
+            /** The worker's number for the report: a repeat under the same number in the same attempt counts once. */
+            seq: number;
+            /** The model that was used. */
+            model: string;
+            /** Tokens that the model read. */
+            input_tokens: number;
+            /** Tokens that the model wrote. */
+            output_tokens: number;
+            /** Those of the input tokens that came from a cache. */
+            cached_tokens?: number | null | undefined;
+            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            cost_usd?: number | null | undefined;
+          }[]
+        | undefined;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** What the task may still cost; null without `max_cost_usd`. */
+      budget_left_usd: number | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Opens a failed task again, and what failed only because of it */
@@ -1298,6 +1554,8 @@ export interface Operations<V extends Variant = "A"> {
       with_dependents?: boolean | undefined;
       /** False: the checkpoint of earlier attempts is removed. True if left out. */
       keep_checkpoint?: boolean | undefined;
+      /** Replaces that of the task: needed if the task has cost more than its own already. */
+      max_cost_usd?: number | undefined;
     };
     answer: {
       success: true;
@@ -2171,6 +2429,233 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Writes a note; with if_version only if it has that version */
+  "note/put": {
+    request: {
+      /** The name of the note, any text: for example `api/decisions`. */
+      key: string;
+      /** The content, at most 16 KiB. */
+      text: string;
+      /** Who writes; the node of the key if left out. */
+      node_id?: string | undefined;
+      /** Only if the note has this version; 0: only if there is no such note. Any version if left out. */
+      if_version?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The note as it is now. */
+      note: NoteHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A note with its text */
+  "note/get": {
+    request: {
+      /** The name of the note. */
+      key: string;
+    };
+    answer: {
+      success: true;
+      /** The note. */
+      note: Note;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The notes by key, without their texts */
+  "note/list": {
+    request: {
+      /** Only notes whose key begins with this. */
+      prefix?: string | undefined;
+      /** The `next_cursor` of the previous page, with the same prefix. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /**
+       * The notes by key. A page of a search may have fewer than `per_page` although `next_cursor`
+       * continues.
+       */
+      notes: NoteHead[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The notes whose key or text has the words of a search, by key */
+  "note/search": {
+    request: {
+      /** Words, each of which must begin a word of the key or the text, ignoring case. */
+      q: string;
+      /** Only notes whose key begins with this. */
+      prefix?: string | undefined;
+      /** The `next_cursor` of the previous page, with the same search. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /**
+       * The notes by key. A page of a search may have fewer than `per_page` although `next_cursor`
+       * continues.
+       */
+      notes: FoundNote[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a note */
+  "note/delete": {
+    request: {
+      /** The name of the note. */
+      key: string;
+      /** Who deletes it; the node of the key if left out. */
+      node_id?: string | undefined;
+      /** Only if the note has this version; 0: only if there is no such note. Any version if left out. */
+      if_version?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The note that was deleted. */
+      note: NoteHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Takes an advisory lease on a name or a glob of paths, or renews it */
+  "lease/acquire": {
+    request: {
+      /**
+       * A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for
+       * any segments.
+       */
+      name: string;
+      /** The node that takes the lease; it must be online. */
+      node_id: string;
+      /** Seconds until the deadline, at most 86,400; 300 if left out. */
+      ttl_s?: number | undefined;
+      /** Whether others may have a shared lease on the same; false if left out. */
+      shared?: boolean | undefined;
+      /** A task that the node holds: the lease ends with it. */
+      task_id?: string | undefined;
+      /** The `epoch` of the task's lease: an old one is refused. */
+      epoch?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The lease. */
+      lease: AdvisoryLease;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Begins the time of a lease again */
+  "lease/renew": {
+    request: {
+      /** The name or glob, as it was acquired. */
+      name: string;
+      /** The node that has the lease. */
+      node_id: string;
+      /** Only the lease for this task. */
+      task_id?: string | undefined;
+      /** The fencing number of the lease that is meant; any if left out. */
+      fencing?: number | undefined;
+      /** Seconds until the deadline; as before if left out. */
+      ttl_s?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The lease. */
+      lease: AdvisoryLease;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends a lease */
+  "lease/release": {
+    request: {
+      /** The name or glob, as it was acquired. */
+      name: string;
+      /** The node that has the lease. */
+      node_id: string;
+      /** Only the lease for this task. */
+      task_id?: string | undefined;
+      /** The fencing number of the lease that is meant; any if left out. */
+      fencing?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many leases ended: 0 for a repeat. */
+      released: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The leases that nodes have now, oldest first */
+  "lease/list": {
+    request: {
+      /** Only leases of this node. */
+      node_id?: string | undefined;
+      /** Only leases for this task. */
+      task_id?: string | undefined;
+      /** The `next_cursor` of the previous page, with the same filter. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The leases, oldest first. */
+      leases: AdvisoryLease[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Signs a node in for the day and pays it 10 LUX */
   signin: {
     request: {
@@ -2262,6 +2747,11 @@ export interface Operations<V extends Variant = "A"> {
         timeout_s?: number | undefined;
         /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
         max_run_s?: number | undefined;
+        /**
+         * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+         * permanently (kind `budget`). Null: any.
+         */
+        max_cost_usd?: number | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
@@ -2352,6 +2842,137 @@ export interface Operations<V extends Variant = "A"> {
       name: string;
       /** The schedule. */
       schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** What work has cost, by day, node, creator, type or model */
+  usage: {
+    request: {
+      /** What is summed up: `day` if left out. */
+      by?: "node" | "creator" | "type" | "model" | "day" | undefined;
+      /** The first day, in UTC; 29 days before `until` if left out. At most 366 days. */
+      since?: string | undefined;
+      /** The last day, in UTC; today if left out. */
+      until?: string | undefined;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is summed up: `day` if left out. */
+      by: string;
+      /** The first day, in UTC; 29 days before `until` if left out. At most 366 days. */
+      since: string;
+      /** The last day, in UTC; today if left out. */
+      until: string;
+      /** A sum for each name, the most expensive first; of days the newest first. */
+      usage: {
+        /** Tokens that the model read. */
+        input_tokens: number;
+        /** Tokens that the model wrote. */
+        output_tokens: number;
+        /** Those of the input tokens that came from a cache. */
+        cached_tokens: number;
+        /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+        cost_usd: number | null;
+        /** How many reports these are. */
+        reports: number;
+        /** How many of the reports had no `cost_usd`. */
+        without_cost: number;
+        /** The node, creator, type, model or day; null for tasks without a creator or a type. */
+        name: string | null;
+      }[];
+      /** The sum of all of them. */
+      all: Spending;
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Sets what work may cost in a day, a month or in all */
+  "budget/set": {
+    request: {
+      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
+      scope: "hub" | "node" | "creator" | "type";
+      /**
+       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+       * type.
+       */
+      value?: string | undefined;
+      /** The period: a day, a month (both in UTC), or all time. */
+      per: "day" | "month" | "total";
+      /** Dollars; left out: any. */
+      cost_usd?: number | undefined;
+      /** Input and output tokens together; null: any. */
+      tokens?: number | undefined;
+      /**
+       * `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`:
+       * only an event.
+       */
+      on_limit?: "pause" | "warn" | undefined;
+    };
+    answer: {
+      success: true;
+      /** The budget, and what is spent of it. */
+      budget: Budget;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All budgets, and what is spent of them */
+  "budget/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All budgets, by scope and value. */
+      budgets: Budget[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a budget */
+  "budget/delete": {
+    request: {
+      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
+      scope: "hub" | "node" | "creator" | "type";
+      /**
+       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
+       * type.
+       */
+      value?: string | undefined;
+      /** The period: a day, a month (both in UTC), or all time. */
+      per: "day" | "month" | "total";
+    };
+    answer: {
+      success: true;
+      /** The budget, and what is spent of it. */
+      budget: Budget;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -2759,12 +3380,25 @@ export const METHODS = {
   "agent/messages": "GET",
   "agent/broadcast": "POST",
   "agent/ack": "POST",
+  "note/put": "POST",
+  "note/get": "GET",
+  "note/list": "GET",
+  "note/search": "GET",
+  "note/delete": "POST",
+  "lease/acquire": "POST",
+  "lease/renew": "POST",
+  "lease/release": "POST",
+  "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
   "schedule/put": "POST",
   "schedule/list": "GET",
   "schedule/run": "POST",
   "schedule/delete": "POST",
+  usage: "GET",
+  "budget/set": "POST",
+  "budget/list": "GET",
+  "budget/delete": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

@@ -74,6 +74,12 @@ export type TaskContext<V extends Variant = "A"> = {
   readonly ask: (question: string, options?: AskOptions) => Promise<unknown>;
   /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
   readonly saveCheckpoint: (data: unknown) => Promise<void>;
+  /**
+   * Reports what steps of the work have used: each model call once. Do not repeat it: what cannot be sent now is sent
+   * with the next request about the task. Returns the dollars that the task may still cost; null if it has no limit, or
+   * the hub cannot be reached. A task that has cost too much is lost.
+   */
+  readonly reportUsage: (used: Used | readonly Used[]) => Promise<number | null>;
 };
 
 export type AskOptions = {
@@ -85,6 +91,9 @@ export type AskOptions = {
   readonly within?: number | undefined;
   readonly park?: boolean | undefined;
 };
+/** What one step of the work has used; the worker numbers the steps. */
+export type Used = Omit<UsageReport, "seq">;
+type UsageReport = NonNullable<RequestOf<"task/extend">["usage"]>[number];
 
 /** Thrown by a handler if no worker can do the task: the task fails permanently, without a retry. */
 export class FatalError extends Error {
@@ -181,6 +190,10 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
  */
 const SUCCESSOR_MS = 2_000;
 const ERROR_MAX_CHARS = 4_000;
+/** Usage reports in one request. */
+const USAGE_TOGETHER = 20;
+/** The codes with which the hub refuses the usage of a request. */
+const WRONG_USAGE: readonly string[] = ["invalid_request", "usage_limit"];
 /** The codes with which the hub refuses a task that is no longer this worker's. */
 const LOST: readonly string[] = [
   "stale_lease",
@@ -206,6 +219,12 @@ type Job<V extends Variant> = {
   readonly abort: AbortController;
   /** Aborts when the outcome has been reported. */
   readonly end: AbortController;
+  /** Usage that has not reached the hub yet, oldest first. */
+  unsent: readonly UsageReport[];
+  /** Dollars that the task may still cost, as the hub said last; null: it has no limit. */
+  budgetLeft: number | null;
+  /** How many steps have reported usage. */
+  steps: number;
   /** The handler has ended, and its outcome is being reported. */
   isEnding: boolean;
   lost: LuxHubError | null;
@@ -466,6 +485,9 @@ class Worker<V extends Variant> {
       epoch,
       abort: new AbortController(),
       end: new AbortController(),
+      unsent: [],
+      budgetLeft: null,
+      steps: 0,
       isEnding: false,
       lost: null,
       timedOut: null,
@@ -587,6 +609,7 @@ class Worker<V extends Variant> {
       },
       saveCheckpoint: (data) => send({ checkpoint: data }),
       output: (text) => job.output.write(text),
+      reportUsage: (used) => this.#reportUsage(job, used),
     };
     const timeoutMs = this.#timeoutOf(task);
     const limit = new TimeLimit(timeoutMs, () => {
@@ -641,8 +664,8 @@ class Worker<V extends Variant> {
   async #complete(job: Job<V>, result: TaskResult): Promise<void> {
     const { task } = job;
     try {
-      const { lux_paid } = await this.#insist((options) =>
-        this.#call("task/complete", { ...this.#holder(job), result }, options),
+      const { lux_paid } = await this.#conclude(job, (usage, options) =>
+        this.#call("task/complete", { ...this.#holder(job), result, usage }, options),
       );
       this.#emit({ kind: "completed", task, luxPaid: lux_paid });
     } catch (error) {
@@ -655,15 +678,47 @@ class Worker<V extends Variant> {
     const retry = !(error instanceof FatalError);
     const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
     const said = text.trim() === "" ? "The handler failed." : text.slice(0, ERROR_MAX_CHARS).toWellFormed();
-    await this.#insist((options) =>
-      this.#call("task/fail", { ...this.#holder(job), error: said, retry }, options),
+    await this.#conclude(job, (usage, options) =>
+      this.#call("task/fail", { ...this.#holder(job), error: said, retry, usage }, options),
     );
     this.#emit({ kind: "failed", task: job.task, error });
   }
 
-  async #giveBack(job: Pick<Job<V>, "task" | "epoch">): Promise<void> {
-    await this.#insist((options) => this.#call("task/release", this.#holder(job), options));
+  async #giveBack(job: Job<V>): Promise<void> {
+    await this.#conclude(job, (usage, options) =>
+      this.#call("task/release", { ...this.#holder(job), usage }, options),
+    );
     this.#emit({ kind: "released", task: job.task });
+  }
+
+  /** Reports the outcome of a job with the usage that is not sent yet; without it if the hub refuses that. */
+  async #conclude<T>(
+    job: Job<V>,
+    report: (usage: UsageReport[] | undefined, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const usage = await this.#lastUsage(job);
+    try {
+      return await this.#insist((options) => report(usage, options));
+    } catch (error) {
+      if (usage === undefined || !isWrongUsage(error)) throw error;
+      this.#emit({ kind: "fault", error });
+      return this.#insist((options) => report(undefined, options));
+    }
+  }
+
+  /** Sends usage until the rest fits into one request, and returns the rest. */
+  async #lastUsage(job: Job<V>): Promise<UsageReport[] | undefined> {
+    while (job.unsent.length > USAGE_TOGETHER) {
+      const usage = job.unsent.slice(0, USAGE_TOGETHER);
+      try {
+        await this.#insist((options) => this.#call("task/extend", { ...this.#holder(job), usage }, options));
+      } catch (error) {
+        if (!isWrongUsage(error)) throw error;
+        this.#emit({ kind: "fault", error });
+      }
+      job.unsent = job.unsent.slice(USAGE_TOGETHER);
+    }
+    return job.unsent.length === 0 ? undefined : [...job.unsent];
   }
 
   /** Reports an outcome, however long the hub is unavailable or its disk full. */
@@ -709,12 +764,32 @@ class Worker<V extends Variant> {
   /** Extends the lease of a job, and aborts the job if its task is lost. Returns the error, or null. */
   async #extend(job: Job<V>, fields: Extension = {}): Promise<unknown> {
     try {
-      await this.#call("task/extend", { ...this.#holder(job), ...fields }, { signal: job.end.signal });
+      const options = { signal: job.end.signal };
+      const answer = await this.#call("task/extend", { ...this.#holder(job), ...fields }, options);
+      if (answer.status === "failed") throw spentTooMuch(answer.task.failure?.message ?? null);
+      job.budgetLeft = answer.budget_left_usd;
       return null;
     } catch (error) {
       if (isLoss(error)) this.#lose(job, error);
       return error;
     }
+  }
+
+  /** Sends usage, and what could not be sent before. Rejects only if the hub refuses it. */
+  async #reportUsage(job: Job<V>, used: Used | readonly Used[]): Promise<number | null> {
+    const reports = [used].flat().map((step) => ({ ...step, seq: ++job.steps }));
+    job.unsent = [...job.unsent, ...reports];
+    while (job.unsent.length > 0) {
+      const usage = job.unsent.slice(0, USAGE_TOGETHER);
+      const refusal = await this.#extend(job, { usage });
+      const isRefused = isLoss(refusal) || isWrongUsage(refusal);
+      if (refusal !== null && !isRefused) return null; // it is sent later
+      // A call at the same time may have sent some of it, too.
+      const sent = new Set(usage.map(({ seq }) => seq));
+      job.unsent = job.unsent.filter(({ seq }) => !sent.has(seq));
+      if (isRefused) throw refusal;
+    }
+    return job.budgetLeft;
   }
 
   #lose(job: Job<V>, error: LuxHubError): void {
@@ -767,7 +842,7 @@ function isSameQuestion(known: Question, question: string, { choices = [], schem
   return isSame && JSON.stringify(known.schema) === JSON.stringify(schema ?? null);
 }
 
-type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint">;
+type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint" | "usage">;
 
 type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
@@ -790,6 +865,14 @@ function handedOutAgain(): LuxHubError {
 function superseded(nodeId: string): LuxHubError {
   const detail = `Another worker runs for node ${nodeId} and has taken over its tasks. Only one worker may run for a node: give each an id of its own.`;
   return new LuxHubError({ status: 409, code: "node_taken_over", detail });
+}
+
+function spentTooMuch(message: string | null): LuxHubError {
+  return new LuxHubError({ status: 409, code: "task_failed", detail: message ?? "The task has failed." });
+}
+
+function isWrongUsage(error: unknown): boolean {
+  return error instanceof LuxHubError && WRONG_USAGE.includes(error.code);
 }
 
 /** Whether the hub refuses a task because it is no longer this worker's. */

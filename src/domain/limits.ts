@@ -153,7 +153,53 @@ export const QUESTIONS_COUNTED_MAX = 10_000;
 /** The newest questions that a dispatched task carries with their answers, and roughly their bytes together. */
 export const CONTEXT_ANSWERS_MAX = 20;
 export const CONTEXT_ANSWERS_MAX_BYTES = 256 * KIB;
+/** Usage reports in one request, and of one task in all its attempts. */
+export const USAGE_TOGETHER_MAX = 20;
+export const USAGE_OF_TASK_MAX = 10_000;
+export const BUDGETS_MAX = 200;
+/** The share of a budget at which it warns. */
+export const BUDGET_WARNING_AT = 0.8;
+/** The longest name of a node or a type. */
+export const BUDGET_VALUE_MAX_CHARS = 200;
+/** Tokens of a budget. */
+export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
+/** Types of ready tasks among which a node that takes every type chooses, while a budget keeps some types back. */
+export const OPEN_TYPES_MAX = 200;
+export const MODEL_MAX_CHARS = 128;
+export const USAGE_TOKENS_MAX = 1_000_000_000;
+/** Dollars of one report. */
+export const USAGE_COST_MAX_USD = 10_000;
+/** Dollars of max_cost_usd. */
+export const COST_LIMIT_MAX_USD = 1_000_000_000;
+export const MICRO_PER_USD = 1_000_000;
+/** The days that GET usage sums, and how many it sums when `since` is left out. */
+export const USAGE_DAYS_MAX = 366;
+export const USAGE_DAYS_DEFAULT = 30;
 export const ID_MAX_CHARS = 128;
+/** A note: its key, and its text. */
+export const NOTE_KEY_MAX_CHARS = 200;
+/** A key in UTF-8, in base64. */
+export const NOTE_CURSOR_MAX_CHARS = 4 * NOTE_KEY_MAX_CHARS;
+export const NOTE_TEXT_MAX_BYTES = 16 * KIB;
+/** All notes together, their keys and texts, and those that one node has written last. */
+export const NOTES_MAX = 10_000;
+export const NOTES_MAX_BYTES = 64 * MIB;
+export const NOTES_OF_NODE_MAX_BYTES = 16 * MIB;
+/** Notes that one step of a search reads, and what one call examines: then its next_cursor continues. */
+export const NOTES_STEP = 20;
+export const NOTES_SCANNED_MAX = 2_000;
+export const NOTES_SCANNED_MAX_BYTES = 4 * MIB;
+/** The part of its text with which a search shows a note. */
+export const NOTE_EXCERPT_CHARS = 200;
+/** The name or glob of an advisory lease. Comparing two of the worst takes 40,000 steps. */
+export const LEASE_NAME_MAX_CHARS = 200;
+export const LEASE_TTL_DEFAULT_SECONDS = 300;
+export const LEASE_TTL_MAX_SECONDS = 86_400;
+/** Leases at once, and those of one node. An acquire of a glob compares it with all of them. */
+export const LEASES_MAX = 1_000;
+export const LEASES_OF_NODE_MAX = 100;
+/** Holders that one lease_conflict names. */
+export const LEASE_HOLDERS_SHOWN_MAX = 20;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
 export const BATCH_REQUESTS_MAX = 500;
@@ -582,6 +628,8 @@ export const KEPT_TASK_BYTES = 384;
 /** Of each task that a task depends on: its id, and while it is not completed its two rows in `dependencies`. */
 export const KEPT_DEPENDENCY_ID_BYTES = 37;
 export const KEPT_DEPENDENCY_BYTES = 200;
+/** Of each usage report of a task. */
+export const KEPT_REPORT_BYTES = 256;
 /** With the event that a message was sent. */
 export const KEPT_MESSAGE_BYTES = 512;
 export const KEPT_DELIVERY_BYTES = 112;

@@ -3,8 +3,11 @@
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
-/** One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. */
-export type Moment = { readonly now: number; readonly steady: number };
+/**
+ * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
+ * that moment; absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ */
+export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
 
 // ---- Nodes
 
@@ -30,6 +33,8 @@ export type Node = {
   readonly draining: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
+  /** It has advisory leases (domain/lease.ts), or had some since it came online. */
+  readonly hasLeases: boolean;
   readonly lastHeartbeatAt: number;
   /** Steady clock: without a heartbeat by then the node is offline. */
   readonly leaseUntil: number;
@@ -60,6 +65,7 @@ export const FAILURE_KINDS = [
   "cancelled",
   "expired",
   "dependency",
+  "budget",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -157,6 +163,12 @@ export type Task = {
   readonly questions: TaskQuestions | null;
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
+  /** What its attempts have used, all together; null: no worker has reported any usage. */
+  readonly spent: Spending | null;
+  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
+  readonly maxCostMicro: number | null;
+  /** Its holder has taken leases for it (domain/lease.ts), which end with the hand-out. */
+  readonly hasLeases: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -182,6 +194,7 @@ export type TaskTemplate = Pick<
   | "backoffMs"
   | "timeoutMs"
   | "maxRunMs"
+  | "maxCostMicro"
 >;
 
 /** What a worker left for the attempts after its own. */
@@ -253,6 +266,82 @@ export type Question = {
   readonly answeredAt: number | null;
   /** The answer came with a key that is bound to `answeredBy`. */
   readonly verified: boolean;
+};
+
+/** What a worker says that one step of its work has used (spending.ts). */
+export type UsageReport = {
+  /** The worker's number for it: what it sends again under the same number in the same attempt counts once. */
+  readonly seq: number;
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Of the input tokens, those that came from a cache. */
+  readonly cachedTokens: number;
+  /** Millionths of a dollar; null: the worker does not know. */
+  readonly costMicro: number | null;
+};
+
+/** A sum of usage reports. `costMicro` is the sum of the costs that are known. */
+export type Spending = {
+  readonly reports: number;
+  /** Of the reports, those without a cost. */
+  readonly unpriced: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  readonly costMicro: number;
+};
+
+/** What there is a sum of. */
+export type SumScope = "hub" | "node" | "creator" | "type" | "model";
+
+/**
+ * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type or the model; "" for the
+ * hub, for no creator and for no type.
+ */
+export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
+
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_PERIODS = ["day", "month", "total"] as const;
+export const ON_LIMIT = ["pause", "warn"] as const;
+
+/** `value`: as in SumKey. */
+export type BudgetKey = {
+  readonly scope: (typeof BUDGET_SCOPES)[number];
+  readonly value: string;
+  readonly per: (typeof BUDGET_PERIODS)[number];
+};
+
+/** What work may cost (budget.ts). */
+export type Budget = BudgetKey & {
+  /** Millionths of a dollar; null: any. */
+  readonly costMicro: number | null;
+  /** Input and output tokens together; null: any. */
+  readonly tokens: number | null;
+  readonly onLimit: (typeof ON_LIMIT)[number];
+  /** The first day of the period in which it was last said that 80 % are used, and that all is; null: never. */
+  readonly warnedIn: number | null;
+  readonly exceededIn: number | null;
+};
+
+/** A budget, and what was spent of it in its period. */
+export type BudgetState = Budget & { readonly spent: Spending };
+
+/** What is not handed out. */
+export type Closed = {
+  readonly hub: boolean;
+  readonly nodes: ReadonlySet<string>;
+  /** "" is no creator. */
+  readonly creators: ReadonlySet<string>;
+  /** "" is no type. */
+  readonly types: ReadonlySet<string>;
+};
+
+/** The budgets on one UTC day; `closed` is null when none keeps anything back. */
+export type Gate = {
+  readonly day: number;
+  readonly budgets: readonly BudgetState[];
+  readonly closed: Closed | null;
 };
 
 /** What a caller reads of a task while it waits for its end. */
@@ -403,6 +492,43 @@ export type FileRecord = {
   readonly uploadedAt: number;
   /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
   readonly keptBytes: number;
+};
+
+// ---- Notes and leases
+
+/** A note in the shared memory of the nodes (domain/note.ts). */
+export type Note = {
+  readonly key: string;
+  readonly text: string;
+  /** 1 for a new note; each write adds 1. */
+  readonly version: number;
+  /** Who wrote this version; null: nobody said so. */
+  readonly nodeId: string | null;
+  /** The key of that request was bound to `nodeId`. */
+  readonly verified: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+};
+
+/** A note without its text. */
+export type NoteHead = Omit<Note, "text"> & {
+  /** Of its key and its text, in UTF-8. */
+  readonly bytes: number;
+};
+
+/** An advisory lease on a name or on the paths of a glob (domain/lease.ts). */
+export type Lease = {
+  readonly name: string;
+  readonly nodeId: string;
+  /** It ends when the node no longer holds this task; null: it belongs to no task. */
+  readonly taskId: string | null;
+  readonly shared: boolean;
+  /** Fencing token: larger than that of every lease before it, and never used again. */
+  readonly fencing: number;
+  readonly ttlMs: number;
+  /** Steady clock: from then on it counts for nothing. */
+  readonly leaseUntil: number;
+  readonly acquiredAt: number;
 };
 
 // ---- Keys

@@ -23,6 +23,7 @@ import {
 import type { EventData, NewEvent } from "./event.ts";
 import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
+import { isClosed } from "./budget.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
 import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task.ts";
 
@@ -63,6 +64,7 @@ export function register(
     ...profile,
     draining: existing?.draining ?? false,
     online: true,
+    hasLeases: existing?.hasLeases ?? false,
     registeredAt: existing?.registeredAt ?? beat.now,
     lastHeartbeatAt: beat.now,
     leaseUntil: beat.steady + beat.leaseMs,
@@ -165,6 +167,7 @@ function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): 
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
     { kind: "node.offline", nodeId: node.nodeId },
+    ...withoutLeases(node),
     nodeEvent("node.offline", node, now),
   ]);
   return accept(
@@ -178,10 +181,10 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
  */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
-  const after: Node = { ...node, online: false, draining: false };
+  const after: Node = { ...node, online: false, draining: false, hasLeases: false };
   const changes: Change[] = node.draining ? [{ kind: "node.drained", nodeId, draining: false }] : [];
   if (!node.online) return accept(after, changes);
-  changes.push({ kind: "node.offline", nodeId });
+  changes.push({ kind: "node.offline", nodeId }, ...withoutLeases(node));
   changes.push(nodeEvent("node.left", node, now), nodeEvent("node.offline", node, now));
   return accept(after, changes);
 }
@@ -204,7 +207,11 @@ export function drain(
 /** Deletes a node. Its tasks are released by `releaseAll` of task.ts; its ledger, its messages and its totals stay. */
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
-  return accept(node, [{ kind: "node.deleted", nodeId }, nodeEvent("node.deleted", node, now)]);
+  return accept(node, [
+    { kind: "node.deleted", nodeId },
+    ...withoutLeases(node),
+    nodeEvent("node.deleted", node, now),
+  ]);
 }
 
 /**
@@ -221,6 +228,15 @@ export function retire(
   if (isHeld || node.lastHeartbeatAt >= before) return accept(false);
   const deleted: Change = { kind: "node.deleted", nodeId: node.nodeId };
   return accept(true, [deleted, nodeEvent("node.deleted", node, now, { reason: "offline" })]);
+}
+
+/** The leases of a node end when it goes offline. */
+function withoutLeases({ nodeId, hasLeases }: Node): readonly Change[] {
+  if (!hasLeases) return [];
+  return [
+    { kind: "leases.dropped", nodeId },
+    { kind: "node.leased", nodeId, hasLeases: false },
+  ];
 }
 
 /** The changes that save a registration and its heartbeat. They do not change the stored totals. */
@@ -241,7 +257,8 @@ export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: Heartb
 type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
 
 function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
-  const steps = balance(waiting, [node], at.now).map(({ task, nodeId }) =>
+  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, node.nodeId);
+  const steps = balance(waiting.filter(mayHave), [node], at.now).map(({ task, nodeId }) =>
     assignTo(task, nodeId, "balancer", at),
   );
   return {

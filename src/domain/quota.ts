@@ -25,6 +25,7 @@ import {
   KEPT_EVENT_BYTES,
   KEPT_FILE_BYTES,
   KEPT_MESSAGE_BYTES,
+  KEPT_REPORT_BYTES,
   KEPT_TASK_BYTES,
   QUOTA_TIMES_FOR_RETURN,
 } from "./limits.ts";
@@ -53,7 +54,8 @@ function taskBytes(task: Task): number {
     if (text) bytes += Buffer.byteLength(text);
   for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
   for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
-  return bytes + task.checkpointBytes + (task.questions?.bytes ?? 0);
+  bytes += task.checkpointBytes + (task.questions?.bytes ?? 0);
+  return bytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
 }
 
 /** What a file counts: its blocks and its record. */
@@ -192,6 +194,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.answered",
   "message.acked",
   "file.deleted",
+  "note.deleted",
   "node.left",
   "node.offline",
   "lux.paid",

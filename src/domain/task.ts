@@ -31,6 +31,7 @@
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { hasRoom, pick } from "./balancer.ts";
+import { afterUsage, isClosed, refusedByBudget, spendWithin } from "./budget.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -46,6 +47,7 @@ import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
+import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
@@ -61,6 +63,7 @@ import type {
   TaskResult,
   TaskStatus,
   TaskTemplate,
+  UsageReport,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
@@ -132,8 +135,10 @@ export function create(
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasLeases: false,
     hasOutput: false,
     questions: null,
+    spent: null,
     createdAt: at.now,
     updatedAt: at.now,
     files,
@@ -238,7 +243,7 @@ export function take(
   }
   if (task.status === "assigned") return notOpen(task);
   if (!isReady(task, at.now)) return notReady(task);
-  const refused = refusesTasks(node);
+  const refused = refusesTasks(node) ?? keptBack(task, node, at);
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
@@ -286,7 +291,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
-  const best = draining || isFull ? undefined : found.open[0];
+  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, nodeId);
+  const best = draining || isFull ? undefined : found.open.find(mayHave);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
   return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
@@ -349,13 +355,15 @@ export type Completion = {
 
 /**
  * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
- * complete an open task. A repeat with the same result succeeds and pays nothing more.
+ * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
+ * may with this completes nevertheless: the result is there, and it is paid.
  */
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
@@ -375,17 +383,21 @@ export function complete(
   }
   const payment = payReward(node, task, asked.entryId, at.now);
   if (payment.kind === "rejected") return payment;
+  const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
+  if ("code" in spent) return spent;
   const after = recharged({
-    ...before,
+    ...spent.held,
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
+    hasLeases: false,
     updatedAt: at.now,
   });
-  changes.push(movedFrom(task, after, at.now), ...withoutCheckpoint(task), ...closedQuestions(task, at.now));
+  changes.push(...spent.saved, movedFrom(task, after, at.now), ...withoutCheckpoint(task));
+  changes.push(...withoutLeases(task, after), ...closedQuestions(task, at.now));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -402,8 +414,11 @@ export type HolderRequest = {
   readonly epoch: number | null;
 };
 
-/** A request with which a worker may leave a checkpoint: the text of a JSON value. */
-export type CheckpointRequest = HolderRequest & { readonly checkpoint?: string | null };
+/** A request with which a worker may report what it has used. */
+export type UsageRequest = HolderRequest & { readonly usage?: readonly UsageReport[] };
+
+/** A request with which a worker may leave a checkpoint, the text of a JSON value, and report its usage. */
+export type CheckpointRequest = UsageRequest & { readonly checkpoint?: string | null };
 
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
@@ -412,14 +427,23 @@ export function release(
   candidates: readonly Node[],
   asked: CheckpointRequest & { reason: string | null },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
-  const { held, saved } = leaveCheckpoint(found, asked, at);
+  const left = leave(found, asked, known, at);
+  if ("code" in left) return left;
+  const { held, saved } = left;
+  if (isOverspent(held)) return endOverspent(left, null, at);
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return assignIfBalanced(freed.after, candidates, [...saved, ...freed.changes, event], at);
+  return assignIfBalanced(
+    freed.after,
+    candidates,
+    [...saved, ...freed.changes, event],
+    afterUsage(at, saved),
+  );
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -429,28 +453,36 @@ export function fail(
   candidates: readonly Node[],
   asked: CheckpointRequest & { error: string; retry: boolean },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
-  const { held, saved } = leaveCheckpoint(found, asked, at);
+  const left = leave(found, asked, known, at);
+  if ("code" in left) return left;
+  const { held, saved } = left;
+  if (isOverspent(held)) return endOverspent(left, asked.error, at);
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], at);
+  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], afterUsage(at, saved));
 }
 
 /**
  * Restarts the lease of a task that has a timeout, at most to the end of its `maxRunMs`. A note becomes its `progress`.
+ * A task that has cost more than it may fails.
  */
 export function extend(
   task: Task | null,
   node: Node | null,
   asked: CheckpointRequest & { note: string | null },
   at: Moment,
+  known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
   const before = heldBy(task, node, asked);
   if ("code" in before) return before;
-  if (asked.note === null && (asked.checkpoint ?? null) === null && before.timeoutMs === null)
-    return accept(before);
-  const { held, saved } = leaveCheckpoint(before, asked, at);
+  const left = leave(before, asked, known, at);
+  if ("code" in left) return left;
+  const { held, saved } = left;
+  if (isOverspent(held)) return endOverspent(left, null, at);
+  if (asked.note === null && saved.length === 0 && before.timeoutMs === null) return accept(before);
   const after = recharged({
     ...held,
     leaseUntil: leaseFrom(held, held.runUntil, at),
@@ -463,18 +495,31 @@ export function extend(
   return accept(after, changes);
 }
 
-/** The last checkpoint counts: it replaces an earlier one. */
-function leaveCheckpoint(
+/** What a worker leaves: its usage, and a checkpoint, of which the last one counts: it replaces an earlier one. */
+function leave(
   task: Task,
-  { checkpoint: data = null, nodeId }: CheckpointRequest,
+  { checkpoint: data = null, nodeId, usage = [] }: CheckpointRequest,
+  known: readonly KnownReport[] | null,
   at: Moment,
-): { readonly held: Task; readonly saved: readonly Change[] } {
-  if (data === null) return { held: task, saved: [] };
+): Spent | Rejected {
+  const spent = spendWithin(task, nodeId, usage, known, at);
+  if (data === null || "code" in spent) return spent;
   const checkpoint: Checkpoint = { data, epoch: task.epoch, nodeId, at: at.now };
   return {
-    held: { ...task, checkpointBytes: Buffer.byteLength(data) },
-    saved: [{ kind: "checkpoint.saved", taskId: task.taskId, checkpoint }],
+    held: { ...spent.held, checkpointBytes: Buffer.byteLength(data) },
+    saved: [...spent.saved, { kind: "checkpoint.saved", taskId: task.taskId, checkpoint }],
   };
+}
+
+/** Ends a task that has cost more than it may. `error`: of the worker, if it failed anyway. */
+function endOverspent({ held, saved }: Spent, error: string | null, at: Moment): Accepted<Task> {
+  const message = overspentMessage(held) + (error === null ? "" : ` The worker's error: ${error}`);
+  const ended = endAttempt(held, { kind: "budget", message, retry: false }, at);
+  return accept(ended.after, [...saved, ...ended.changes]);
+}
+
+function withoutUsage({ taskId, spent }: Task): readonly Change[] {
+  return spent === null ? [] : [{ kind: "usage.removed", taskId }];
 }
 
 function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[] {
@@ -501,6 +546,14 @@ function settledQuestions({ questions }: Task): TaskQuestions | null {
 /** Nobody can answer the open questions of an ended task. */
 function closedQuestions(task: Task, now: number): readonly Change[] {
   return isAsking(task) ? [{ kind: "questions.closed", taskId: task.taskId, at: now }] : [];
+}
+
+/** The leases for a task end with the hand-out for which its holder has taken them. */
+function withoutLeases(before: Task, after: Task | null): readonly Change[] {
+  const { taskId } = before;
+  if (!before.hasLeases || after?.hasLeases === true) return [];
+  const released: Change = { kind: "leases.released", taskId };
+  return after === null ? [released] : [released, { kind: "task.leased", taskId, hasLeases: false }];
 }
 
 /** The task, if this node holds it and names its current epoch or none. */
@@ -538,7 +591,7 @@ export function revoke(
     return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
   }
   if (target && target.nodeId === task.assignedNode) return accept(task);
-  const refused = target && refusesTasks(target);
+  const refused = target && (refusesTasks(target) ?? keptBack(task, target, at));
   if (refused) return refused;
   const from = task.assignedNode;
   const freed = move(task, { ...returned(task), revokedFrom: from }, at.now);
@@ -552,8 +605,14 @@ export function revoke(
 /** `boundTo`: the node of a bound key, which may cancel and retry only tasks that it created; null: any task. */
 export type CreatorRequest = { readonly taskId: string; readonly boundTo: string | null };
 
-/** `keepCheckpoint`: whether the next attempt gets the checkpoint of those before it (default true). */
-export type RetryRequest = CreatorRequest & { readonly keepCheckpoint?: boolean };
+/**
+ * `keepCheckpoint`: whether the next attempt gets the checkpoint of those before it (default true). `maxCostMicro`:
+ * what the task may cost from now on, all its attempts together; null: as before.
+ */
+export type RetryRequest = CreatorRequest & {
+  readonly keepCheckpoint?: boolean;
+  readonly maxCostMicro?: number | null;
+};
 
 /** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
 export function cancel(
@@ -587,8 +646,11 @@ export function retry(
   if (!task) return taskNotFound(asked.taskId);
   if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
   if (task.status !== "failed") return notFailed(task);
+  const maxCostMicro = asked.maxCostMicro ?? task.maxCostMicro;
+  if (isOverspent({ ...task, maxCostMicro })) return overspent(task);
   const removed = (asked.keepCheckpoint ?? true) ? [] : withoutCheckpoint(task);
-  const again = removed.length === 0 ? task : { ...task, checkpointBytes: 0 };
+  const { checkpointBytes } = removed.length === 0 ? task : { checkpointBytes: 0 };
+  const again: Task = { ...task, checkpointBytes, maxCostMicro };
   const { after, changes } = reopen(again, byId(dependencies), at);
   return assignIfBalanced(after, candidates, [...changes, ...removed], at);
 }
@@ -680,6 +742,8 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
     ...withoutCheckpoint(task),
     ...withoutOutput(task),
     ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
+    ...withoutUsage(task),
+    ...withoutLeases(task, null),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
@@ -778,7 +842,13 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
 function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | null {
-  return task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  if (!task.balanced || !isReady(task, at.now)) return null;
+  const closed = at.gate?.closed ?? null;
+  if (closed === null) return pick(task, candidates);
+  return pick(
+    task,
+    candidates.filter(({ nodeId }) => !isClosed(closed, task, nodeId)),
+  );
 }
 
 /** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
@@ -798,6 +868,7 @@ const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
   timed_out: "task.timed_out",
   offline: "task.requeued",
+  budget: "task.attempt_failed",
 } as const;
 
 type EndOfAttempt = {
@@ -814,7 +885,7 @@ function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Mome
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
   const counted: Task = { ...task, attempts, failures };
-  const data = kind === "failed" ? { attempts, error: message } : { attempts };
+  const data = kind === "failed" || kind === "budget" ? { attempts, error: message } : { attempts };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
   const notBefore = kind === "offline" ? task.notBefore : at.now + backoffOf(counted);
@@ -988,8 +1059,10 @@ function withSchedule(task: Task, now: number): Task {
 }
 
 export function move(before: Task, patch: Partial<Task>, now: number): Step {
-  const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
-  return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
+  const moved = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
+  const after = moved.hasLeases && moved.status !== "assigned" ? { ...moved, hasLeases: false } : moved;
+  const leases = before.hasLeases ? withoutLeases(before, after) : [];
+  return { after, changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now)] };
 }
 
 function movedFrom(before: Task, task: Task, now: number): Change {
@@ -1123,6 +1196,11 @@ function notFailed({ taskId, status }: Task): Rejected {
   return reject("task_not_failed", `Task ${taskId} is ${status}. Only a failed task can be retried.`);
 }
 
+function overspent(task: Task): Rejected {
+  const detail = `${overspentMessage(task)} Send a larger max_cost_usd with this request to try it again.`;
+  return reject("budget_exceeded", detail);
+}
+
 export function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
   return reject(
     "key_bound_to_other_node",
@@ -1135,6 +1213,11 @@ function staleLease(task: Task): Rejected {
     "stale_lease",
     `Task ${task.taskId} was taken back or handed out again since this lease began. Stop working on it.`,
   );
+}
+
+/** Why a budget keeps a task from a node. */
+function keptBack(task: Task, { nodeId }: Node, { gate }: Moment): Rejected | null {
+  return gate && isClosed(gate.closed, task, nodeId) ? refusedByBudget(gate, task, nodeId) : null;
 }
 
 /** Why a node cannot be given a task. */

@@ -121,7 +121,13 @@ const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "node.offline": "warn",
   "message.parked": "warn",
   "message.expired": "warn",
+  "budget.warning": "warn",
+  "budget.exceeded": "warn",
 };
+
+function budgetOf({ scope, value, per }: NewEvent["data"]): string {
+  return `${scope === "hub" ? "the hub" : `${scope} ${value ?? "(none)"}`} per ${per}`;
+}
 
 function textOf(entry: Entry): string {
   const { event, task, counts } = entry;
@@ -133,6 +139,18 @@ function textOf(entry: Entry): string {
   const message = `(message ${data["message_id"]})`;
   const requeued = counts.get("task.requeued") ?? 0;
   switch (kind) {
+    case "budget.set":
+      return `budget of ${budgetOf(data)} set`;
+    case "budget.deleted":
+      return `budget of ${budgetOf(data)} deleted`;
+    case "budget.warning":
+      return `budget of ${budgetOf(data)}: more than 80 % are used`;
+    case "budget.exceeded":
+      return `budget of ${budgetOf(data)} used up${data["on_limit"] === "pause" ? ": its tasks wait" : ""}`;
+    case "note.changed":
+      return `${who} wrote the note ${quoted(data["key"])}, version ${data["version"]}`;
+    case "note.deleted":
+      return `${who} deleted the note ${quoted(data["key"])}`;
     case "node.registered":
       return `${who} registered`;
     case "node.online":

@@ -7,6 +7,7 @@
  * most 12 ms at a time, and 200,000 of them before 1,000 that fit take no step.
  */
 import { type Candidate, balance, typesTaken } from "../domain/balancer.ts";
+import { isClosed } from "../domain/budget.ts";
 import { accept } from "../domain/decision.ts";
 import {
   BACKLOG_TYPES_PART,
@@ -17,6 +18,8 @@ import {
   NODES_PART,
   SWEEP_BATCH,
 } from "../domain/limits.ts";
+import type { Gate } from "../domain/model.ts";
+import { dayOf } from "../domain/spending.ts";
 import { assignTo, comesFirst } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
@@ -29,9 +32,10 @@ import {
   isBacklogEmpty,
   openTasks,
 } from "../store/sql/balancer.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
-import type { Store } from "../store/store.ts";
+import type { Query, Store } from "../store/store.ts";
 import type { ChoreEnd } from "./scheduler.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
@@ -60,8 +64,11 @@ export class BalancerRounds {
     // The usual case, which reads no node.
     if (await this.#store.read(isBacklogEmpty(onlyBalanced))) return { assignments, isCutShort: false };
     const lists = new CapabilityLists();
+    const { closed } = await this.#store.read(this.#gate());
+    if (closed?.hub) return { assignments, isCutShort: false };
     for await (const waiting of this.#waitingTypes(onlyBalanced)) {
       const types = await this.#typesTaken(waiting, lists);
+      for (const type of closed?.types ?? []) types.delete(type); // their tasks cost nothing
       for (let after = BACKLOG_START; ;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
         if (limit === 0) return { assignments, isCutShort: true };
@@ -126,11 +133,21 @@ export class BalancerRounds {
     return best;
   }
 
+  #gate(): Query<Gate> {
+    return gateOn(dayOf(this.#clock.now()));
+  }
+
   /** One step. Tasks that have been claimed since they were found are left out. */
   #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
-    const load = { tasks: openTasks(found.map(({ seq }) => seq)), nodes: availableNodes(lists) };
-    return this.#store.transact(load, ({ tasks, nodes }) => {
+    const load = {
+      waiting: openTasks(found.map(({ seq }) => seq)),
+      available: availableNodes(lists),
+      gate: this.#gate(),
+    };
+    return this.#store.transact(load, ({ waiting, available, gate: { closed } }) => {
       const at = { now: this.#clock.now(), steady: this.#clock.steady() };
+      const tasks = closed ? waiting.filter((task) => !isClosed(closed, task, null)) : waiting;
+      const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
       const given = balance(tasks, nodes, at.now);
       const left = new Set(tasks);
       for (const { task } of given) left.delete(task);

@@ -51,6 +51,9 @@ const MAKE_ROOM: ReadonlySet<EventKind> = new Set([
   "task.deleted",
 ]);
 
+/** After these events tasks may be handed out that a budget has kept back. */
+const OPENS_BUDGETS: ReadonlySet<EventKind> = new Set(["budget.set", "budget.deleted"]);
+
 export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
@@ -74,6 +77,11 @@ export class IdleWorkers {
     return [...nodeIds];
   }
 
+  /** Makes all workers read again: a new day has begun, and with it a new period of budgets. */
+  wakeAll(): void {
+    this.#waiters.wakeAllOfEach();
+  }
+
   /** Ends every sleep with "drained", now and from now on. */
   drain(): void {
     this.#waiters.drain();
@@ -95,6 +103,8 @@ export class IdleWorkers {
       if (change.kind === "work.missed") this.#waiters.wakeAllOfEach();
       else if (change.kind === "work.offered")
         for (let left = change.count; left > 0; left--) this.#wakeFor(change.offer, true);
+      else if (change.kind === "event.logged" && OPENS_BUDGETS.has(change.event.kind))
+        this.#waiters.wakeAllOfEach();
       else if (change.kind === "event.logged" && change.event.nodeId !== null)
         this.#onEvent(change.event.kind, change.event.nodeId);
     }

@@ -11,13 +11,16 @@
  * Must not: answer with a task before its commit.
  */
 import { typesFor } from "../domain/balancer.ts";
+import { isSameClosed } from "../domain/budget.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
-import { NOT_TAKEN_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
+import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import type { Gate, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
+import { dayOf } from "../domain/spending.ts";
 import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
@@ -67,6 +70,8 @@ export class NextService {
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
   readonly #takes: Takes;
+  /** The budgets as a transaction of this hub loaded them last. The next one checks them. */
+  #gate: Gate | null = null;
   /** Reads of nodes that many requests of one batch share, by the node's id. */
   readonly #reading = new Map<string, Promise<Node | null>>();
 
@@ -105,8 +110,9 @@ export class NextService {
       if (node === undefined)
         node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
       while (!signal.aborted && !worker?.isEnded) {
-        const types = node ? typesFor(node, asked.taskTypes) : [];
-        worker?.beginRead(types, node?.variant ?? null);
+        const taken = node ? this.#openTypes(node, typesFor(node, asked.taskTypes)) : [];
+        worker?.beginRead(taken, node?.variant ?? null);
+        const types = taken ?? (await this.#openBacklogTypes());
         const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
@@ -163,6 +169,30 @@ export class NextService {
     return reading;
   }
 
+  /** The types of a node without those that a budget keeps back, as this hub knows the budgets. */
+  #openTypes({ nodeId }: Node, types: readonly string[] | null): readonly string[] | null {
+    const closed = this.#gate?.closed ?? null;
+    if (closed === null) return types;
+    if (closed.hub || closed.nodes.has(nodeId)) return [];
+    return types === null ? null : types.filter((type) => !closed.types.has(type));
+  }
+
+  /**
+   * For a node that takes every type, while a budget keeps some back: the others in the backlog. Each costs one lookup,
+   * however many tasks it has. Null is every type.
+   */
+  async #openBacklogTypes(): Promise<readonly string[] | null> {
+    const closed = this.#gate?.closed?.types;
+    if (closed === undefined || closed.size === 0) return null;
+    const limit = OPEN_TYPES_MAX + closed.size;
+    const [balanced, others] = await Promise.all([
+      this.#store.read(backlogTypes(true, "", limit)),
+      this.#store.read(backlogTypes(false, "", limit)),
+    ]);
+    const open = new Set(["", ...balanced, ...others]).difference(closed);
+    return open.size > OPEN_TYPES_MAX ? null : [...open];
+  }
+
   /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
   async #handOut(
     transact: Transact<NextAnswer>,
@@ -175,16 +205,20 @@ export class NextService {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(known.types, inBatch),
+      open: bestReady(known.types, inBatch, this.#gate?.closed ?? null),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
+      gate: gateOn(dayOf(this.#clock.now())),
     };
+    const before = this.#gate?.closed ?? null;
     let current = known.node;
     let isFilled = true;
-    const found = await transact(load, ({ node, waiting, started, gifts, open }) => {
+    const found = await transact(load, ({ node, waiting, started, gifts, open, gate }) => {
+      this.#gate = gate;
+      if (!isSameClosed(gate.closed, before)) return UNDECIDED; // other tasks may be handed out
       current = node;
       isFilled = waiting?.length !== SWEEP_BATCH;
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
-      const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
+      const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
       const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
       return nextTask(node, nodeId, rows, beat, known.isBeaten);
@@ -197,6 +231,19 @@ export class NextService {
   /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */
   beatWaiting(variant: JoinedThrough): Promise<void> {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
+  }
+
+  /**
+   * When a day has begun, and there are budgets: wakes all waiting calls, because there may be tasks that were kept back.
+   * Returns whether it is so.
+   */
+  turnDay(): boolean {
+    const gate = this.#gate;
+    const day = dayOf(this.#clock.now());
+    if (gate === null || gate.day === day || gate.budgets.length === 0) return false;
+    this.#gate = { ...gate, day }; // once; the next transaction loads it
+    this.#idle.wakeAll();
+    return true;
   }
 
   /** To where it was: open, or a gift of the node. What the node had started before stays started. */

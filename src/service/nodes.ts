@@ -7,7 +7,7 @@ import {
   WAITING_PART_MAX,
 } from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
-import type { Node, Pulse } from "../domain/model.ts";
+import type { Gate, Node, Pulse } from "../domain/model.ts";
 import {
   type HeartbeatTime,
   type NodeProfile,
@@ -22,10 +22,12 @@ import {
   retire,
   tooManyNodes,
 } from "../domain/node.ts";
+import { dayOf } from "../domain/spending.ts";
 import { releaseAll } from "../domain/task.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import {
   deletedNode,
@@ -39,7 +41,7 @@ import {
   pulsesOf,
 } from "../store/sql/nodes.ts";
 import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
-import type { Committed, Store, Transact } from "../store/store.ts";
+import type { Committed, Query, Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { getNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
@@ -94,12 +96,13 @@ export class NodeService {
       node: nodeById(profile.nodeId),
       former: deletedNode(profile.nodeId),
       waiting: waitingFor(profile, SWEEP_BATCH),
+      gate: this.#gate(),
       isFull: hasNodes(this.#maxNodes),
     };
-    const registered = await transact(load, ({ node, former, waiting, isFull }) =>
+    const registered = await transact(load, ({ node, former, waiting, isFull, gate }) =>
       !node && isFull
         ? tooManyNodes(this.#maxNodes)
-        : register(profile, node, waiting, this.#beat(leaseMs), former),
+        : register(profile, node, waiting, { ...this.#beat(leaseMs), gate }, former),
     );
     await this.#fillFurther(registered.node);
     return registered;
@@ -249,10 +252,11 @@ export class NodeService {
     const load = {
       node: nodeById(nodeId),
       waiting: waitingFor(known, SWEEP_BATCH),
+      gate: this.#gate(),
       mail: waitingPart(nodeId, 0),
     };
-    const back = await transact(load, ({ node, waiting, mail }) => {
-      const decision = goOnline(node, nodeId, waiting, this.#beat(leaseOf(known)));
+    const back = await transact(load, ({ node, waiting, mail, gate }) => {
+      const decision = goOnline(node, nodeId, waiting, { ...this.#beat(leaseOf(known)), gate });
       if (decision.kind === "rejected") return decision;
       const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
@@ -279,6 +283,10 @@ export class NodeService {
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
+  #gate(): Query<Gate> {
+    return gateOn(dayOf(this.#clock.now()));
+  }
+
   #beat(leaseMs: number): HeartbeatTime {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }

@@ -1,10 +1,12 @@
 /** The use cases of schedules (domain/schedule.ts), and the chore that creates their tasks when they are due. */
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SCHEDULES_DUE_BATCH } from "../domain/limits.ts";
-import type { Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
+import type { Gate, Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
 import { type Fired, deleteSchedule, fire, putSchedule, runSchedule, skip } from "../domain/schedule.ts";
+import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { candidatesFor } from "../store/sql/balancer.ts";
 import {
@@ -58,11 +60,17 @@ export class ScheduleService {
   async run(transact: Transact<Task>, { name, boundTo }: Asked): Promise<Committed<Task>> {
     // The candidates depend on the schedule, so it is read first.
     for (let before = await this.#store.read(scheduleByName(name)); ;) {
-      const load = { schedule: scheduleByName(name), candidates: candidatesOf(before) };
+      const load = { schedule: scheduleByName(name), ...this.#takersOf(before) };
       const taskId = this.#newId();
-      const created = await transact(load, ({ schedule, candidates }) => {
+      const created = await transact(load, ({ schedule, candidates, gate }) => {
         if (isSameTask(before, schedule))
-          return runSchedule(name, schedule, { taskId, candidates: candidates ?? [] }, boundTo, this.#at());
+          return runSchedule(
+            name,
+            schedule,
+            { taskId, candidates: candidates ?? [] },
+            boundTo,
+            this.#at(gate),
+          );
         before = schedule;
         return UNDECIDED;
       });
@@ -96,15 +104,15 @@ export class ScheduleService {
     const load = {
       schedule: scheduleByName(name),
       isRunning: hasUnfinishedTask(name),
-      candidates: candidatesOf(due),
+      ...this.#takersOf(due),
     };
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
     try {
-      await this.#quotas.charged(boundTo, transact)(load, ({ schedule, isRunning, candidates }) => {
+      await this.#quotas.charged(boundTo, transact)(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
-        return fire(schedule, { isRunning, taskId, candidates: candidates ?? [] }, this.#at());
+        return fire(schedule, { isRunning, taskId, candidates: candidates ?? [] }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
@@ -118,14 +126,18 @@ export class ScheduleService {
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  #at(gate: Gate | null): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
   }
-}
 
-/** The nodes to which the balancer may give the task of a schedule at once. */
-function candidatesOf(schedule: Schedule | null) {
-  return schedule?.task.balanced ? candidatesFor(schedule.task.taskType, null) : NO_ROW;
+  /** What decides to which node the balancer gives the task of a schedule at once. */
+  #takersOf(schedule: Schedule | null) {
+    if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
+    return {
+      candidates: candidatesFor(schedule.task.taskType, null),
+      gate: gateOn(dayOf(this.#clock.now())),
+    };
+  }
 }
 
 function isSameTask(one: Schedule | null, other: Schedule | null): boolean {

@@ -1,5 +1,6 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
+import { isClosed } from "../domain/budget.ts";
 import type { Change } from "../domain/change.ts";
 import {
   type Accepted,
@@ -20,17 +21,17 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import type { FileRecord, Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import { timeOutQuestions } from "../domain/question.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
   type CreatorRequest,
   type RetryRequest,
   type Dependency,
-  type HolderRequest,
   type Sent,
   type TaskDraft,
+  type UsageRequest,
   assignTo,
   cancel,
   complete,
@@ -52,13 +53,16 @@ import {
   take,
   timeOut,
 } from "../domain/task.ts";
+import { type KnownReport, dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
+import { knownReports } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
   brokenCount,
@@ -166,13 +170,13 @@ export class TaskService {
     const { boundTo, fileIds } = asked;
     if (!balanced && dependsOn.length === 0 && fileIds.length === 0)
       return transact({}, () => create(draft, taskId, [], this.#at()));
-    const load = ofNewTask(draft, asked);
+    const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
-      return createWith(draft, taskId, rows, boundTo, this.#at());
+      return createWith(draft, taskId, rows, boundTo, this.#at(loaded.gate));
     });
     if (!created) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
     return created;
@@ -195,11 +199,12 @@ export class TaskService {
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
     let unusable: References | null = null;
     let refused: Rejected | null = null;
-    const sentTask = await transact({ ...ofNewTask(draft, asked), node }, ({ node, ...loaded }) => {
+    const load = { ...ofNewTask(draft, asked), node, gate: this.#gate() };
+    const sentTask = await transact(load, ({ node, ...loaded }) => {
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
-      const decision = createSent(draft, sent, taskId, rows, boundTo, this.#at());
+      const decision = createSent(draft, sent, taskId, rows, boundTo, this.#at(loaded.gate));
       refused = decision.kind === "rejected" ? decision : null;
       return refused ? UNDECIDED : decision;
     });
@@ -213,20 +218,19 @@ export class TaskService {
     by: "claim" | "assign",
     { taskId, nodeId }: Assignment,
   ): Promise<Committed<Task>> {
-    return transact({ task: taskById(taskId), node: nodeById(nodeId) }, ({ task, node }) =>
-      take(task, node, { taskId, nodeId, by }, this.#at()),
-    );
+    const load = { task: taskById(taskId), node: nodeById(nodeId), gate: this.#gate() };
+    return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
   async complete(
     transact: Transact<Completion>,
-    asked: HolderRequest & { result: TaskResult; claimOnComplete: boolean },
+    asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean },
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId) };
-    const done = await transact(load, ({ task, node }) =>
-      complete(task, node, { ...asked, entryId }, this.#at()),
+    const load = { task: taskById(taskId), node: nodeById(nodeId), ...this.#ofUsage(asked) };
+    const done = await transact(load, ({ task, node, known, gate }) =>
+      complete(task, node, { ...asked, entryId }, this.#at(gate), known),
     );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
@@ -237,8 +241,8 @@ export class TaskService {
     transact: Transact<Task>,
     asked: CheckpointRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
-      release(task, node, candidates, asked, this.#at()),
+    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, known, gate }) =>
+      release(task, node, candidates, asked, this.#at(gate), known),
     );
   }
 
@@ -246,17 +250,29 @@ export class TaskService {
     transact: Transact<Task>,
     asked: CheckpointRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
-      fail(task, node, candidates, asked, this.#at()),
+    return this.#endHold(transact, asked, null, ({ task, node, candidates, known, gate }) =>
+      fail(task, node, candidates, asked, this.#at(gate), known),
     );
   }
 
-  extend(
+  async extend(
     transact: Transact<Task>,
     asked: CheckpointRequest & { note: string | null },
   ): Promise<Committed<Task>> {
-    const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
-    return transact(load, ({ task, node }) => extend(task, node, asked, this.#at()));
+    const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId), ...this.#ofUsage(asked) };
+    const after = await transact(load, ({ task, node, known, gate }) =>
+      extend(task, node, asked, this.#at(gate), known),
+    );
+    if (after.status !== "failed") return after;
+    await this.settleAfter(after);
+    await this.fillIfPossible(asked.nodeId);
+    return after;
+  }
+
+  /** What is loaded for the usage that a request reports; nothing if it reports none. */
+  #ofUsage(asked: UsageRequest) {
+    const isAny = (asked.usage ?? []).length > 0;
+    return { known: knownReports(asked), gate: isAny ? this.#gate() : NO_ROW };
   }
 
   /**
@@ -265,16 +281,25 @@ export class TaskService {
    */
   async #endHold(
     transact: Transact<Task>,
-    { taskId, nodeId }: Assignment,
+    asked: UsageRequest,
     notNode: string | null,
-    decide: (rows: { task: Task | null; node: Node | null; candidates: readonly Node[] }) => Decision<Task>,
+    decide: (rows: {
+      task: Task | null;
+      node: Node | null;
+      candidates: readonly Node[];
+      known: readonly KnownReport[] | null;
+      gate: Gate;
+    }) => Decision<Task>,
   ): Promise<Committed<Task>> {
+    const { taskId, nodeId } = asked;
     // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(taskId));
     const load = {
       task: taskById(taskId),
       node: nodeById(nodeId),
       candidates: candidatesIfBalanced(before, notNode),
+      known: knownReports(asked),
+      gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates ?? [] }),
@@ -293,10 +318,11 @@ export class TaskService {
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     for (let from = before?.assignedNode ?? null; ;) {
       const candidates = candidatesIfBalanced(before, from);
-      const load = { task: taskById(asked.taskId), target, candidates };
+      const load = { task: taskById(asked.taskId), target, candidates, gate: this.#gate() };
       const revoked = await transact(load, (rows) => {
         const holder = rows.task?.assignedNode ?? null;
-        if (holder === from) return revoke(rows.task, rows.target, rows.candidates ?? [], asked, this.#at());
+        if (holder === from)
+          return revoke(rows.task, rows.target, rows.candidates ?? [], asked, this.#at(rows.gate));
         from = holder;
         return UNDECIDED;
       });
@@ -329,9 +355,10 @@ export class TaskService {
       task: taskById(asked.taskId),
       dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
       candidates: candidatesIfBalanced(before, null),
+      gate: this.#gate(),
     };
-    const retried = await transact(load, ({ task, dependencies, candidates }) => {
-      const decision = retry(task, dependencies ?? [], candidates ?? [], asked, this.#at());
+    const retried = await transact(load, ({ task, dependencies, candidates, gate }) => {
+      const decision = retry(task, dependencies ?? [], candidates ?? [], asked, this.#at(gate));
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
@@ -360,13 +387,14 @@ export class TaskService {
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
         dependencies: needed.length > 0 ? dependenciesById(needed) : NO_ROW,
         candidates: candidatesIfBalanced(before, null),
+        gate: this.#gate(),
       };
       const known = new Set(needed);
-      const outcome = await transact(load, ({ task, broken, count, dependencies, candidates }) => {
+      const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
         const dependents = upToDependencies(broken);
         if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
         const rows = [dependents, dependencies ?? [], candidates ?? []] as const;
-        const retried = retryWithDependents(task, ...rows, asked, at);
+        const retried = retryWithDependents(task, ...rows, asked, { ...at, gate });
         if (retried.kind === "rejected") return retried;
         const { task: after, opened } = retried.answer;
         const left = after.status === "failed" ? count : count - dependents.length;
@@ -408,12 +436,13 @@ export class TaskService {
     const load = {
       tasks: tasksById([...new Set(asked.map((item) => item.taskId))]),
       nodes: nodesById([...new Set(asked.map((item) => item.nodeId))]),
+      gate: this.#gate(),
     };
     return transact(load, (rows) => {
       const tasks = new Map(rows.tasks.map((task) => [task.taskId, task]));
       const nodes = new Map(rows.nodes.map((node) => [node.nodeId, node]));
       const changes: Change[] = [];
-      const at = this.#at();
+      const at = this.#at(rows.gate);
       const items = asked.map(({ taskId, nodeId }): BatchItem => {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
@@ -466,10 +495,11 @@ export class TaskService {
     if (!node || !isAvailable(node)) return;
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
-      const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
-      const count = await this.#store.transact(load, ({ node: current, waiting }) => {
+      const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH), gate: this.#gate() };
+      const count = await this.#store.transact(load, ({ node: current, waiting, gate }) => {
         const at = this.#at();
-        const found = current ? balance(waiting, [current], at.now) : [];
+        const mayHave = (task: Task): boolean => !isClosed(gate.closed, task, nodeId);
+        const found = current ? balance(waiting.filter(mayHave), [current], at.now) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         return accept(found.length, changes);
       });
@@ -583,8 +613,13 @@ export class TaskService {
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  #at(gate: Gate | null = null): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
+  }
+
+  /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
+  #gate(): Query<Gate> {
+    return gateOn(dayOf(this.#clock.now()));
   }
 
   /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */

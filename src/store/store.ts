@@ -39,9 +39,11 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "ready" | "usage";
+    readonly as: "task" | "node" | "ready" | "usage" | "gate";
     readonly id: string;
   };
+  /** It has no row while this table has none, and reads no other table then: an engine need not run it. */
+  readonly needs?: "budgets";
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: SqliteQuery & {
     /** Runs if that finds no row, when the nodes of these types are ranked (store/sqlite/capability-index.ts). */

@@ -150,6 +150,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     priority: isA ? 0 : "high",
     lux_reward: 2.5,
     timeout_s: 600,
+    max_cost_usd: 5,
   });
   await call("task_pull", { ...worker, limit: 5 });
   const { lease } = await post("task_claim", { task_id, ...worker });
@@ -160,6 +161,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     epoch,
     note: "two points of three",
     checkpoint: { points: 2 },
+    usage: [{ seq: 1, model: "large", input_tokens: 52_000, output_tokens: 800, cost_usd: 0.168 }],
   });
   await post("task_output", { task_id, ...worker, epoch, offset: 0, data: "Reading page 1 of 12\n" });
   await call("task_output_get", { task_id, from: 8, wait: 10 });
@@ -266,8 +268,24 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("message_parked", { node_id: "worker-2" });
   await post("message_redrive", { node_id: "worker-2", message_id: parked["message_id"] });
 
+  const note = { key: "report/terms", node_id: "worker-1" };
+  await post("note_put", { ...note, text: "Revenue is without tax.", if_version: 0 });
+  await call("note_get", { key: note.key });
+  await call("note_list", { prefix: "report/", per_page: 20 });
+  await call("note_search", { q: "revenue" });
+  await post("note_delete", { ...note, if_version: 1 });
+  const leased = { name: "chapters/*.md", node_id: "worker-1" };
+  await post("lease_acquire", { ...leased, ttl_s: 600 });
+  await post("lease_renew", { ...leased, fencing: 1, ttl_s: 1_200 });
+  await call("lease_list", { node_id: "worker-1" });
+  await post("lease_release", { ...leased, fencing: 1 });
   await post("signin", worker);
   await call("lux_ledger", { ...worker, per_page: 2 });
+  const monthly = { scope: "type", value: "research", per: "month" };
+  await post("budget_set", { ...monthly, cost_usd: 50, tokens: 100_000_000, on_limit: "pause" });
+  await call("budget_list");
+  await post("budget_delete", monthly);
+  await call("usage", { by: "node", per_page: 2 });
   await call("file_list", { per_page: 1 });
   await call("file_download", { file_id });
   await post("file_download_url", { file_id });

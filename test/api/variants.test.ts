@@ -121,8 +121,28 @@ describe("every endpoint on both variants", () => {
     await get("/message/parked", "?node_id=n1");
     await post("/message/redrive", { node_id: "n1", message_id });
 
+    const note = { key: "k", node_id: "n1" };
+    await post("/note/put", { ...note, text: "words", if_version: 0 });
+    await get("/note/get", "?key=k");
+    await get("/note/list");
+    await get("/note/search", "?q=wor");
+    await post("/note/delete", { ...note, if_version: 1 });
+    const lease = { name: "src/**", node_id: "n1" };
+    await post("/lease/acquire", lease);
+    await post("/lease/renew", { ...lease, ttl_s: 60 });
+    await get("/lease/list");
+    await post("/lease/release", lease);
+
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/usage", "?by=node");
+    const budget = { scope: "node", value: "n1", per: "day" };
+    await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");
+    seen.set(
+      "GET /budget/list",
+      await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    await post("/budget/delete", budget, "admin");
 
     const upload = async () => {
       const form = new FormData();

@@ -28,6 +28,7 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       extend: async (note?: string) => void sent.push({ note }),
       output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
+      reportUsage: async (usage: unknown) => (sent.push({ usage }), null),
     };
     await file.follow(context, Promise.resolve());
   } finally {
@@ -49,13 +50,15 @@ test.each([
   "null",
   '{"other":1}',
   '{"note":7}',
+  '{"usage":7}',
+  '{"usage":[{},null]}',
   '{"note":" "}',
   `{"note":"${"x".repeat(200_000)}"}`,
 ])("%.20s is no report", async (line) => {
   const { sent, wrong } = await sentOf(`${line}\n{"note":"next"}\n`);
   expect(sent).toEqual([{ note: "next" }]);
   expect(wrong).toEqual([
-    'a line of the report file is no {"note": "text"}, {"checkpoint": JSON} or {"ask": {"question": "text"}}',
+    'a line of the report file is no {"note": "text"}, {"checkpoint": JSON}, {"usage": {…}} or {"ask": {"question": "text"}}',
   ]);
 });
 
@@ -75,4 +78,14 @@ test("a file without end is read up to its limit", async () => {
   const { sent, wrong } = await sentOf(line.repeat(400) + '{"note":"beyond"}\n');
   expect(sent).toEqual([{ note: "x".repeat(1_000) }]);
   expect(wrong).toEqual(["the report file has 16777216 bytes, and is read no further"]);
+});
+
+test("all usage is sent, in its order and before the last note", async () => {
+  const step = (n: number) => ({ model: "m", input_tokens: n, output_tokens: 0 });
+  const lines = [{ usage: step(1) }, { note: "one" }, { usage: [step(2), step(3)], note: "two" }];
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  expect(await sentOf(text)).toEqual({
+    sent: [{ usage: [step(1), step(2), step(3)] }, { note: "two" }],
+    wrong: [],
+  });
 });

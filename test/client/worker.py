@@ -167,6 +167,32 @@ def questions_wait_and_park() -> None:
         assert seen[-1] == (earlier, {"is": title}), seen
 
 
+def usage_counts_once() -> None:
+    costly = create("costly", max_cost_usd=1)
+    seen: list[object] = []
+
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        seen.append(context.report_usage("large", 10, 1, cost_usd=0.25, cached_tokens=4))
+        seen.append(context.report_usage("large", 10, 1))
+        try:
+            context.report_usage("large", -1, 1)
+        except LuxHubError as error:
+            seen.append(error.code)
+        try:
+            context.report_usage("large", 10, 1, cost_usd=1)
+        except LuxHubError as error:
+            seen.append(error.code)
+        return RESULT
+
+    with TestWorker("costly", handle) as worker:
+        worker.heard("lost")
+    assert seen == [0.75, 0.75, "invalid_request", "task_failed"], seen
+    task = get(costly)
+    assert task["status"] == "failed" and task["failure"] is not None and task["failure"]["kind"] == "budget", task
+    usage = task["usage"]
+    assert usage is not None and (usage["reports"], usage["without_cost"], usage["cost_usd"]) == (3, 1, 1.25), usage
+
+
 def leases() -> None:
     by, calls = counting()
     lost: list[bool] = []
@@ -498,6 +524,7 @@ for scenario in (
     failures,
     context_travels,
     questions_wait_and_park,
+    usage_counts_once,
     leases,
     cancelled,
     hears_at_once,

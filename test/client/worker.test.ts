@@ -146,6 +146,67 @@ async function fetchShortLease(url: string, init?: RequestInit): Promise<Respons
   return Response.json({ ...rest, task: hasLease ? { ...task, timeout_s: 1 } : task });
 }
 
+test("a handler reports usage, each step once; a task that costs too much is lost", async () => {
+  let drops = 1;
+  const flaky: typeof fetch = Object.assign(
+    async (...[input, init]: Parameters<typeof fetch>) => {
+      const response = await fetch(input, init);
+      // The answer of the first report is lost.
+      if (!String(input).endsWith("/task/extend") || drops-- <= 0) return response;
+      return Response.json({ success: false, error: "internal_error", detail: "lost" }, { status: 500 });
+    },
+    { preconnect: fetch.preconnect },
+  );
+  const by = new LuxHub({
+    url: `http://127.0.0.1:${server.port()}`,
+    secret: SECRET,
+    fetch: flaky,
+    retry: { forMs: 0 },
+  });
+  const { task_id } = await create("costly", { max_cost_usd: 1, max_attempts: 1 });
+  const step = { model: "large", input_tokens: 10, output_tokens: 1 };
+  const left: unknown[] = [];
+  const handler: Handler = async (_, { reportUsage, signal }) => {
+    left.push(await reportUsage({ ...step, cost_usd: 0.25 }));
+    left.push(await reportUsage(Array.from({ length: 25 }, () => ({ ...step, cost_usd: 0.01 }))));
+    await reportUsage({ ...step, input_tokens: -1 }).catch((error) => left.push(error.code));
+    await reportUsage({ ...step, cost_usd: 1 }).catch((error) => left.push(error.code));
+    left.push(signal.aborted);
+    throw new Error("it is over");
+  };
+  await using worker = new TestWorker("costly", handler, {}, by);
+  await worker.heard("lost");
+  await until(() => left.length === 5);
+  expect(left).toEqual([null, 0.5, "invalid_request", "task_failed", true]);
+  const { task } = await hub.tasks.get({ task_id });
+  expect(task).toMatchObject({ status: "failed", failure: { kind: "budget" }, attempts: 1 });
+  expect(task.usage).toMatchObject({ cost_usd: 1.5, reports: 27, input_tokens: 270 });
+});
+
+test("the last usage comes with the result", async () => {
+  const { task_id } = await create("last-step");
+  const refused: typeof fetch = Object.assign(
+    async (...[input, init]: Parameters<typeof fetch>) =>
+      String(input).endsWith("/task/extend")
+        ? Response.json({ success: false, error: "internal_error", detail: "no" }, { status: 500 })
+        : fetch(input, init),
+    { preconnect: fetch.preconnect },
+  );
+  const by = new LuxHub({
+    url: `http://127.0.0.1:${server.port()}`,
+    secret: SECRET,
+    fetch: refused,
+    retry: { forMs: 0 },
+  });
+  const handler: Handler = async (_, { reportUsage }) => {
+    expect(await reportUsage({ model: "m", input_tokens: 1, output_tokens: 2 })).toBeNull();
+    return RESULT;
+  };
+  await using worker = new TestWorker("last-step", handler, {}, by);
+  await worker.heard("completed");
+  expect((await hub.tasks.get({ task_id })).task.usage).toMatchObject({ reports: 1, without_cost: 1 });
+});
+
 test("a handler gets the context of its task, and saves a checkpoint for the next attempt", async () => {
   const before = await create("first-step");
   const first = new TestWorker("first-step", () => ({ ...RESULT, pages: 3 }));

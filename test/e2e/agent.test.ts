@@ -74,6 +74,11 @@ async function ended(taskId: string): Promise<Fields> {
   }
 }
 
+async function taskOf(taskId: string): Promise<Fields> {
+  const { body } = await hub.get(`/task/${taskId}`);
+  return objectOf(JSON.stringify(body["task"]));
+}
+
 function runsOf(home: string): readonly Fields[] {
   return readFileSync(dir.join(home, "runs"), "utf8").trim().split("\n").map(objectOf);
 }
@@ -93,6 +98,14 @@ const USAGE = {
   codex: { model: "codex", input_tokens: 100, output_tokens: 10, cached_tokens: 60 },
   gemini: { model: "gemini-test-1", input_tokens: 100, output_tokens: 10, cached_tokens: 60 },
   opencode: { model: "opencode", input_tokens: 100, output_tokens: 10, cached_tokens: 60, cost_usd: 0.01 },
+};
+
+/** What people see of it while it works. */
+const SAID = {
+  claude: "wrote it\n",
+  codex: "wrote it\n",
+  gemini: "I will look.\nwrote it\n",
+  opencode: "first\nwrote it\n",
 };
 
 const ARGUMENTS = {
@@ -120,6 +133,8 @@ describe.each(AGENTS)("%s", (agent) => {
     expect(raw).toContain(`"output":{"n":12345678901234567890}`);
     const { body } = await hub.get("/file/list?per_page=1");
     expect(listOf(body["files"])).toMatchObject([{ name: "made.txt", node_id: home }]);
+    const { body: shown } = await hub.get(`/task/${taskId}/output`);
+    expect(shown["data"]).toBe(SAID[agent]);
     const events = await hub.get(`/events?task_id=${taskId}&since=0&kind=task.progress`);
     expect(listOf(events.body["events"]).map(({ data }) => data)).toEqual([{ note: "half done" }]);
     expect(workDirOf(home)).toEqual([]);
@@ -193,6 +208,25 @@ test("the next worker goes on with the session of a killed one", async () => {
   expect(await ended(taskId)).toMatchObject({ result: { output: "came back" } });
   expect(await program.ended).toBe(0);
   expect(runsOf(home).map(({ turn }) => turn)).toEqual([1, 2]);
+});
+
+test("an agent asks a person: the task is given back, no agent waits, and the session goes on with the answer", async () => {
+  await using program = worker("claude", "ask");
+  const taskId = await create("ask", "ask");
+  let open: Fields | undefined;
+  await until(async () => {
+    const { body } = await hub.get("/questions");
+    open = listOf(body["questions"]).find((one) => one["task_id"] === taskId);
+    return open !== undefined;
+  });
+  expect(open).toMatchObject({ question: "Which colour?", choices: ["red", "blue"], asked_by: "ask" });
+  expect(await taskOf(taskId)).toMatchObject({ status: "open", assigned_node: null, attempts: 0 });
+  await hub.post("/task/answer", { task_id: taskId, question_id: open?.["question_id"], answer: "blue" });
+  expect(await ended(taskId)).toMatchObject({ attempts: 0, result: { output: "it is blue, in turn 2" } });
+  program.child.kill("SIGTERM");
+  await program.ended;
+  expect(runsOf("ask").map(({ turn }) => turn)).toEqual([1, 2]);
+  expect(String(runsOf("ask")[1]?.["prompt"])).toMatch(/<<<(\w+)\n- Which colour\?\n  "blue"\n\1>>>/);
 });
 
 test("a session that fails each time before the model says anything is given up after three times", async () => {

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { OWN_HOST } from "../support/keeper.ts";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
@@ -439,6 +440,18 @@ describe("the input of the command", () => {
           program.stderr.split("a report was not sent").length > 2,
       );
     }
+  });
+
+  test("reports usage through LUXHUB_REPORT and `luxhub task usage`, without a secret", async () => {
+    const script = `
+      echo '{"usage": {"model": "large", "input_tokens": 7, "output_tokens": 2, "cost_usd": 0.25}}' >>"$LUXHUB_REPORT"
+      $PROGRAM task usage --model small --input-tokens 5 --output-tokens 1 && echo done`;
+    await using program = worker("payer", script, [], { PROGRAM: PROGRAM.join(" ") });
+    const taskId = await create("payer");
+    const { status, usage } = await ended(taskId);
+    expect(program.stderr).not.toContain("a report was not sent");
+    expect(status).toBe("completed");
+    expect(usage).toMatchObject({ input_tokens: 12, cost_usd: 0.25, reports: 2, without_cost: 1 });
   });
 
   test("an output that is too large for a result becomes a file of the task", async () => {

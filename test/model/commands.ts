@@ -14,6 +14,16 @@ import {
 import type { File as ModelFile, Task } from "./model.ts";
 import { type Real, same } from "./real.ts";
 import {
+  acquire,
+  deleteNote,
+  leaseWords,
+  leases,
+  notes,
+  putNote,
+  releaseLease,
+  renew,
+} from "./share-commands.ts";
+import {
   batchAssignAll,
   batchAssignListed,
   cancel,
@@ -264,6 +274,7 @@ const isFinished = ({ status }: Task): boolean => status === "completed" || stat
 export async function compareAll(world: World, real: Real): Promise<void> {
   const { model } = world;
   await real.compareEvents(model);
+  await same(real.hub.get("/lease/list?per_page=50"), () => ({ leases: model.leases.map(leaseWords) }));
   await same(real.hub.get("/task/list", { variant: "B" }), () => ({
     tasks: model.tasks
       .toReversed()
@@ -295,9 +306,24 @@ const changing = [
   ...[release, release, fail, fail, extend, cancel, retry, retry, retryAll, retryAll, leave, drain],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
+  ...[putNote, deleteNote, acquire, acquire, acquire, renew, releaseLease],
   ...[pass, pass, pass, nextDay, restart],
 ];
-const looking = [nodeList, pull, list, context, stats, ledger, history, mailbox, fileList, events, stream];
+const looking = [
+  nodeList,
+  pull,
+  list,
+  context,
+  stats,
+  ledger,
+  history,
+  mailbox,
+  fileList,
+  leases,
+  notes,
+  events,
+  stream,
+];
 
 /** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
 export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
@@ -316,6 +342,23 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     pass,
     restart,
     ...looking.slice(5),
+  ],
+  [
+    ...[register, register, create, create, take("claim"), take("claim"), next, next, leases, leases],
+    ...[
+      acquire,
+      acquire,
+      acquire,
+      acquire,
+      acquire,
+      renew,
+      releaseLease,
+      putNote,
+      putNote,
+      deleteNote,
+      notes,
+    ],
+    ...[release, fail, complete, revoke, remove, cancel, leave, heartbeat, pass, restart],
   ],
   [
     register,

@@ -68,7 +68,26 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     redrive: "message/redrive",
     mailbox: "agent/messages",
   },
+  Notes: {
+    put: "note/put",
+    get: "note/get",
+    list: "note/list",
+    search: "note/search",
+    delete: "note/delete",
+  },
+  Leases: {
+    acquire: "lease/acquire",
+    renew: "lease/renew",
+    release: "lease/release",
+    list: "lease/list",
+  },
   Lux: { sign_in: "signin", ledger: "lux/ledger" },
+  Costs: {
+    usage: "usage",
+    set_budget: "budget/set",
+    budgets: "budget/list",
+    delete_budget: "budget/delete",
+  },
   Files: {
     list: "file/list",
     delete: "file/delete",

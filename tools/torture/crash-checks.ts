@@ -71,6 +71,7 @@ async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promis
   await checkLux(rows, ledger, findings);
   await checkMessages(rows, ledger, findings);
   await checkFiles(rows, ledger, findings);
+  await checkNotes(rows, ledger, findings);
   for (const [what, sql] of NEVER)
     for (const row of await rows(sql))
       findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
@@ -284,6 +285,22 @@ async function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): Pr
     const cut = ledger.cutReceives.get(nodeId) ?? 0;
     if (count > cut) findings.add("missing", `${count} messages to ${nodeId}, who was cut off ${cut} times`);
   }
+}
+
+/** A put that was cut may be there: its writer has not been told, and repeats it. */
+async function checkNotes(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const stored = byKey(await rows("SELECT key, version, content FROM notes"), "key");
+  for (const [key, { version, text }] of ledger.notes) {
+    const note = stored.get(key);
+    const known = Number(note?.["version"] ?? 0);
+    if (known < version) findings.add("missing", `version ${version} of the ${key}`);
+    else if (known > version + 1) findings.add("twice", `the ${key} has version ${known}, not ${version}`);
+    else if (known === version && note?.["content"] !== text)
+      findings.add("unequal", `the ${key} is not "${text}"`);
+  }
+  const [last] = await rows("SELECT last FROM fencing");
+  const highest = Math.max(0, ...ledger.fencing.keys());
+  if (Number(last?.["last"]) < highest) findings.add("missing", `the fencing number ${highest}`);
 }
 
 async function checkFiles(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {

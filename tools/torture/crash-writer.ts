@@ -29,6 +29,10 @@ export class Ledger {
   /** How often each message was handed out, to anyone. */
   readonly received = new Map<string, number>();
   readonly acked = new Set<string>();
+  /** The last version of each note that its writer was told, and its text. */
+  readonly notes = new Map<string, { readonly version: number; readonly text: string }>();
+  /** Fencing numbers of leases, with what they are for: one is never used again. */
+  readonly fencing = new Map<number, string>();
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   /** Tasks that task/next handed out, alone or in a batch; calls of it that were hung up; batches. */
@@ -89,6 +93,8 @@ export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
   "/signin",
   "/node/leave",
   "/node/heartbeat",
+  "/note/put",
+  "/lease/acquire",
 ]);
 
 export class Writer {
@@ -153,6 +159,8 @@ export class Writer {
     else if (step % 3 === 1) await this.#nextAndEnd(step, key("next"));
     else await this.#claimAndEnd(step);
     if (step % 16 === 15) await this.#leaveAndReturn();
+    if (step % 2 === 0) await this.#note(step);
+    if (step % 4 === 1) await this.#lease(`${this.#nodeId}/step-${step}`, null);
     await this.#send(step, key("send"));
     await this.#receive(step, key("receive"));
     if (step % 4 === 1) await this.#upload(step);
@@ -313,6 +321,7 @@ export class Writer {
   /** Some stay assigned; the others are completed, or come back in every way that there is. */
   async #end(taskId: string, epoch: number, step: number): Promise<void> {
     const { ledger, open } = this.#crowd;
+    if (step % 3 === 0) await this.#lease(`task/${taskId}/**`, { taskId, epoch });
     const asked = { task_id: taskId, node_id: this.#nodeId, epoch };
     const again = (): void => void open.push(taskId);
     switch (step % 8) {
@@ -386,6 +395,34 @@ export class Writer {
 
   #heartbeat(): Call {
     return { path: "/node/heartbeat", body: { node_id: this.#nodeId }, key: null, told: () => {} };
+  }
+
+  /** Compare-and-set on a note of its own: what it was told is there, and what was cut is there or not. */
+  #note(step: number): Promise<void> {
+    const { notes } = this.#crowd.ledger;
+    const key = `note of ${this.#nodeId}`;
+    const text = `step ${step}`;
+    const body = { key, text, node_id: this.#nodeId, if_version: notes.get(key)?.version ?? 0 };
+    const told = ({ note }: Row): void =>
+      void notes.set(key, { version: Number(Object(note).version), text });
+    return this.#call({ path: "/note/put", body, key: null, told });
+  }
+
+  /** Of a name that nobody else has; with the task it ends. */
+  #lease(name: string, held: Got | null): Promise<void> {
+    const { ledger } = this.#crowd;
+    const task = held === null ? {} : { task_id: held.taskId, epoch: held.epoch };
+    const body = { name, node_id: this.#nodeId, ttl_s: 30, ...task };
+    const told = ({ lease }: Row): void => {
+      const fencing = Number(Object(lease).fencing);
+      const whose = `${this.#nodeId} ${name} ${held?.taskId ?? ""}`;
+      const other = ledger.fencing.get(fencing);
+      if (other !== undefined && other !== whose)
+        ledger.faults.push(`/lease/acquire: ${fencing} is of ${other} and of ${whose}`);
+      ledger.fencing.set(fencing, whose);
+    };
+    // A node may have as many leases as its limit, and may have lost the task.
+    return this.#call({ path: "/lease/acquire", body, key: null, told, refusals: LATE });
   }
 
   #send(step: number, key: string | null): Promise<void> {

@@ -36,8 +36,12 @@ import { GroupReads, type PartReads, valuesOf } from "./group-reads.ts";
 import { GroupWrites } from "./group-writes.ts";
 import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrations.ts";
 
-/** The newest id, and the schema. The parameter makes the driver prepare it. */
-const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema FROM events`;
+/** The newest id, the schema, and whether there are budgets. The parameter makes the driver prepare it. */
+const LAST_ID = `
+  SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema, CASE WHEN EXISTS (SELECT 1 FROM budgets) THEN 1 ELSE 0 END AS budgets FROM events`;
+
+/** Whether the last group of a session found budgets: then the next one loads them early, with the rest. */
+const HAS_BUDGETS = new WeakMap<Session, boolean>();
 
 /** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
@@ -77,7 +81,7 @@ class GroupRun implements DecidedGroup {
   readonly outcomes: DecidedTransaction[] = [];
   readonly written: Written[] = [];
   readonly #session: Session;
-  readonly #reads = new GroupReads();
+  readonly #reads: GroupReads;
   #parts: readonly PendingPart[] = [];
   /** The parts of each transaction that has been seen, while it waited or once it was in the group. */
   readonly #known = new Map<Transaction, readonly PendingPart[]>();
@@ -90,6 +94,7 @@ class GroupRun implements DecidedGroup {
 
   constructor(session: Session) {
     this.#session = session;
+    this.#reads = new GroupReads(HAS_BUDGETS.get(session) ?? false);
   }
 
   async begin(watch: GroupWatch): Promise<void> {
@@ -103,8 +108,11 @@ class GroupRun implements DecidedGroup {
     const [row] = await last;
     if (isMigrated(row?.["schema"])) throw schemaIsMigrated(); // it cannot change while we have the lock
     this.#lastId = Number(row?.["n"]);
+    const hasBudgets = row?.["budgets"] === 1;
+    HAS_BUDGETS.set(this.#session, hasBudgets);
     this.#parts = this.#partsOf(watch.granted(this.#lastId));
     await early;
+    this.#reads.learn(hasBudgets);
     await this.#fetch(this.#parts);
   }
 

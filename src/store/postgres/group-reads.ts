@@ -31,6 +31,19 @@ export class GroupReads {
   readonly #readers = new Map<string, LoadedQuery[]>();
   /** Counts the changes. */
   #changes = 0;
+  /** Whether there are budgets (Query.needs); as long as the group does not know, what the last one knew. */
+  #hasBudgets: boolean;
+
+  constructor(hasBudgets: boolean) {
+    this.#hasBudgets = hasBudgets;
+  }
+
+  /** What the group knows since it has the write lock: what was not read, though it has rows, is read again. */
+  learn(hasBudgets: boolean): void {
+    if (hasBudgets && !this.#hasBudgets)
+      for (const loaded of this.#all()) if (loaded.query.needs !== undefined) loaded.isCurrent = false;
+    this.#hasBudgets = hasBudgets;
+  }
 
   of(load: Load): PartReads {
     return Object.entries(load).map(([name, query]) => ({ name, loaded: this.#loadedOf(query) }));
@@ -43,7 +56,8 @@ export class GroupReads {
   /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
   async fetch(connection: Connection, reads: readonly PartReads[]): Promise<void> {
     const stale = new Set<LoadedQuery>();
-    for (const each of reads) for (const { loaded } of each) if (!loaded.isCurrent) stale.add(loaded);
+    for (const each of reads)
+      for (const { loaded } of each) if (!loaded.isCurrent && !this.#isEmpty(loaded)) stale.add(loaded);
     const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
     await Promise.all(
       Array.from(byText.values(), async (same) => {
@@ -59,10 +73,19 @@ export class GroupReads {
     );
   }
 
+  /** A query that has no row, because the table that it needs has none. */
+  #isEmpty(loaded: LoadedQuery): boolean {
+    if (loaded.query.needs === undefined || this.#hasBudgets) return false;
+    loaded.value = loaded.query.shape([]);
+    loaded.isCurrent = true;
+    return true;
+  }
+
   /** A change was decided: the queries that read what it writes are patched, or out of date. */
   apply({ change, row }: PlacedChange): void {
     if (this.#queries.size === 0) return;
     this.#changes++;
+    if (change.kind === "budget.saved") this.#hasBudgets = true;
     for (const key of writeSetOf(change, row)) {
       const readers = key === EVERYTHING ? this.#all() : this.#readers.get(key);
       if (readers) for (const loaded of readers) this.#patch(loaded, change);

@@ -530,6 +530,80 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     ADD COLUMN schedule_at BIGINT;
   CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
   `,
+  `
+  -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
+  ALTER TABLE tasks ADD COLUMN spent TEXT;
+  ALTER TABLE tasks ADD COLUMN max_cost_micro BIGINT;
+  CREATE TABLE usage_reports (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    node_id TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    model TEXT COLLATE "C" NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT,
+    PRIMARY KEY (task_id, epoch, seq)
+  );
+  -- the same by UTC day: of the hub, of each node, creator, type and model
+  CREATE TABLE usage_sums (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    day BIGINT NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    PRIMARY KEY (scope, value, day)
+  );
+  CREATE TABLE budgets (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    per TEXT COLLATE "C" NOT NULL,
+    cost_micro BIGINT,
+    tokens BIGINT,
+    on_limit TEXT NOT NULL,
+    warned_in BIGINT,
+    exceeded_in BIGINT,
+    PRIMARY KEY (scope, value, per)
+  );
+  `,
+  `
+  CREATE TABLE notes (
+    key TEXT COLLATE "C" PRIMARY KEY,
+    version BIGINT NOT NULL,
+    node_id TEXT COLLATE "C",
+    verified INTEGER NOT NULL,
+    bytes BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    content TEXT NOT NULL
+  );
+  CREATE INDEX notes_sizes ON notes (node_id, bytes);
+  CREATE TABLE leases (
+    node_id TEXT COLLATE "C" NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    shared INTEGER NOT NULL,
+    is_glob INTEGER NOT NULL,
+    fencing BIGINT NOT NULL,
+    ttl_ms BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    acquired_at BIGINT NOT NULL,
+    PRIMARY KEY (node_id, name, task_id)
+  );
+  CREATE INDEX leases_name ON leases (name);
+  CREATE INDEX leases_globs ON leases (is_glob) WHERE is_glob = 1;
+  CREATE INDEX leases_task ON leases (task_id);
+  CREATE TABLE fencing (one INTEGER PRIMARY KEY CHECK (one = 1), last BIGINT NOT NULL);
+  INSERT INTO fencing VALUES (1, 0);
+  ALTER TABLE tasks ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -5,20 +5,25 @@
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
+import type { BudgetKey } from "../../domain/model.ts";
+
 export type Table =
   | "answer_totals"
   | "answers"
   | "beats"
   | "broadcasts"
+  | "budgets"
   | "checkpoints"
   | "deliveries"
   | "dependencies"
   | "events"
+  | "fencing"
   | "file_totals"
   | "files"
   | "hubs"
   | "identity"
   | "keys"
+  | "leases"
   | "ledger"
   | "messages"
   | "minutes"
@@ -26,11 +31,14 @@ export type Table =
   | "output_blocks"
   | "outputs"
   | "questions"
+  | "notes"
   | "quota_usage"
   | "schedules"
   | "settlements"
   | "task_totals"
-  | "tasks";
+  | "tasks"
+  | "usage_reports"
+  | "usage_sums";
 
 export type ConflictKey =
   | Table
@@ -66,6 +74,10 @@ export const keyOf = {
   /** The output of all attempts of a task. */
   outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
   questions: (taskId: string): ConflictKey => `questions ${taskId}`,
+  /** What was reported of a task. */
+  reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
+  spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
+  budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -74,6 +86,9 @@ export const keyOf = {
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
+  note: (key: string): ConflictKey => `notes ${key}`,
+  /** The leases of a node on a name. */
+  leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */

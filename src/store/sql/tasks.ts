@@ -8,7 +8,13 @@ import {
 } from "../../domain/limits.ts";
 import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
-import { TASK_STATUSES, type Task, type TaskState, type TaskStatus } from "../../domain/model.ts";
+import {
+  type Closed,
+  TASK_STATUSES,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+} from "../../domain/model.ts";
 import { type Dependency, comesFirst } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
@@ -38,7 +44,8 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, has_output, questions, schedule, schedule_at, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at,
+  spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -118,8 +125,17 @@ const READY_LOADED = 32;
 /** The queries of bestReady() that were built. */
 const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
 
-/** The best ready tasks of these types, at least one if there is any; null is every type. */
-export function bestReady(types: readonly string[] | null, inBatch = false): Query<ReadyTasks> {
+/**
+ * The best ready tasks of these types, at least one if there is any; null is every type. `closed`: without what budgets
+ * keep back.
+ */
+export function bestReady(
+  types: readonly string[] | null,
+  inBatch = false,
+  closed: Closed | null = null,
+): Query<ReadyTasks> {
+  if (closed !== null && (closed.creators.size > 0 || (types === null && closed.types.size > 0)))
+    return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
   const name = `${inBatch} ${id}`;
   let built = READY_QUERIES.get(name);
@@ -141,6 +157,18 @@ export function bestReady(types: readonly string[] | null, inBatch = false): Que
   if (READY_QUERIES.size >= CACHED_BACKLOG_QUERIES) READY_QUERIES.clear();
   READY_QUERIES.set(name, built);
   return built;
+}
+
+/** The same without some creators and types; it reads past their tasks. */
+function bestReadyBut(types: readonly string[] | null, closed: Closed): Query<ReadyTasks> {
+  if (types?.length === 0) return bestReady(types);
+  const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  const shape: Query<ReadyTasks>["shape"] = (rows) => ({
+    tasks: rows.map(toTask),
+    isAll: rows.length < READY_TOGETHER,
+  });
+  return query(sql, params, shape, TASKS_READ);
 }
 
 /** The best ready tasks after a change; undefined when they must be loaded again. */
@@ -238,18 +266,24 @@ function bestOpen(
   types: readonly string[] | null,
   notRevokedFrom: string | null,
   limit: number,
+  closed: Closed | null = null,
 ): { readonly best: string; readonly params: readonly Param[] } {
   const params: Param[] = [limit];
   const notRevoked =
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const but = (column: string, values: ReadonlySet<string> = new Set()): string =>
+    values.size === 0
+      ? ""
+      : ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
+  const notClosed = but("creator_node", closed?.creators) + (types ? "" : but("task_type", closed?.types));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM tasks
-        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}
+        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
         ORDER BY priority, seq LIMIT $1`;
     }),
   );

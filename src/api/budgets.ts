@@ -1,0 +1,123 @@
+/** The endpoints of budgets: budget/*. */
+import * as z from "zod/mini";
+import { isUsedUp, periodOf, usedOf } from "../domain/budget.ts";
+import { BUDGET_WARNING_AT } from "../domain/limits.ts";
+import {
+  BUDGET_PERIODS,
+  BUDGET_SCOPES,
+  type BudgetKey,
+  type BudgetState,
+  type Gate,
+  ON_LIMIT,
+} from "../domain/model.ts";
+import { toUsd } from "../domain/spending.ts";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import type { DatedBudget } from "../service/budgets.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { dayText, encodeSpending, spendingSchema } from "./response-schemas.ts";
+
+export const budgetSchema = () =>
+  z.strictObject({
+    scope: z.enum(BUDGET_SCOPES),
+    value: z.nullable(z.string()),
+    per: z.enum(BUDGET_PERIODS),
+    cost_usd: z.nullable(z.number()),
+    tokens: z.nullable(z.int()),
+    on_limit: z.enum(ON_LIMIT),
+    state: z.enum(["open", "warning", "exceeded"]),
+    paused: z.boolean(),
+    since: z.nullable(z.string()),
+    spent: spendingSchema(),
+  });
+
+function encodeBudget(state: BudgetState, day: number) {
+  const { scope, value, per, costMicro, tokens, onLimit, spent } = state;
+  const isFull = isUsedUp(state);
+  return {
+    scope,
+    value: value === "" ? null : value,
+    per,
+    cost_usd: costMicro === null ? null : toUsd(costMicro),
+    tokens,
+    on_limit: onLimit,
+    state: isFull ? "exceeded" : usedOf(state) >= BUDGET_WARNING_AT ? "warning" : "open",
+    paused: isFull && onLimit === "pause",
+    since: per === "total" ? null : dayText(periodOf(per, day)),
+    spent: encodeSpending(spent),
+  };
+}
+
+const keyFields = () => ({
+  scope: field.budgetScope(),
+  value: z.optional(field.budgetValue()),
+  per: field.budgetPeriod(),
+});
+
+type KeyFields = {
+  readonly scope: BudgetKey["scope"];
+  readonly value?: string | undefined;
+  readonly per: BudgetKey["per"];
+};
+
+/** The budget of a creator or a type without a value is that of the tasks without one. @throws {Problem} 400 */
+function keyOf({ scope, value = "", per }: KeyFields, more: readonly FieldError[] = []): BudgetKey {
+  const errors = [...more];
+  if (scope === "hub" && value !== "")
+    errors.push({ path: "value", message: "must not be sent with the scope hub" });
+  if (scope === "node" && value === "") errors.push({ path: "value", message: "must be a node_id" });
+  if (errors.length > 0) throw invalidRequest(errors);
+  return { scope, value, per };
+}
+
+const set = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/budget/set",
+  auth: "admin",
+  summary: "Sets what work may cost in a day, a month or in all",
+  rejections: ["budgets_limit"],
+  input: () =>
+    z.object({
+      ...keyFields(),
+      cost_usd: z.optional(field.costLimit()),
+      tokens: z.optional(field.tokenLimit()),
+      on_limit: z.optional(field.onLimit()),
+    }),
+  answer: () => z.strictObject({ budget: budgetSchema() }),
+  handle: ({ services, transact }, { cost_usd, tokens, on_limit = "pause", ...key }) => {
+    const isUnlimited = cost_usd === undefined && tokens === undefined;
+    const message = "must be sent, or tokens, or both";
+    return services.budgets.set(transact, {
+      ...keyOf(key, isUnlimited ? [{ path: "cost_usd", message }] : []),
+      costMicro: cost_usd ?? null,
+      tokens: tokens ?? null,
+      onLimit: on_limit,
+    });
+  },
+  encode: ({ budget, day }: DatedBudget) => ({ budget: encodeBudget(budget, day) }),
+});
+
+const list = readEndpoint({
+  path: "/api/v1/budget/list",
+  auth: "admin",
+  summary: "All budgets, and what is spent of them",
+  rejections: [],
+  input: () => z.object({}),
+  answer: () => z.strictObject({ budgets: z.array(budgetSchema()) }),
+  handle: ({ services }) => services.budgets.list(),
+  encode: ({ budgets, day }: Gate) => ({ budgets: budgets.map((budget) => encodeBudget(budget, day)) }),
+});
+
+const remove = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/budget/delete",
+  auth: "admin",
+  summary: "Deletes a budget",
+  rejections: ["budget_not_found"],
+  input: () => z.object(keyFields()),
+  answer: () => z.strictObject({ budget: budgetSchema() }),
+  handle: ({ services, transact }, key) => services.budgets.delete(transact, keyOf(key)),
+  encode: ({ budget, day }: DatedBudget) => ({ budget: encodeBudget(budget, day) }),
+});
+
+export const BUDGET_ENDPOINTS: readonly Endpoint[] = [set, list, remove];

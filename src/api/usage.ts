@@ -1,0 +1,62 @@
+/** The endpoint of what work has cost: usage. */
+import * as z from "zod/mini";
+import { dayOf } from "../domain/spending.ts";
+import * as limit from "../domain/limits.ts";
+import { invalidRequest } from "../http/problem.ts";
+import type { SpendingPage, SummedBy } from "../service/spending.ts";
+import type { Days } from "../store/sql/spending.ts";
+import { type Endpoint, readEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
+
+const usage = readEndpoint({
+  path: "/api/v1/usage",
+  readsMany: true,
+  auth: "secret",
+  summary: "What work has cost, by day, node, creator, type or model",
+  rejections: [],
+  input: () =>
+    z.object({
+      by: z.optional(field.summedBy()),
+      since: z.optional(field.utcDay()),
+      until: z.optional(field.utcDay()),
+      ...field.paging(),
+    }),
+  answer: () =>
+    z.strictObject({
+      by: z.string(),
+      since: z.string(),
+      until: z.string(),
+      usage: z.array(z.extend(spendingSchema(), { name: z.nullable(z.string()) })),
+      all: spendingSchema(),
+      ...pageSchema(),
+    }),
+  handle: async ({ services, variant, at }, { by = "day", since, until, ...paging }) => {
+    const days = daysOf(since, until, dayOf(at.now));
+    const found = await services.spending.summedBy(by, days, field.pageRequest(paging, variant.unpaged));
+    return { ...found, by, days };
+  },
+  encode: ({ page, all, by, days }: SpendingPage & { by: SummedBy; days: Days }) => ({
+    by,
+    since: dayText(days.since),
+    until: dayText(days.until),
+    all: encodeSpending(all),
+    ...encodePage("usage", page, ({ name, spending }) => ({
+      name: by === "day" ? dayText(Number(name)) : name || null,
+      ...encodeSpending(spending),
+    })),
+  }),
+});
+
+/** @throws {Problem} 400 */
+function daysOf(since: number | undefined, until: number | undefined, today: number): Days {
+  const last = until ?? Math.max(today, since ?? today);
+  const first = since ?? last - limit.USAGE_DAYS_DEFAULT + 1;
+  if (first > last) throw invalidRequest([{ path: "since", message: "must not be after until" }]);
+  if (last - first < limit.USAGE_DAYS_MAX) return { since: first, until: last };
+  throw invalidRequest([
+    { path: "since", message: `must be at most ${limit.USAGE_DAYS_MAX} days before until` },
+  ]);
+}
+
+export const USAGE_ENDPOINTS: readonly Endpoint[] = [usage];

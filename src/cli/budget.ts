@@ -1,0 +1,67 @@
+/** `luxhub budget …`: sets, lists and deletes what work may cost. */
+import type { Environment } from "../config.ts";
+import { UsageError } from "./arguments.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type Remote, type Run, runGroup } from "./remote.ts";
+import { writeLine } from "./standard-output.ts";
+import { plain, print, printJson, printTable } from "./table.ts";
+
+export function budgetCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runGroup("budget", RUNS, argv, env);
+}
+
+const PERIODS = ["day", "month", "total"] as const;
+const SCOPES = ["hub", "node", "creator", "type"] as const;
+
+const RUNS: Readonly<Record<string, Run>> = {
+  "budget set": async (remote) => {
+    const { hub, values, json } = remote;
+    const { budget } = await hub.costs.setBudget({
+      ...keyOf(remote, "budget set"),
+      cost_usd: values.number("cost-usd"),
+      tokens: values.whole("tokens"),
+      on_limit: values.choice("on-limit", ["pause", "warn"]),
+    });
+    if (json) printJson(budget);
+    return json ? EXIT.OK : writeLine(`${nameOf(budget)}  ${budget.state}`);
+  },
+  "budget list": async ({ hub, json }) => {
+    const { budgets } = await hub.costs.budgets();
+    if (json) printJson(budgets);
+    else if (budgets.length === 0) print("There are no budgets.");
+    else
+      printTable(
+        ["BUDGET", "STATE", "USD", "OF", "WITHOUT COST", "TOKENS", "OF", "AT THE LIMIT"],
+        budgets.map((budget) => [
+          plain(nameOf(budget)),
+          budget.paused ? "paused" : budget.state,
+          budget.spent.cost_usd,
+          budget.cost_usd,
+          budget.spent.without_cost,
+          budget.spent.input_tokens + budget.spent.output_tokens,
+          budget.tokens,
+          budget.on_limit,
+        ]),
+      );
+    return EXIT.OK;
+  },
+  "budget delete": async (remote) => {
+    const { budget } = await remote.hub.costs.deleteBudget(keyOf(remote, "budget delete"));
+    if (remote.json) printJson(budget);
+    return remote.json ? EXIT.OK : writeLine(`${nameOf(budget)}  deleted`);
+  },
+};
+
+function keyOf({ words: [word = "", value, extra], values }: Remote, command: string) {
+  const scope = SCOPES.find((one) => one === word);
+  if (scope === undefined) throw new UsageError(`${command} needs ${SCOPES.join(", ")}`, command);
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, command);
+  values.needed("per");
+  return { scope, value, per: values.choice("per", PERIODS) ?? "day" };
+}
+
+type Named = { readonly scope: string; readonly value: string | null; readonly per: string };
+
+function nameOf({ scope, value, per }: Named): string {
+  return `${scope === "hub" ? "hub" : `${scope} ${value ?? "(none)"}`} per ${per}`;
+}

@@ -1,0 +1,54 @@
+/** The use cases of budgets (domain/budget.ts): set, list, delete. */
+import { deleteBudget, setBudget } from "../domain/budget.ts";
+import type { Budget, BudgetKey, BudgetState, Gate } from "../domain/model.ts";
+import { periodOf } from "../domain/budget.ts";
+import { dayOf } from "../domain/spending.ts";
+import type { Clock } from "../lib/clock.ts";
+import { gateOn } from "../store/sql/budgets.ts";
+import { spentBy } from "../store/sql/spending.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
+
+/** A budget on a day. */
+export type DatedBudget = { readonly budget: BudgetState; readonly day: number };
+
+export class Budgets {
+  readonly #store: Store;
+  readonly #clock: Clock;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  list(): Promise<Gate> {
+    return this.#store.read(gateOn(this.#today()));
+  }
+
+  set(
+    transact: Transact<DatedBudget>,
+    asked: Omit<Budget, "warnedIn" | "exceededIn">,
+  ): Promise<Committed<DatedBudget>> {
+    const day = this.#today();
+    const { scope, value, per } = asked;
+    const load = {
+      gate: gateOn(day),
+      spent: spentBy(scope, value, { since: periodOf(per, day), until: day }),
+    };
+    return transact(load, ({ gate, spent }) => dated(day, setBudget(gate, asked, spent, this.#clock.now())));
+  }
+
+  delete(transact: Transact<DatedBudget>, key: BudgetKey): Promise<Committed<DatedBudget>> {
+    const day = this.#today();
+    return transact({ gate: gateOn(day) }, ({ gate }) =>
+      dated(day, deleteBudget(gate, key, this.#clock.now())),
+    );
+  }
+
+  #today(): number {
+    return dayOf(this.#clock.now());
+  }
+}
+
+function dated(day: number, decision: ReturnType<typeof setBudget>) {
+  return decision.kind === "rejected" ? decision : { ...decision, answer: { budget: decision.answer, day } };
+}
