@@ -333,13 +333,12 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_output.next_offset": "Where the next piece begins.",
   "task_output_get.attempt":
     "The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next one that has output if this one has none; null if there is none.",
-  "task_output_get.from":
-    "In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.",
+  "task_output_get.from": "The offset to read from: 0 if left out.",
+  "task_output_get.offset": "The offset of the first byte of `data`.",
   "task_output_get.wait": "Seconds to wait until there is more, or the attempt or the task has ended.",
-  "task_output_get.data": "The text from `from` on: at most 256 KiB, and up to what is no longer kept.",
+  "task_output_get.data": "The text from `offset` on: at most 256 KiB, and up to what is no longer kept.",
   "task_output_get.next_offset": "The offset to read from next.",
-  "task_output_get.dropped":
-    "Bytes between the offset that was asked for and `from`: they are no longer kept.",
+  "task_output_get.dropped": "Bytes between `from` and `offset`: they are no longer kept.",
   "task_output_get.ended":
     "Whether this attempt sends no more; without an attempt: whether the task is finished.",
   "task_output_get.attempts": "The attempts whose output is kept, oldest first.",

@@ -635,7 +635,7 @@ const RAW: Readonly<
     answer: () => ({
       200: {
         description:
-          "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `from`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
+          "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `offset`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
         content: { "text/event-stream": { schema: TEXT } },
       },
     }),

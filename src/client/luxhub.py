@@ -835,6 +835,24 @@ class LuxHub:
         """
         return _read_log(self.call, since, kinds, task_id, node_id, _for_ever(options))
 
+    def output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        from_: int | None = None,
+        follow: bool = False,
+        options: CallOptions | None = None,
+    ) -> Iterator[TaskGetOutputAnswer]:
+        """Yields the output of a task part by part; with `follow` also what comes, until the task is finished.
+
+        A restart of the hub loses and repeats nothing.
+
+        attempt: The attempt to read, or to begin with. By default the newest that has output.
+        from_: The offset to begin at, in bytes.
+        """
+        return _read_output(self.call, task_id, attempt, from_, follow, options)
+
     def stream(
         self, node_id: str, *, last_event_id: int | None = None, options: CallOptions | None = None
     ) -> Iterator[StreamItem]:
@@ -963,6 +981,33 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
     if operation == "task/{task_id}/output":
         return answer["data"] == "" and answer["ended"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
+
+
+# ---- The output of tasks
+
+
+def _read_output(
+    call: _Call, task_id: str, attempt: int | None, from_: int | None, follow: bool, options: CallOptions | None
+) -> Iterator[TaskGetOutputAnswer]:
+    fields: dict[str, Any] = {"task_id": task_id, "attempt": attempt, "from": from_}
+    while True:
+        # The first call fails if the hub or the task does not exist; with `follow` the others wait for the hub.
+        part = cast("TaskGetOutputAnswer", call("task/{task_id}/output", fields, options))
+        if follow:
+            options = _for_ever(options)
+            fields["wait"] = 3600
+        if part["attempt"] is not None:
+            if part["data"] != "":
+                yield part
+            fields["attempt"], fields["from"] = part["attempt"], part["next_offset"]
+            if part["next_offset"] < part["size"]:
+                continue
+            if part["ended"]:
+                fields["attempt"], fields["from"] = part["attempt"] + 1, 0
+        elif part["ended"]:
+            return
+        if not follow:
+            return
 
 
 # ---- Events: cursors in the hub's log
@@ -1094,6 +1139,7 @@ class TaskContext:
         given: Context,
         extend: Callable[[Mapping[str, Any]], None],
         ask: Callable[[Mapping[str, Any]], Any],
+        output: Callable[[str], None],
         report: Callable[[Sequence[Mapping[str, Any]]], float | None],
     ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
@@ -1114,6 +1160,7 @@ class TaskContext:
         self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
         self._ask = ask
+        self._output = output
         self._report = report
 
     def extend(self, note: str | None = None) -> None:
@@ -1149,6 +1196,14 @@ class TaskContext:
                 return known["answer"]
         fields = {"question": question, "choices": list(choices), "schema": schema, "within_s": within, "park": park}
         return self._ask(fields)
+
+    def output(self, text: str) -> None:
+        """Adds to the output of this attempt, which people can read while it runs. Never waits.
+
+        It is sent every second, and before the result. While the hub is too slow or away, what exceeds 256 KiB is
+        dropped, oldest first.
+        """
+        self._output(text)
 
     def report_usage(
         self,
@@ -1252,11 +1307,131 @@ def _is_loss(error: BaseException) -> bool:
     return isinstance(error, LuxHubError) and error.code in _LOST
 
 
+#: Output is sent after this time, or at once when there are so many bytes.
+_OUTPUT_EVERY_S = 1.0
+_OUTPUT_SOON_BYTES = 16 * 1024
+#: The hub takes so much at once.
+_OUTPUT_SENT_MAX_BYTES = 64 * 1024
+#: What may wait for the hub.
+_OUTPUT_PENDING_MAX_BYTES = 256 * 1024
+
+
+class _OutputSender:
+    """Sends the output of a task while its handler runs, in a thread that begins with the first text.
+
+    One request at a time, each at the offset where the last one ended, so that a repeat after a fault changes nothing.
+    """
+
+    def __init__(self, append: Callable[[int, str], int], stop: Stop) -> None:
+        """`append` does not retry by itself. `stop`: nothing more may be sent."""
+        self._append = append
+        #: Guards the fields below. Notified when one of them changes.
+        self._changed = threading.Condition()
+        self._pending = bytearray()
+        #: Bytes that were dropped since the last piece was taken.
+        self._dropped = 0
+        #: The rest is being sent: what the hub refuses now is not tried again.
+        self._is_ending = False
+        self._is_over = False
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], object] = lambda: None
+        self._unsubscribe = stop.on_set(self.stop)
+
+    def write(self, text: str) -> None:
+        data = text.replace("\0", "\ufffd").encode("utf-8", "replace")
+        with self._changed:
+            if self._is_over or self._is_ending or not data:
+                return
+            self._pending += data
+            excess = len(self._pending) - _OUTPUT_PENDING_MAX_BYTES
+            if excess > 0:
+                end = _character_end(self._pending, excess)
+                del self._pending[:end]
+                self._dropped += end
+            if self._thread is None:
+                self._thread = _thread("output", self._run)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Sends the rest, and waits for a hub that cannot be reached until the stop."""
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        self.stop()
+
+    def stop(self) -> None:
+        """Sends nothing more."""
+        with self._changed:
+            self._is_over = True
+            self._pending.clear()
+            self._changed.notify_all()
+        self._unsubscribe()
+
+    def _run(self) -> None:
+        offset: int | None = 0
+        while offset is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._is_done())
+                self._changed.wait_for(
+                    lambda: len(self._pending) >= _OUTPUT_SOON_BYTES or self._is_done(), _OUTPUT_EVERY_S
+                )
+                data = self._take()
+            if data == "":
+                return
+            offset = self._send(offset, data)
+        self.stop()
+
+    def _is_done(self) -> bool:
+        return self._is_ending or self._is_over
+
+    def _take(self) -> str:
+        """As much as one request carries; empty when all is sent."""
+        note = ""
+        if self._dropped > 0:
+            note = f"\n[{self._dropped} bytes of output were dropped: the hub was too slow]\n"
+        self._dropped = 0
+        end = _character_end(self._pending, _OUTPUT_SENT_MAX_BYTES - len(note) - 3)
+        data = self._pending[:end].decode("utf-8")
+        del self._pending[:end]
+        return note + data
+
+    def _send(self, offset: int, data: str) -> int | None:
+        """Returns the next offset; None when the hub refuses it, or nothing more may be sent."""
+        attempt = 0
+        while True:
+            try:
+                return self._append(offset, data)
+            except Stopped:
+                return None
+            except (LuxHubError, HubUnreachable) as error:
+                status = error.status if isinstance(error, LuxHubError) else 503
+                is_away = status in (502, 503, 504)
+                may_pass = is_away or status >= 500 or _is_temporary(error)
+                with self._changed:
+                    was_ending = self._is_ending
+                    if self._is_over or not may_pass or (was_ending and not is_away):
+                        return None
+                    pause = _pause_after(error, attempt, Retry())
+                    self._changed.wait_for(lambda: self._is_over or self._is_ending != was_ending, pause)
+                attempt += 1
+
+
+def _character_end(data: bytearray, end: int) -> int:
+    """The first index from `end` on that is not within a character."""
+    end = min(end, len(data))
+    while end < len(data) and data[end] & 0b1100_0000 == 0b1000_0000:
+        end += 1
+    return end
+
+
 class _Job:
-    def __init__(self, task: Task, epoch: int, context: Context) -> None:
+    def __init__(self, task: Task, epoch: int, context: Context, output: _OutputSender) -> None:
         self.task = task
         self.epoch = epoch
         self.context = context
+        self.output = output
         #: Set when the result is no longer wanted.
         self.abort = Stop()
         #: Set when the outcome has been reported.
@@ -1579,7 +1754,7 @@ class _Worker:
             return None
 
     def _start(self, task: Task, lease: Lease, context: Context) -> None:
-        job = _Job(task, lease["epoch"], context)
+        job = _Job(task, lease["epoch"], context, self._output_of(task, lease["epoch"]))
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
@@ -1593,6 +1768,16 @@ class _Worker:
             _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
         _thread(f"job {task['task_id']}", self._work, job)
 
+    def _output_of(self, task: Task, epoch: int) -> _OutputSender:
+        options = CallOptions(stop=self._end, retry=Retry(for_s=0))
+
+        def append(offset: int, data: str) -> int:
+            holder = {"task_id": task["task_id"], "node_id": self._node_id, "epoch": epoch}
+            answer = self._call("task/output", {**holder, "offset": offset, "data": data}, options)
+            return int(answer["next_offset"])
+
+        return _OutputSender(append, self._end)
+
     def _work(self, job: _Job) -> None:
         outcome = self._handle(job)
         with self._changed:
@@ -1603,6 +1788,9 @@ class _Worker:
                 return
             if job.lost is not None:
                 return  # reported already
+            # A task that is given back is another worker's as soon as it can be.
+            if job.timed_out is not None or outcome.error is None or not job.abort.is_set():
+                job.output.end()
             if job.timed_out is not None:
                 self._fail(job, job.timed_out)
             elif outcome.error is None:
@@ -1615,6 +1803,7 @@ class _Worker:
         except Exception as error:
             self._emit("lost" if _is_loss(error) else "fault", job.task, error)
         finally:
+            job.output.stop()
             job.end.set()
             with self._changed:
                 self._jobs.discard(job)
@@ -1642,7 +1831,9 @@ class _Worker:
         def report(steps: Sequence[Mapping[str, Any]]) -> float | None:
             return self._report_usage(job, steps)
 
-        context = TaskContext(job.abort, job.epoch, job.context, extend, ask, report)
+        context = TaskContext(
+            job.abort, job.epoch, job.context, extend, ask, job.output.write, report
+        )
 
         def run() -> None:
             try:
@@ -1686,6 +1877,9 @@ class _Worker:
     def _ask(self, job: _Job, fields: Mapping[str, Any]) -> Any:
         """Returns the answer; None: there was none in time."""
         park = fields["park"] is True
+        if park:  # the task is no longer this worker's after that
+            self._report_usage(job, [])
+            job.output.end()
         with self._changed:
             job.is_parked = park  # at once: the event that the task was released may be faster than the response
         options = CallOptions(stop=job.abort, retry=Retry(for_s=_FOREVER))
@@ -1802,6 +1996,7 @@ class _Worker:
             if job.is_ending or job.is_parked or job.lost is not None:
                 return  # once it ends, the report of the outcome will be refused; a parked one is no longer held
             job.lost = error
+        job.output.stop()
         job.abort.set()
         self._emit("lost", job.task, error)
 
@@ -3316,13 +3511,13 @@ class TaskGetOutputAnswer(TypedDict):
     #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
     #: one that has output if this one has none; null if there is none.
     attempt: int | None
-    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
-    from: int
-    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    #: The offset of the first byte of `data`.
+    offset: int
+    #: The text from `offset` on: at most 256 KiB, and up to what is no longer kept.
     data: str
     #: The offset to read from next.
     next_offset: int
-    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    #: Bytes between `from` and `offset`: they are no longer kept.
     dropped: int
     #: Bytes.
     size: int
@@ -4541,7 +4736,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         attempt: int | None = None,
-        from: int | None = None,
+        from_: int | None = None,
         wait: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetOutputAnswer:
@@ -4552,11 +4747,10 @@ class Tasks(_Resource):
         task_id: The id of the task.
         attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
             the next one that has output if this one has none; null if there is none.
-        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
-            `data`.
+        from_: The offset to read from: 0 if left out.
         wait: Seconds to wait until there is more, or the attempt or the task has ended.
         """
-        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        fields = {"task_id": task_id, "attempt": attempt, "from": from_, "wait": wait}
         return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
 
     def questions(

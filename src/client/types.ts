@@ -1958,7 +1958,7 @@ export interface Operations<V extends Variant = "A"> {
        * next one that has output if this one has none; null if there is none.
        */
       attempt?: number | undefined;
-      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      /** The offset to read from: 0 if left out. */
       from?: number | undefined;
       /** Seconds to wait until there is more, or the attempt or the task has ended. */
       wait?: number | undefined;
@@ -1974,13 +1974,13 @@ export interface Operations<V extends Variant = "A"> {
        * next one that has output if this one has none; null if there is none.
        */
       attempt: number | null;
-      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
-      from: number;
-      /** The text from `from` on: at most 256 KiB, and up to what is no longer kept. */
+      /** The offset of the first byte of `data`. */
+      offset: number;
+      /** The text from `offset` on: at most 256 KiB, and up to what is no longer kept. */
       data: string;
       /** The offset to read from next. */
       next_offset: number;
-      /** Bytes between the offset that was asked for and `from`: they are no longer kept. */
+      /** Bytes between `from` and `offset`: they are no longer kept. */
       dropped: number;
       /** Bytes. */
       size: number;

@@ -297,8 +297,8 @@ export const SEARCH_BLOCKS_MAX = 4_096;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /**
- * A larger download that needs a key passes through the process, so that it can be cut off when the key is revoked. The
- * system sends others, which costs less and has a Content-Length, to their end.
+ * A larger download that needs a key can be cut off when the key is revoked. Elsewhere than on Linux it passes through
+ * the process for that. The system sends others, which costs less and has a Content-Length, to their end.
  */
 export const FILE_UNCUT_MAX_BYTES = 16 * MIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */

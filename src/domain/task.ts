@@ -396,8 +396,9 @@ export function complete(
     hasLeases: false,
     updatedAt: at.now,
   });
-  changes.push(...spent.saved, movedFrom(task, after, at.now), ...withoutCheckpoint(task));
-  changes.push(...withoutLeases(task, after), ...closedQuestions(task, at.now));
+  changes.push(...spent.saved, movedFrom(task, after, at.now));
+  changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
+  changes.push(...closedQuestions(task, at.now));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));

@@ -5,14 +5,15 @@ import type { Args } from "./arguments.ts";
 import type { ToolResult } from "./result.ts";
 import type { Session } from "./session.ts";
 import { questionDetail, recordOf, recordsOf } from "./shapes.ts";
-import { REPEATED, once } from "./task-tools.ts";
+import { once } from "./task-tools.ts";
+
+const REPEATED = "You asked this before: it is the same question. To ask anew, use other words. ";
 
 /** Waits in a second call: a repeat of the first one is answered from the store, as the question was then. */
 export async function taskAsk(session: Session, args: Args): Promise<ToolResult> {
-  const { key: _, wait_s = MCP_WAIT_MAX_SECONDS, ...fields } = args;
-  const { wait_s: _w, ...identity } = args;
+  const { wait_s = MCP_WAIT_MAX_SECONDS, ...fields } = args;
   const asked = { ...fields, node_id: session.self };
-  const answer = await session.ask("POST", "task/ask", asked, once(session, identity));
+  const answer = await session.ask("POST", "task/ask", asked, once(session, fields));
   const { task_id, question_id } = recordOf(answer["question"]);
   const wait = args["park"] === true ? 0 : session.waitFor(wait_s);
   const query = { task_id, question_id, wait: String(wait) };

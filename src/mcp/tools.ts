@@ -102,15 +102,13 @@ const TOOLS = {
   },
   task_ask: {
     description:
-      "Asks a person about your task, and waits for the answer. Until there is one, call again, or park: the task goes back.",
+      "Asks a person about your task, and waits. No answer yet: call again, or park: the task goes back until then.",
     properties: {
       ...TASK_ID,
       question: STRING,
       choices: STRINGS,
-      within_s: NUMBER,
       park: BOOLEAN,
-      wait_s: WAIT,
-      key: STRING,
+      wait_s: NUMBER,
     },
     required: ["task_id", "question"],
     run: taskAsk,
@@ -199,13 +197,13 @@ const TOOLS = {
     run: taskWait,
   },
   task_retry: {
-    description: "Opens a failed task again; with_dependents: also the tasks that failed because of it.",
+    description: "Opens a failed task again; with_dependents: and what failed because of it.",
     properties: { ...TASK_ID, with_dependents: BOOLEAN },
     required: ["task_id"],
     run: taskRetry,
   },
   task_cancel: {
-    description: "Ends an unfinished task for good: it counts as failed, and its worker must drop it.",
+    description: "Ends an unfinished task: it has failed, and its worker must drop it.",
     properties: { ...TASK_ID, reason: STRING },
     required: ["task_id"],
     destructive: true,
@@ -214,7 +212,7 @@ const TOOLS = {
   mail_send: {
     description:
       'Sends a message. to_node: a node, or "*" for all that are online; capability: all that take this task_type; ' +
-      "reply_to: the message_id that you answer. It waits until it is read. For work use task_create. require_ack: " +
+      "reply_to: the message_id that you answer. For work use task_create. require_ack: " +
       "mail_check {message_id} shows whether it was confirmed.",
     properties: {
       to_node: STRING,
@@ -232,7 +230,7 @@ const TOOLS = {
     description:
       "Shows the messages that wait for you, oldest first, and leaves them there until you mail_ack them. all, or thread " +
       "(one conversation): what you sent and got, newest first, with its state (parked: never confirmed). message_id with " +
-      "offset: one message, also one that you sent.",
+      "offset: one message.",
     properties: { wait_s: WAIT, all: BOOLEAN, thread: STRING, ...PAGE, message_id: STRING, offset: INTEGER },
     readOnly: true,
     run: mailCheck,

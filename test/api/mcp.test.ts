@@ -279,7 +279,7 @@ describe("the list of tools", () => {
     await using agent = await Agent.connect(hub.base(), "n1");
     await using boss = await Agent.connect(hub.base(), "boss");
     const { task_id } = await boss.ok("task_create", { title: "t", description: "d" });
-    await agent.ok("task_claim", { task_id });
+    await agent.ok("task_next", { task_id });
     const asking = { task_id, question: "Which?", choices: ["a", "b"] };
     const waiting = agent.ok("task_ask", asking);
     const shown = async () => record((await boss.ok("task_get", { task_id }))["task"]);
@@ -293,8 +293,8 @@ describe("the list of tools", () => {
     // The response was lost: the same call has the same answer, and asks nobody again.
     const repeated = await agent.ok("task_ask", asking);
     expect(repeated).toMatchObject({ question: { question_id, answer: { is: "b" } } });
-    expect(repeated["say"]).toStartWith("You made this very call before");
-    const parked = await agent.ok("task_ask", { ...asking, park: true, key: "again" });
+    expect(repeated["say"]).toStartWith("You asked this before");
+    const parked = await agent.ok("task_ask", { ...asking, park: true });
     expect(parked).toMatchObject({ question: { state: "open" } });
     expect(parked["say"]).toContain("you no longer hold it");
     expect(await shown()).toMatchObject({ status: "open", ready: false });

@@ -90,7 +90,13 @@ describe("a session", () => {
     await send(0, "\u001b[1mone\u001b[0m\r\n");
     expect(await out("task", "logs", id)).toBe("one");
     expect(await out("task", "logs", id, "--raw")).toBe("\u001b[1mone\u001b[0m");
-    const part = { attempt: first, from: 0, next_offset: 13, dropped: 0, data: "\u001b[1mone\u001b[0m\r\n" };
+    const part = {
+      attempt: first,
+      offset: 0,
+      next_offset: 13,
+      dropped: 0,
+      data: "\u001b[1mone\u001b[0m\r\n",
+    };
     expect(JSON.parse(await out("task", "logs", id, "--json"))).toEqual(part);
     await hub.post("/task/release", { task_id: id, node_id: "w1" });
     await claim();

@@ -35,13 +35,16 @@ import {
   fail,
   list,
   next,
+  output,
   pull,
+  readOutput,
   release,
   remove,
   retry,
   retryAll,
   revoke,
   sameContext,
+  sameOutput,
   stats,
   take,
 } from "./task-commands.ts";
@@ -196,7 +199,7 @@ const fileList = command("file list", fc.record({ variant }), ({ model }, { hub 
 /** What these do ends with their commit. */
 const within = fc.oneof(
   ...[heartbeat, createWithoutFiles, createWithoutFiles, next, next, take("assign"), take("claim")],
-  ...[extend, signIn, send, receive, acknowledge],
+  ...[extend, output, output, signIn, send, receive, acknowledge],
 );
 /** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */
 const atItsEnd = fc.oneof(complete, release, fail, retry, retryAll, cancel);
@@ -281,7 +284,10 @@ export async function compareAll(world: World, real: Real): Promise<void> {
       .toSorted((a, b) => Number(isFinished(a)) - Number(isFinished(b)))
       .map((task) => taskWords(model, task, "B")),
   }));
-  for (const { id } of model.tasks) await sameContext(model, id, real.hub);
+  for (const { id } of model.tasks) {
+    await sameContext(model, id, real.hub);
+    await sameOutput(model, id, real.hub, "A");
+  }
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -303,7 +309,23 @@ const changing = [
     complete,
   ],
   ...[next, next, next, next, batch, batch, batch],
-  ...[release, release, fail, fail, extend, cancel, retry, retry, retryAll, retryAll, leave, drain],
+  ...[
+    release,
+    release,
+    fail,
+    fail,
+    extend,
+    output,
+    output,
+    output,
+    cancel,
+    retry,
+    retry,
+    retryAll,
+    retryAll,
+    leave,
+    drain,
+  ],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[putNote, deleteNote, acquire, acquire, acquire, renew, releaseLease],
@@ -313,6 +335,7 @@ const looking = [
   nodeList,
   pull,
   list,
+  readOutput,
   context,
   stats,
   ledger,
@@ -341,7 +364,7 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     redrive,
     pass,
     restart,
-    ...looking.slice(5),
+    ...looking.slice(6),
   ],
   [
     ...[register, register, create, create, take("claim"), take("claim"), next, next, leases, leases],

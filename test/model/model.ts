@@ -81,6 +81,8 @@ export type Task = Draft & {
   result: string | null;
   /** What its last worker that left one has left for the next. */
   checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
+  /** What its attempts have sent, by their epochs, oldest first. */
+  outputs: readonly { readonly epoch: number; readonly node: string; readonly text: string }[];
   /** The kinds of its attempts that failed, oldest first. */
   attemptsFailed: readonly FailureKind[];
 };
@@ -270,7 +272,7 @@ export class Model {
   create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
-    const context = { checkpoint: null, attemptsFailed: [] };
+    const context = { checkpoint: null, attemptsFailed: [], outputs: [] };
     const unheld = { leaseUntil: null, runUntil: null, startedAt: null } as const;
     const counts = { attempts: 0, failures: 0, restarts: 0, epoch: 0 };
     const times = {
@@ -442,6 +444,17 @@ export class Model {
     task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
+  }
+
+  /** Returns the attempt, and where its output continues. What is there already stays. */
+  output(taskId: string, nodeId: string, epoch: number | null, offset: number, data: string) {
+    const { task } = this.#heldBy(taskId, nodeId, epoch);
+    const before = task.outputs.find((one) => one.epoch === task.epoch)?.text ?? "";
+    if (offset > before.length) refuse("wrong_offset");
+    const text = before + data.slice(before.length - offset);
+    const others = task.outputs.filter((one) => one.epoch !== task.epoch);
+    task.outputs = [...others, { epoch: task.epoch, node: nodeId, text }].slice(-ATTEMPTS_WITH_OUTPUT);
+    return { attempt: task.epoch, next: text.length };
   }
 
   cancel(taskId: string): Task {
@@ -1010,6 +1023,7 @@ function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">
   const others: readonly string[] = LEASED[b.name];
   return LEASED[a.name].some((name) => others.includes(name));
 }
+const ATTEMPTS_WITH_OUTPUT = 3;
 
 function leave(task: Task, node: string, data: string | null): void {
   if (data !== null) task.checkpoint = { data, epoch: task.epoch, node };

@@ -66,6 +66,9 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await addTask(hub, { depends_on: [revoked] });
   const checkpointed = await addTaskOf(hub, "n2");
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
+  const usage = [{ seq: 1, model: odd.trim(), input_tokens: 5, output_tokens: 7, cost_usd: 0.000001 }];
+  await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", usage }));
+  await ok(hub.admin("/budget/set", { scope: "node", value: "n2", per: "day", cost_usd: 1_000_000 }));
   await ok(
     hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
   );
@@ -127,6 +130,7 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
     ...["open", "assigned", "completed"].map((status) => `/task/list?status=${status}`),
     "/task/stats",
     "/questions",
+    "/usage",
     "/schedule/list",
     "/task/pull?node_id=n1",
     ...["n1", "n2", "big"].map((nodeId) => `/lux/ledger?node_id=${nodeId}`),

@@ -10,7 +10,8 @@ import { join } from "node:path";
 import type { EventKind } from "../../src/domain/event.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
-import type { Ledger } from "./crash-writer.ts";
+import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
+import { type Ledger, outputOf } from "./crash-writer.ts";
 
 /** What was found wrong, by kind, with words for the first of each. */
 export class Findings {
@@ -68,6 +69,7 @@ function withNumbers(row: Row): Row {
 
 async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
   await checkTasks(rows, ledger, findings);
+  await checkOutput(rows, ledger, findings);
   await checkLux(rows, ledger, findings);
   await checkMessages(rows, ledger, findings);
   await checkFiles(rows, ledger, findings);
@@ -243,6 +245,30 @@ async function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): Promi
     const found = [task?.["status"], task?.["assigned_node"], task?.["lesson"]];
     if (found.join() !== ["completed", nodeId, lesson].join())
       findings.add("missing", `completion of ${taskId}`);
+  }
+}
+
+/** Every accepted piece is there once, and at most the one after it, which was cut. Older attempts may be gone. */
+async function checkOutput(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const stored = new Map<string, string>();
+  for (const { task_id, epoch, data } of await rows(
+    "SELECT task_id, epoch, data FROM output_blocks ORDER BY task_id, epoch, n",
+  ))
+    stored.set(`${task_id} ${epoch}`, (stored.get(`${task_id} ${epoch}`) ?? "") + String(data));
+  const epochs = Map.groupBy(
+    [...stored.keys()].map((attempt) => attempt.split(" ")),
+    ([taskId]) => taskId,
+  );
+  for (const [attempt, text] of stored) {
+    const told = ledger.outputs.get(attempt) ?? 0;
+    if (text !== outputOf(attempt, told) && text !== outputOf(attempt, told + 1))
+      findings.add("unequal", `the output of ${attempt} is not its ${told} pieces`);
+  }
+  for (const attempt of ledger.outputs.keys()) {
+    if (stored.has(attempt)) continue;
+    const [taskId = "", epoch] = attempt.split(" ");
+    const newer = (epochs.get(taskId) ?? []).filter(([, other]) => Number(other) > Number(epoch));
+    if (newer.length < OUTPUT_ATTEMPTS_KEPT) findings.add("missing", `the output of ${attempt}`);
   }
 }
 

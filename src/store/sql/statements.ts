@@ -185,6 +185,7 @@ const ADD_REPORTS: Statement<Of<"usage.reported">> = {
     return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
   },
 };
+
 const LEASE_ID: Columns<Pick<Of<"lease.saved">, "lease">> = {
   node_id: text(({ lease }) => lease.nodeId),
   name: text(({ lease }) => lease.name),
