@@ -145,7 +145,7 @@ const TOOLS = {
       "Creates a task that another node does. Write it for a worker that knows nothing else. node_id: give it to this node " +
       "now (it must be online). task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
       "depends_on: task_ids to be completed first; their results go with it. files: file_ids of file_put. timeout_s: how " +
-      "long a worker may be silent (set it: else a dead one may hold the task for 15 min); max_run_s: how long it may take in all.",
+      "long a worker may be silent (else a dead one may hold the task for 15 min); max_run_s: how long it may take in all.",
     properties: {
       title: STRING,
       description: STRING,
@@ -167,7 +167,7 @@ const TOOLS = {
   task_list: {
     description:
       "Lists tasks, newest first, without results (task_get). node_id: held by that node; creator_node: created by it; " +
-      '"me" is you; q: words of the title. lessons: true lists what their workers learned instead, by task_type and q.',
+      '"me" is you; q: words of the title. lessons: what their workers learned, by task_type and q.',
     properties: {
       lessons: BOOLEAN,
       status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
@@ -244,7 +244,7 @@ const TOOLS = {
   file_put: {
     description:
       "Stores a file of at most 64 KiB; task_id attaches it to that " +
-      "task. For a larger one leave content out: you get a URL to upload it to.",
+      "task. For a larger one leave content out: you get an upload URL.",
     properties: {
       name: STRING,
       content: STRING,
