@@ -653,7 +653,7 @@ class Worker<V extends Variant> {
     const park = fields.park === true;
     if (park) {
       // The task is no longer this worker's after that.
-      await this.#reportUsage(job, []);
+      await this.#reportUsage(job, [], false);
       await job.output.end();
     }
     job.isParked = park; // at once: the event that the task was released may be faster than the response
