@@ -382,6 +382,8 @@ export const MCP_MESSAGE_MAX_CHARS = 4_000;
 export const MCP_LINE_MAX_CHARS = 160;
 /** Of the tasks that a task depends on, those whose results a result shows, and files of each. */
 export const MCP_INPUTS_MAX = 6;
+/** Questions about a task that a result shows: the newest. */
+export const MCP_ANSWERS_MAX = 6;
 /** A client gives up after 60 s, unless it hears of progress: then a call may wait as long as one of HTTP. */
 export const MCP_WAIT_MAX_SECONDS = 50;
 export const MCP_PROGRESS_EVERY_MS = 15 * SECOND_MS;

@@ -747,6 +747,7 @@ describe("limits", () => {
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
     ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
     ["docs/mcp.md", `of its inputs the first ${count("MCP_INPUTS_MAX")} with`],
+    ["docs/mcp.md", `shows the newest ${count("MCP_ANSWERS_MAX")} questions`],
     ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
     ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
