@@ -11,6 +11,9 @@ import {
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
   PORT_MAX,
+  OUTPUT_HEAD_DEFAULT_BYTES,
+  OUTPUT_KEPT_MAX_BYTES,
+  OUTPUT_TAIL_DEFAULT_BYTES,
   QUOTA_BYTES_ON_POSTGRES,
   QUOTA_TASKS_DEFAULT,
   QUOTA_TASKS_HIGHEST,
@@ -49,6 +52,9 @@ export type Config = {
   readonly quotaTasks: number;
   /** And bytes that they have stored; null: depends on the disk (hub.ts). */
   readonly quotaBytes: number | null;
+  /** How much of the output of an attempt is kept, of its beginning and of its end. */
+  readonly outputHeadBytes: number;
+  readonly outputTailBytes: number;
   readonly retainMs: number;
   /** How long an offline node that holds nothing is kept; null: for ever. */
   readonly retainNodesMs: number | null;
@@ -108,6 +114,11 @@ function positive(value: number | null): number | null {
 const size = parser("a size such as 500000, 64KiB, 100MiB or 2GiB", (text) => {
   const [, amount, unit = ""] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? [];
   return positive(Number(amount) * (UNIT_BYTES[unit] ?? Number.NaN));
+});
+
+const outputSize = parser(`a size up to ${OUTPUT_KEPT_MAX_BYTES / 2 ** 20}MiB, such as 64KiB`, (text) => {
+  const read = size(text);
+  return "value" in read && read.value <= OUTPUT_KEPT_MAX_BYTES ? read.value : null;
 });
 
 const time = parser("a time such as 12h or 7d", (text) =>
@@ -286,6 +297,20 @@ const SETTINGS = {
     `space for a node's keys (1/10 of the free; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
     size,
   ),
+  outputHead: setting(
+    "output-head",
+    "SIZE",
+    `${OUTPUT_HEAD_DEFAULT_BYTES / 2 ** 10}KiB`,
+    "what an attempt keeps of the beginning of its output",
+    outputSize,
+  ),
+  outputTail: setting(
+    "output-tail",
+    "SIZE",
+    `${OUTPUT_TAIL_DEFAULT_BYTES / 2 ** 10}KiB`,
+    "what an attempt keeps of the end of its output",
+    outputSize,
+  ),
   retain: setting(
     "retain",
     "TIME",
@@ -453,6 +478,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.maxNodes,
   SETTINGS.quotaTasks,
   SETTINGS.quotaBytes,
+  SETTINGS.outputHead,
+  SETTINGS.outputTail,
   SETTINGS.retain,
   SETTINGS.retainNodes,
   SETTINGS.offlineTasks,
@@ -515,6 +542,8 @@ export function readConfig(sources: Sources): Config {
     maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     quotaTasks: get(SETTINGS.quotaTasks) ?? QUOTA_TASKS_DEFAULT,
     quotaBytes: get(SETTINGS.quotaBytes),
+    outputHeadBytes: get(SETTINGS.outputHead) ?? OUTPUT_HEAD_DEFAULT_BYTES,
+    outputTailBytes: get(SETTINGS.outputTail) ?? OUTPUT_TAIL_DEFAULT_BYTES,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     retainNodesMs: get(SETTINGS.retainNodes),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
@@ -540,10 +569,6 @@ export function readConfig(sources: Sources): Config {
   const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((one) => isGiven(one, sources));
   if (config.backupTo === null && scheduled)
     throw new ConfigError(`--${scheduled.flag} needs --backup-to, which says where the backups go`);
-  if (config.backupTo !== null && config.database !== null)
-    throw new ConfigError(
-      "--backup-to is for SQLite; back up PostgreSQL with its own tools, such as pg_dump",
-    );
   return config;
 }
 

@@ -33,10 +33,8 @@ export type DataDir = {
   readonly lock: string;
   /** Locked by a running backup; no file may be removed meanwhile. */
   readonly pin: string;
-  /** A restore unpacks here, until it is complete. */
+  /** A restore or a move puts the database here, until everything is complete. */
   readonly unfinishedRestore: string;
-  /** A move from PostgreSQL builds the database here, until it is complete. */
-  readonly unfinishedMove: string;
   /** The variant and URL of each listener of the running hub, one line each. */
   readonly addressFile: string;
   readonly secretFile: string;
@@ -96,7 +94,6 @@ export function dataDirAt(given: string): DataDir {
     lock: join(path, "lock"),
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),
-    unfinishedMove: join(path, "luxhub.db.moving"),
     addressFile: join(path, "address"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
@@ -141,7 +138,7 @@ export function isThere(path: string): boolean {
  * Files that only a hub creates next to its database. The secrets are excluded, because an operator may put them there
  * before the first start, and so is files/, which may be the mount point of a disk.
  */
-const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
+const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.schema-\d+\.bak)$/;
 
 /** Returns a file that shows that the directory had a database; null if a hub may create one. */
 export function findTraceOfHub(dir: DataDir): string | null {

@@ -11,6 +11,7 @@ import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
 import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
+import { outputStreamEndpoint } from "./api/output.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { ResponseBackpressure } from "./api/response-backpressure.ts";
 import { ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
@@ -25,6 +26,7 @@ import {
   QUOTA_BYTES_PARTS,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
+import type { OutputWindow } from "./domain/output.ts";
 import type { Quotas } from "./domain/quota.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
 import { RequestMetrics } from "./http/request-metrics.ts";
@@ -66,6 +68,7 @@ import { Metrics } from "./service/metrics.ts";
 import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
+import { Outputs } from "./service/output.ts";
 import {
   type ChoreParts,
   choresOf,
@@ -79,7 +82,10 @@ import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { SpendingService } from "./service/spending.ts";
+import { Lessons } from "./service/lessons.ts";
+import { QuestionService } from "./service/questions.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
@@ -239,6 +245,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     minutes,
     pinned,
     maxNodes,
+    outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
     shareMarks && secretsComparison(shareMarks, () => store.read(databaseId()), secrets, log);
@@ -273,13 +280,21 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
     ...streams.endpoints,
+    outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
-      ? a2aEndpoints({ publicUrl, maxFileBytes: config.maxFileBytes, uploads, openStream })
+      ? a2aEndpoints({
+          publicUrl,
+          maxFileBytes: config.maxFileBytes,
+          uploads,
+          openStream,
+          isPrivate: config.isPrivate,
+          sentCards: new Map(),
+        })
       : []),
   ];
   const pipeline = new Pipeline({
@@ -297,6 +312,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   closing.push(() => services.takes.retryPutBacks());
   closing.push(async () => {
     feed.drain();
+    services.outputs.drain();
     idle.drain();
     backpressure.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
@@ -344,6 +360,7 @@ type Joined = {
   readonly minutes: Minutes;
   readonly pinned: () => boolean;
   readonly maxNodes: number;
+  readonly outputWindow: OutputWindow;
 };
 
 function joinServices({
@@ -358,19 +375,26 @@ function joinServices({
   minutes,
   pinned,
   maxNodes,
+  outputWindow,
 }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const lessons = new Lessons(store);
+  const quotaService = new QuotaService(store, quotas);
   return {
     takes,
     feed,
     keys,
-    quotas: new QuotaService(store, quotas),
+    quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
     tasks,
-    contexts: new TaskContexts(store),
+    lessons,
+    contexts: new TaskContexts(store, lessons),
+    outputs: new Outputs(store, clock, outputWindow),
+    questions: new QuestionService(store, clock, newId, tasks, feed),
+    schedules: new ScheduleService(store, clock, newId, quotaService),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     a2a: new A2aTasks(store),

@@ -1,13 +1,26 @@
-/** The agent cards of A2A (its specification, 8): the skills and the address of the hub or of one node. */
+/**
+ * The agent cards of A2A (its specification, 8): the skills and the address of the hub or of one node. The skills of the
+ * hub are the capabilities of its nodes. They are in its open card only where node/list is open too; else they are in the
+ * extended card, which needs the secret.
+ */
 import { AgentCard, type AgentSkill } from "@a2a-js/sdk";
 import * as limit from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
-import { matchesEtag } from "../http/download.ts";
+import { httpDate, matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
+import { SECOND_MS } from "../lib/clock.ts";
 import { VERSION } from "../version.ts";
+import { Fault } from "./fault.ts";
 import { HUB_PATH, type Session, nodePath } from "./session.ts";
 
 export const PROTOCOL_VERSION = "1.0";
+
+const CAPABILITIES = {
+  streaming: true,
+  pushNotifications: false,
+  extendedAgentCard: false,
+  extensions: [],
+};
 
 const HUB_SKILL = skill(
   "task",
@@ -15,22 +28,72 @@ const HUB_SKILL = skill(
   "Takes a task in words, with data and files, and has it done by a worker of its fleet.",
 );
 
-export async function answerCard({ call, shared, nodeId }: Session): Promise<Response> {
+export async function answerCard(session: Session): Promise<Response> {
+  const { call, shared, nodeId } = session;
   const node = nodeId === null ? null : await call.services.nodes.get(nodeId);
-  const base = shared.publicUrl();
-  const card = node
-    ? cardOf(base, nodePath(node.nodeId), node.name, `The node ${node.nodeId} of a luxhub.`, skillsOf(node))
-    : cardOf(base, HUB_PATH, "luxhub", "A hub that has tasks done by a fleet of AI workers.", [HUB_SKILL]);
-  const body = JSON.stringify(AgentCard.toJSON(card));
+  const body = JSON.stringify(node ? nodeCard(shared.publicUrl(), node) : await hubCard(session, false));
+  const etag = `"${Bun.SHA256.hash(body, "hex")}"`;
+  const modifiedAt = node ? null : modifiedSince(session, etag);
   const headers = {
     ...NO_SNIFF,
-    ETag: `"${Bun.SHA256.hash(body, "hex")}"`,
+    ETag: etag,
     "Cache-Control": `${node ? "private" : "public"}, max-age=${limit.A2A_CARD_MAX_AGE_SECONDS}`,
     ...(node ? { Vary: "X-Matrix-Secret, Authorization" } : {}),
+    ...(modifiedAt === null ? {} : { "Last-Modified": new Date(modifiedAt).toUTCString() }),
   };
-  const known = call.exchange.request.headers.get("if-none-match");
-  if (known !== null && matchesEtag(known, headers.ETag)) return new Response(null, { status: 304, headers });
+  if (isKnown(call.exchange.request.headers, etag, modifiedAt))
+    return new Response(null, { status: 304, headers });
   return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
+}
+
+/** Whether the caller has this card. If-None-Match precedes If-Modified-Since (RFC 9110 13.2.2), which has seconds. */
+function isKnown(headers: Headers, etag: string, modifiedAt: number | null): boolean {
+  const etags = headers.get("if-none-match");
+  if (etags !== null) return matchesEtag(etags, etag);
+  const since = httpDate(headers.get("if-modified-since"));
+  return since !== null && modifiedAt !== null && modifiedAt < since + SECOND_MS;
+}
+
+/** When this hub first sent the card with this content: it does not remember the contents before. */
+function modifiedSince({ call, shared: { sentCards } }: Session, etag: string): number {
+  const name = call.variant.publicEndpoints ? "A" : "B";
+  const sent = sentCards.get(name);
+  if (sent?.etag === etag) return sent.at;
+  const at = call.clock().now;
+  sentCards.set(name, { etag, at });
+  return at;
+}
+
+/** Whether anybody may list the nodes of this listener. */
+function isOpen({ call, shared }: Session): boolean {
+  return call.variant.publicEndpoints && !shared.isPrivate;
+}
+
+/** @throws {Fault} */
+export async function extendedCard(session: Session): Promise<unknown> {
+  if (session.nodeId === null && !isOpen(session)) return hubCard(session, true);
+  const detail = "There is no extended agent card: the agent card says all.";
+  throw new Fault("UnsupportedOperationError", detail);
+}
+
+async function hubCard(session: Session, isExtended: boolean): Promise<unknown> {
+  const isComplete = isOpen(session) || isExtended;
+  const capabilities = isComplete ? await session.call.services.nodes.lists.capabilities() : [];
+  const skills = [HUB_SKILL, ...capabilities.slice(0, limit.A2A_SKILLS_MAX - 1).map(hubSkill)];
+  const about = "A hub that has tasks done by a fleet of AI workers.";
+  const card = cardOf(session.shared.publicUrl(), HUB_PATH, "luxhub", about, skills);
+  const hasExtended = !isOpen(session);
+  return AgentCard.toJSON({ ...card, capabilities: { ...CAPABILITIES, extendedAgentCard: hasExtended } });
+}
+
+function nodeCard(base: string, node: Node): unknown {
+  const about = `The node ${node.nodeId} of a luxhub.`;
+  return AgentCard.toJSON(cardOf(base, nodePath(node.nodeId), node.name, about, skillsOf(node)));
+}
+
+function hubSkill(capability: string): AgentSkill {
+  const about = `Has tasks of the type ${capability} done: name it in metadata.luxhub.task_type of the request.`;
+  return skill(`type:${capability}`, capability, about, [capability]);
 }
 
 /** A node that names no capabilities takes every task. */
@@ -41,8 +104,7 @@ function skillsOf({ capabilities }: Node): readonly AgentSkill[] {
   );
 }
 
-function skill(id: string, name: string, description: string): AgentSkill {
-  const tags = [id];
+function skill(id: string, name: string, description: string, tags = [id]): AgentSkill {
   const none = { examples: [], inputModes: [], outputModes: [], securityRequirements: [] };
   return { id, name, description, tags, ...none };
 }
@@ -68,7 +130,7 @@ function cardOf(
     })),
     provider: undefined,
     documentationUrl: `${base}/docs`,
-    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    capabilities: CAPABILITIES,
     securitySchemes: {
       bearer: {
         scheme: {

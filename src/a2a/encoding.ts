@@ -113,6 +113,8 @@ function part(content: NonNullable<Part["content"]>, mediaType: string, filename
 
 const textPart = (value: string): Part => part({ $case: "text", value }, "text/plain");
 
+const dataPart = (value: unknown): Part => part({ $case: "data", value }, "application/json");
+
 function filePart({ fileId, name, contentType }: FileRecord, publicUrl: PublicUrl): Part {
   const value = `${publicUrl()}/api/v1/file/download/${fileId}`;
   return part({ $case: "url", value }, contentType, name);
@@ -129,19 +131,25 @@ function fileArtifact(file: FileRecord, publicUrl: PublicUrl): Artifact {
   };
 }
 
-/** For people as a text, for programs as data: the worker's `output` if it is a text, else the three texts of a result. */
+/**
+ * First the worker's `output`, as a text or as data; without one the three texts of a result, for people. At the end the
+ * rest of the result, for programs.
+ */
 function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Artifact {
   const further = parseExact(extra ?? "{}") as Record<string, unknown>; // the hub stores JSON objects only
-  const { output } = further;
+  const { output, ...others } = further;
   const said = `Problem: ${problem}\n\nImprovement: ${improvement}\n\nLesson: ${lesson}`;
-  const value = { problem, improvement, lesson, ...further };
+  const isText = typeof output === "string" && output !== "";
+  const isData = !isText && output !== "" && output != null;
+  const result = { problem, improvement, lesson };
   return {
     artifactId: "result",
     name: "result",
     description: "",
     parts: [
-      textPart(typeof output === "string" && output !== "" ? output : said),
-      part({ $case: "data", value }, "application/json"),
+      ...(isData ? [dataPart(output)] : []),
+      textPart(isText ? output : said),
+      dataPart(isData ? { ...result, ...others } : { ...result, ...further }),
     ],
     metadata: undefined,
     extensions: [],

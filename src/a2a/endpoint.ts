@@ -8,9 +8,9 @@
 import { type Endpoint, rawEndpoint } from "../api/endpoint.ts";
 import { viewerNotAllowed } from "../api/error-table.ts";
 import { type Method, pathParameter } from "../http/exchange.ts";
-import { HUB_PATH, type OperationName, type Session, type Shared } from "./session.ts";
+import { nodeLists } from "./nodes.ts";
+import { CARD_PATH, HUB_PATH, type OperationName, type Session, type Shared } from "./session.ts";
 
-const CARD = "/.well-known/agent-card.json";
 const PUSH = "/tasks/:task_id/pushNotificationConfigs";
 
 /** The HTTP+JSON binding. A path that ends with a task's id may name an operation after it: `/tasks/<id>:cancel`. */
@@ -30,23 +30,30 @@ const PATHS: readonly (readonly [method: Method, path: string, operation: Operat
 const NODE_PATH = `${HUB_PATH}/nodes/:node_id`;
 
 export function a2aEndpoints(shared: Shared): readonly Endpoint[] {
-  const card = rawEndpoint({
-    method: "GET",
-    path: CARD,
-    auth: "open",
-    summary: "The hub's agent card (A2A)",
-    rejections: [],
-    handle: async (call) => (await load()).answerCard({ call, shared, nodeId: null }),
-  });
-  const nodeCard = endpoint("GET", `${NODE_PATH}${CARD}`, shared, async (session) =>
+  // Below the address too: clients that are given the address look for the card there.
+  const cards = [CARD_PATH, HUB_PATH + CARD_PATH].map((path) =>
+    rawEndpoint({
+      method: "GET",
+      path,
+      auth: "open",
+      summary: "The hub's agent card (A2A)",
+      rejections: [],
+      handle: async (call) => (await load()).answerCard({ call, shared, nodeId: null }),
+    }),
+  );
+  const nodeCard = endpoint("GET", NODE_PATH + CARD_PATH, shared, async (session) =>
     (await load()).answerCard(session),
   );
-  return [card, nodeCard, ...addressOf(HUB_PATH, shared), ...addressOf(NODE_PATH, shared)];
+  const addresses = [HUB_PATH, NODE_PATH].flatMap((base) => addressOf(base, shared));
+  return [...cards, nodeCard, ...nodeLists(shared), ...addresses];
 }
 
 function addressOf(base: string, shared: Shared): readonly Endpoint[] {
   return [
-    endpoint("POST", base, shared, async (session) => (await load()).answerRpc(session)),
+    // With a slash too: some clients join an address and an empty path so.
+    ...[base, `${base}/`].map((path) =>
+      endpoint("POST", path, shared, async (session) => (await load()).answerRpc(session)),
+    ),
     ...PATHS.map(([method, path, operation]) =>
       endpoint(method, base + path, shared, async (session) => (await load()).answerHttp(session, operation)),
     ),

@@ -61,7 +61,7 @@ export function faultOf(error: unknown): Fault | null {
   if (problem.code === "idempotency_key_reused")
     return malformed(
       "message.messageId",
-      "was used for another message: send this one with an id of its own",
+      "was used with the hub's former secret: send the message with another id",
     );
   return new Fault(kind, problem.message, fieldsOf(problem));
 }

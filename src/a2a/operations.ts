@@ -20,6 +20,7 @@ import { withRoundedNumbers } from "../lib/exact-json.ts";
 import { newId } from "../lib/ids.ts";
 import type { StreamItem } from "../service/recent-events.ts";
 import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
+import { extendedCard } from "./card.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
 import { type Content, contentsOf, descriptionOf, titleOf } from "./message.ts";
@@ -51,9 +52,7 @@ export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
   GetTaskPushNotificationConfig: noPushNotifications,
   ListTaskPushNotificationConfigs: noPushNotifications,
   DeleteTaskPushNotificationConfig: noPushNotifications,
-  GetExtendedAgentCard: async () => {
-    throw new Fault("UnsupportedOperationError", "There is no extended agent card: the agent card says all.");
-  },
+  GetExtendedAgentCard: extendedCard,
 };
 
 function callerOf({ call: { key }, nodeId }: Session): string {
@@ -108,7 +107,8 @@ async function create(
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
   const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
-  const key = Bun.SHA256.hash(messageId, "hex");
+  // With its content: the same id with another content is another message.
+  const key = Bun.SHA256.hash(`${messageId} ${asked}`, "hex");
   // By the caller, which may have several keys. The name of a key has no colon.
   const who = call.key?.nodeId ? `node:${call.key.nodeId}` : (call.key?.keyId ?? "");
   const scope = [who, pathOf(nodeId), key].join(" ");

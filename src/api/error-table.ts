@@ -1,6 +1,6 @@
 /** Maps errors to problems (RFC 9457): the domain's rejection codes, and the errors that the ports and services throw. */
 import { BlobsFull } from "../blobs/blobs.ts";
-import { type QuotaFault, Rejection, type RejectionCode } from "../domain/decision.ts";
+import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { QUOTA_RETRY_AFTER_SECONDS } from "../domain/limits.ts";
 import { Problem, type ProblemExtras } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
@@ -15,6 +15,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   node_not_found: [404, "Node not found"],
   task_not_found: [404, "Task not found"],
   message_not_found: [404, "Message not found"],
+  question_not_found: [404, "Question not found"],
   file_not_found: [404, "File not found"],
   key_not_found: [404, "Key not found"],
   not_assigned_to_node: [403, "Not your task"],
@@ -27,6 +28,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_not_failed: [409, "Task not failed"],
   task_not_ready: [409, "Task not ready"],
   stale_lease: [409, "Stale lease"],
+  wrong_offset: [409, "Wrong offset"],
   node_offline: [409, "Node offline"],
   node_draining: [409, "Node draining"],
   message_not_parked: [409, "Message not parked"],
@@ -37,6 +39,11 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   budget_exceeded: [409, "Budget exceeded"],
   budget_not_found: [404, "Budget not found"],
   budgets_limit: [409, "Limit of budgets reached"],
+  question_answered: [409, "Question answered already"],
+  question_timed_out: [409, "Question timed out"],
+  questions_limit: [409, "Question limit of the task reached"],
+  schedule_not_found: [404, "Schedule not found"],
+  schedules_limit: [409, "Schedule limit reached"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
   quota_exceeded: [429, "Quota exceeded"],
@@ -47,7 +54,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Rejection) {
     const [status, title] = REJECTIONS[error.code];
-    return new Problem(status, error.code, title, error.message, error.quota && extrasOf(error.quota));
+    return new Problem(status, error.code, title, error.message, extrasOf(error));
   }
   if (error instanceof StoreBusy) return overloaded("The write queue of the hub is full.");
   if (error instanceof MailBusy) return overloaded(error.message);
@@ -68,8 +75,11 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-/** Of quota_exceeded: what is used and allowed, and when to try again. */
-function extrasOf({ used, allowed }: QuotaFault): ProblemExtras {
+/** Of quota_exceeded: what is used and allowed, and when to try again; of wrong_offset: the offset that is expected. */
+function extrasOf({ quota, expected }: Rejection): ProblemExtras | undefined {
+  if (expected !== undefined) return { members: { expected } };
+  if (quota === undefined) return undefined;
+  const { used, allowed } = quota;
   return { members: { used, allowed }, headers: { "Retry-After": String(QUOTA_RETRY_AFTER_SECONDS) } };
 }
 

@@ -91,7 +91,7 @@ const revoke = writeEndpoint({
   method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
-  summary: "Revokes a key permanently; its open calls and streams end within a second",
+  summary: "Revokes a key permanently; its calls and streams end within a second",
   rejections: ["key_bound_to_other_node", "key_not_found"],
   input: () => z.object({ name: field.keyName() }),
   answer: () => z.strictObject({ name: z.string(), key: keySchema() }),

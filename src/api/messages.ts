@@ -125,7 +125,7 @@ const receive = writeEndpoint({
   path: "/api/v1/message/receive",
   auth: "secret",
   strict: "bound",
-  summary: "Takes messages out of a mailbox, oldest first, and may wait for the first",
+  summary: "Takes messages out of a mailbox, oldest first; may wait for the first",
   rejections: ["node_not_found"],
   input: () =>
     z.object({
@@ -205,7 +205,7 @@ const redrive = writeEndpoint({
   path: "/api/v1/message/redrive",
   auth: "secret",
   strict: "administrator",
-  summary: "Puts a parked message back into its mailbox, with no deliveries counted",
+  summary: "Puts a parked message back into its mailbox, with no delivery counted",
   rejections: ["node_not_found", "message_not_found", "not_your_message", "message_not_parked"],
   input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
   actsFor: (input) => [input.node_id],

@@ -127,7 +127,7 @@ const drain = writeEndpoint({
   path: "/api/v1/node/drain",
   auth: "secret",
   strict: "administrator",
-  summary: "Drains a node (it finishes its tasks, gets no new ones) or ends the drain",
+  summary: "Drains a node (it finishes its tasks, gets no new ones), or ends that",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), drain: z.boolean() }),
   actsFor: (input) => [input.node_id],

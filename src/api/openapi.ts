@@ -15,7 +15,16 @@ import recorded from "../../tools/recorded/openapi-examples.json" with { type: "
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
 import { budgetSchema } from "./budgets.ts";
-import { checkpointSchema, contextSchema, inputFileSchema, inputSchema } from "./task-context.ts";
+import {
+  checkpointSchema,
+  contextSchema,
+  inputFileSchema,
+  inputSchema,
+  lessonSchema,
+} from "./task-context.ts";
+import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
+import { openQuestionSchema } from "./questions.ts";
+import { scheduleSchema } from "./schedules.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -191,14 +200,21 @@ export function encodedOpenApi(variant: Variant, endpoints: readonly (Endpoint |
 
 const METHODS = { GET: "get", POST: "post", DELETE: "delete" } as const;
 
-/** Returns `task_create` for POST task/create. A path of one word and a parameter gets a verb: `task_get`. */
+/** The words of a GET that a POST has too. */
+const WRITTEN_TOO: ReadonlySet<string> = new Set(["task_output"]);
+
+/**
+ * Returns `task_create` for POST task/create. A path of one word and a parameter gets a verb, as does one whose words are
+ * those of a POST: `task_get`, `task_output_get`.
+ */
 export function operationId({ method, path }: Pick<Declared, "method" | "path">): string {
   const words = path
     .replace("/api/v1/", "")
     .split("/")
     .filter((word) => !word.startsWith(":"));
   if (path.includes("/:") && words.length === 1) words.push(method === "DELETE" ? "remove" : "get");
-  return words.join("_").replaceAll(/[^a-z]+/g, "_");
+  const id = words.join("_").replaceAll(/[^a-z]+/g, "_");
+  return method === "GET" && WRITTEN_TOO.has(id) ? `${id}_get` : id;
 }
 
 function operation(endpoint: Endpoint | Declared, variant: Variant, records: Records): Operation {
@@ -235,6 +251,7 @@ function operation(endpoint: Endpoint | Declared, variant: Variant, records: Rec
 function resourceOf(id: string): string {
   const [word = ""] = id.split("_");
   if (Object.hasOwn(RESOURCES, word)) return word;
+  if (word === "questions") return "task";
   return word === "signin" ? "lux" : "hub";
 }
 
@@ -340,6 +357,10 @@ class Records {
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
+    this.#add("Lesson", lessonSchema());
+    this.#add("OutputAttempt", outputAttemptSchema());
+    this.#add("Question", schemas.questionSchema());
+    this.#add("OpenQuestion", openQuestionSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
@@ -349,6 +370,7 @@ class Records {
     this.#add("HistoryMessage", schemas.fateSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
@@ -415,7 +437,11 @@ function textOf(owner: string, field: string): string | undefined {
 }
 
 /** Records that have all fields of another one. */
-const EXTENDED: Readonly<Record<string, string>> = { TaskDetails: "Task", Minute: "MinutesTotal" };
+const EXTENDED: Readonly<Record<string, string>> = {
+  TaskDetails: "Task",
+  OpenQuestion: "Question",
+  Minute: "MinutesTotal",
+};
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
   const { properties } = schema;
@@ -593,6 +619,22 @@ const RAW: Readonly<
       },
     }),
   },
+  task_output_stream: {
+    errors: ["invalid_request", "too_many_calls"],
+    parameters: [
+      ...Object.entries(
+        toSchema(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true }), "input").properties ?? {},
+      ).map(([name, schema]) => parameter("task_output_stream", name, "query", schema, false)),
+      parameter("task_output_stream", "Last-Event-ID", "header", TEXT, false),
+    ],
+    answer: () => ({
+      200: {
+        description:
+          "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `from`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
+        content: { "text/event-stream": { schema: TEXT } },
+      },
+    }),
+  },
   agent_sse: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
@@ -649,6 +691,7 @@ const PROBLEM: Schema = {
     },
     used: { type: "integer", description: "Of `quota_exceeded`: what is used, in tasks or in bytes." },
     allowed: { type: "integer", description: "Of `quota_exceeded`: what the quota allows." },
+    expected: { type: "integer", description: "Of `wrong_offset`: where the output continues." },
   },
   required: ["type", "title", "status", "detail", "success", "error"],
 };

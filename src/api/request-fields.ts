@@ -10,17 +10,21 @@ import {
   BROADCAST_TYPES,
   BUDGET_PERIODS,
   BUDGET_SCOPES,
-  ON_LIMIT,
+  CATCH_UPS,
   KEY_ROLES,
+  ON_LIMIT,
+  OVERLAPS,
   type Priority,
   SEND_TYPES,
   type UsageReport,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
+import { isCron, isTimeZone } from "../lib/cron.ts";
 import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
+import type { OpenPosition } from "../store/sql/questions.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
@@ -98,6 +102,24 @@ export const keyName = () =>
   z
     .string()
     .check(z.regex(KEY_NAME, `must be 1 to ${limit.KEY_NAME_MAX_CHARS} characters of A-Z a-z 0-9 . _ -`));
+export const scheduleName = () => {
+  const max = limit.SCHEDULE_NAME_MAX_CHARS;
+  const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
+};
+/** A cron expression of five fields, or a nickname such as @daily. */
+export const cron = () =>
+  chars(limit.CRON_MAX_CHARS).check(
+    z.refine(isCron, "must be a cron expression with a next time: minute hour day month weekday, or @daily"),
+  );
+export const timeZone = () =>
+  chars(limit.TIME_ZONE_MAX_CHARS).check(
+    z.refine(isTimeZone, "must be a time zone of the IANA database, as Europe/Berlin"),
+  );
+export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
+export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
+export const overlap = () => word(OVERLAPS);
+export const catchUp = () => word(CATCH_UPS);
 export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
@@ -297,20 +319,35 @@ export const result = () =>
     }),
   );
 
+/** An offset in the output of an attempt, in bytes. */
+export const outputOffset = () => z.int().check(z.minimum(0));
+export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
+
 /** Any JSON value but null, parsed to its text. */
-export const checkpoint = () =>
-  z.pipe(
-    z
-      .custom<unknown>((value) => value !== undefined)
-      .check(
-        z.refine((value) => !isTooDeep(value), `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`),
-        z.refine(
-          (value) => isTooDeep(value) || encodedBytes(value) <= limit.CHECKPOINT_MAX_BYTES,
-          `must have at most ${limit.CHECKPOINT_MAX_BYTES} bytes of JSON`,
-        ),
+function json(maxBytes: number, is: (value: unknown) => boolean, error: string) {
+  return z.pipe(
+    z.custom<unknown>(is, error).check(
+      z.refine((value) => !isTooDeep(value), `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`),
+      z.refine(
+        (value) => isTooDeep(value) || encodedBytes(value) <= maxBytes,
+        `must have at most ${maxBytes} bytes of JSON`,
       ),
+    ),
     z.transform((value) => JSON.stringify(value)),
   );
+}
+
+const isSent = (value: unknown): boolean => value !== undefined;
+export const checkpoint = () => json(limit.CHECKPOINT_MAX_BYTES, isSent, "is required");
+export const question = () => chars(limit.QUESTION_MAX_CHARS).check(notBlank());
+export const choices = () =>
+  z
+    .array(chars(limit.CHOICE_MAX_CHARS).check(notBlank()))
+    .check(z.maxLength(limit.CHOICES_MAX, `must hold at most ${limit.CHOICES_MAX}`));
+/** The JSON Schema of an answer. */
+export const answerSchema = () => json(limit.ANSWER_SCHEMA_MAX_BYTES, isObject, "must be an object");
+export const answer = () => json(limit.ANSWER_MAX_BYTES, isSent, "is required, and must not be null");
+export const within = () => seconds(1, limit.QUESTION_MAX_SECONDS);
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -362,6 +399,9 @@ export function queryCount(max: number) {
 
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
+
+/** An offset in the output of an attempt, or the epoch of one, in a query. */
+export const queryOffset = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 /** Ids of tasks, comma-separated, parsed to those that differ. */
 export const taskIds = () =>
@@ -446,11 +486,35 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** `next_cursor` of task/<task_id>/inputs, parsed to the number of its first input. */
+/** `next_cursor` of task/<task_id>/inputs or questions, parsed to the number of the first one. */
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
+  );
+
+/** `version` of task/<task_id>/questions. */
+export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
+export const openWord = () => word(["open"]);
+
+const OPEN_CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})$/;
+
+export function encodeOpenCursor({ until, seq }: OpenPosition): string {
+  return Buffer.from(`${until.toString(36)}.${seq.toString(36)}`).toString("base64url");
+}
+
+function decodeOpenCursor(text: string): OpenPosition | null {
+  const [, until = "", seq = ""] = OPEN_CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
+  const position = { until: parseInt(until, 36), seq: parseInt(seq, 36) };
+  const isPosition = Number.isSafeInteger(position.until) && Number.isSafeInteger(position.seq);
+  return isPosition && encodeOpenCursor(position) === text ? position : null;
+}
+
+/** `next_cursor` of the list of open questions, parsed to the position. */
+export const openCursor = () =>
+  z.pipe(
+    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeOpenCursor)),
+    z.custom<OpenPosition>((position) => position !== null, NOT_A_CURSOR),
   );
 
 /** A flag in a query: 1 or 0, true or false. */

@@ -24,6 +24,8 @@ import {
   type Moment,
   type Node,
   PRIORITIES,
+  QUESTION_STATES,
+  type Question,
   SEND_TYPES,
   type Spending,
   type Task,
@@ -33,7 +35,7 @@ import {
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
-import { isReady } from "../domain/task.ts";
+import { isAsking, isReady } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
@@ -43,10 +45,11 @@ import type { JsonAnswer } from "./answer.ts";
 import { encodeCursor } from "./request-fields.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
-const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
+export const maybeTime = (epochMs: number | null): string | null =>
+  epochMs === null ? null : isoTime(epochMs);
 /** The date of a day (spending.ts). */
 export const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
-const count = () => z.int().check(z.minimum(0));
+export const count = () => z.int().check(z.minimum(0));
 
 export const nodeSchema = (variant: Variant) =>
   z.strictObject({
@@ -149,10 +152,12 @@ export const taskSchema = (variant: Variant) =>
     depends_on: z.array(z.string()),
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
+    waiting_for: z.nullable(z.literal("answer")),
     failure: z.nullable(failureSchema()),
     files: z.array(z.string()),
     inputs: z.array(z.string()),
     outputs: z.array(z.string()),
+    schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
     created_at: time(),
     updated_at: time(),
   });
@@ -184,10 +189,12 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     depends_on: task.dependsOn,
     started_at: maybeTime(task.startedAt),
     progress: task.progress,
+    waiting_for: isAsking(task) ? "answer" : null,
     failure: task.failure && encodeFailure(task.failure),
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
+    ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
@@ -240,6 +247,42 @@ export function encodeFailure({ kind, message, nodeId, at }: Failure): JsonAnswe
 
 export function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
   return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
+}
+
+export const questionSchema = () =>
+  z.strictObject({
+    question_id: z.string(),
+    task_id: z.string(),
+    question: z.string(),
+    choices: z.array(z.string()),
+    schema: z.nullable(z.record(z.string(), z.unknown())),
+    asked_by: z.string(),
+    asked_at: time(),
+    until: time(),
+    state: z.enum(QUESTION_STATES),
+    answer: z.unknown(),
+    answered_by: z.nullable(z.string()),
+    answered_at: z.nullable(time()),
+    verified: z.boolean(),
+  });
+
+/** `answer` is null until there is one; `verified` is about who answered. */
+export function encodeQuestion(question: Question): JsonAnswer {
+  return {
+    question_id: question.questionId,
+    task_id: question.taskId,
+    question: question.question,
+    choices: question.choices,
+    schema: question.schema === null ? null : parseExact(question.schema),
+    asked_by: question.askedBy,
+    asked_at: isoTime(question.askedAt),
+    until: isoTime(question.until),
+    state: question.state,
+    answer: question.answer === null ? null : parseExact(question.answer),
+    answered_by: question.answeredBy,
+    answered_at: maybeTime(question.answeredAt),
+    verified: question.verified,
+  };
 }
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);

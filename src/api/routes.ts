@@ -9,10 +9,14 @@ import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
+import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
+import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
+import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
+import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
@@ -37,10 +41,14 @@ const openApiDocument = rawEndpoint({
 export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
+  ...LESSON_ENDPOINTS,
+  ...OUTPUT_ENDPOINTS,
+  ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,
+  ...SCHEDULE_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,
@@ -53,6 +61,7 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...fileEndpoints(1),
   NODE_STREAM,
   LOG_STREAM,
+  OUTPUT_STREAM,
 ];
 
 /** The client for Python, so that a worker needs nothing but a network with a hub in it. */

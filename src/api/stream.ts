@@ -50,7 +50,7 @@ const ignoredOfNode = ignoredFieldsFinder(NODE_STREAM_QUERY);
 const ignoredOfLog = ignoredFieldsFinder(LOG_STREAM_QUERY);
 
 /** A comment that names the fields of the query that nothing reads: as JSON, which has no line break of theirs. */
-function ignoredText(names: readonly string[]): StreamText {
+export function ignoredText(names: readonly string[]): StreamText {
   const text = names.length === 0 ? "" : `: ${JSON.stringify({ ignored: names })}\n\n`;
   return { text, isLast: false };
 }
@@ -63,7 +63,7 @@ export const NODE_STREAM = {
   method: "GET",
   path: "/api/v1/agent/sse",
   auth: "secret",
-  summary: "Streams a node's messages and the events of its tasks (Server-Sent Events)",
+  summary: "Streams a node's messages and its tasks' events (Server-Sent Events)",
   showsMessages: true,
   rejections: ["node_not_found", "key_bound_to_other_node"],
 } as const;
@@ -105,12 +105,15 @@ export type Opening = {
   readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
+/** Sends what a stream shows, until the returned function is called. `held`: the caller's share of unread bytes. */
+export type Follow = (stream: SseStream, held: Acquirable) => () => void;
+
 /** All open streams of the hub. */
 export class EventStreams {
   readonly endpoints: readonly Endpoint[];
   readonly #feed: Feed;
   readonly #keepAlive = new KeepAlive();
-  readonly #open = new Set<EventStream>();
+  readonly #open = new Set<SseStream>();
   readonly #shared: Shared;
   /** The bytes that are held for streams that are read slowly. */
   readonly #held = new SharedSemaphore(limit.STREAM_BYTES_SHARES);
@@ -169,10 +172,25 @@ export class EventStreams {
   }
 
   open(call: Call, opening: Opening): Response {
+    return this.begin(call, opening.first, (stream, held) => {
+      const eventStream = new EventStream(opening, stream, held, this.#shared);
+      const unsubscribe = opening.selection.subscribe((eventId) => eventStream.notify(eventId));
+      eventStream.start();
+      return unsubscribe;
+    });
+  }
+
+  /**
+   * Opens a stream that uses the caller's share of streams and of unread bytes. `follow` begins to send what it shows, and
+   * returns what ends that.
+   */
+  begin(call: Call, first: StreamText | undefined, follow: Follow): Response {
     const { exchange } = call;
     const share = call.share();
     const place = this.#limit.enter(share);
     const held = this.#held.of(share);
+    let unwatchKey = (): void => {};
+    let unfollow = (): void => {};
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
@@ -180,19 +198,16 @@ export class EventStreams {
       onClose: () => {
         place[Symbol.dispose]();
         unwatchKey();
-        unsubscribe();
-        this.#open.delete(eventStream);
+        unfollow();
+        this.#open.delete(stream);
       },
     });
-    const eventStream = new EventStream(opening, stream, held, this.#shared);
-    const unsubscribe = opening.selection.subscribe((eventId) => eventStream.notify(eventId));
-    this.#open.add(eventStream);
-    let unwatchKey = (): void => {};
+    this.#open.add(stream);
     unwatchKey = call.watchKey(() => stream.cut());
-    stream.send(RETRY + (opening.first?.text ?? ""));
-    eventStream.start();
+    stream.send(RETRY + (first?.text ?? ""));
+    unfollow = follow(stream, held);
     // A HEAD request gets the headers only.
-    const isWhole = opening.first?.isLast === true || exchange.request.method === "HEAD";
+    const isWhole = first?.isLast === true || exchange.request.method === "HEAD";
     if (this.#closed || isWhole) stream.close();
     return response;
   }
@@ -245,10 +260,6 @@ class EventStream {
     this.#pending.push(eventId);
     if (this.#pending.length > limit.STREAM_PENDING_MAX) this.#catchUpAgain();
     this.#readLater();
-  }
-
-  close(): void {
-    this.#stream.close();
   }
 
   #catchUpAgain(): void {

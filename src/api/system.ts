@@ -44,7 +44,7 @@ const events = readEndpoint({
   path: "/api/v1/events",
   readsMany: true,
   auth: "public",
-  summary: "The event log after a cursor, oldest first; without one, its newest events",
+  summary: "The event log after a cursor, oldest first; without one, the newest",
   rejections: [],
   input: () =>
     z.object({

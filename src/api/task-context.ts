@@ -1,5 +1,6 @@
 /** The context of a task in responses: its schema and its encoding. */
 import * as z from "zod/mini";
+import type { Lesson } from "../domain/lesson.ts";
 import { ATTACHMENTS, type Checkpoint } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -8,8 +9,10 @@ import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import {
   encodeFailure,
+  encodeQuestion,
   encodeResult,
   failureSchema,
+  questionSchema,
   resultSchema,
   statusWord,
   time,
@@ -38,12 +41,26 @@ export const inputSchema = (variant: Variant) =>
 export const checkpointSchema = () =>
   z.strictObject({ data: z.unknown(), epoch: z.int(), node_id: z.string(), at: time() });
 
+export const lessonSchema = () =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    task_type: z.nullable(z.string()),
+    node_id: z.string(),
+    verified: z.boolean(),
+    at: time(),
+    lesson: z.string(),
+    truncated: z.optional(z.literal(true)),
+  });
+
 /** Without the keys that have nothing. */
 export const contextSchema = (variant: Variant) =>
   z.strictObject({
     inputs: z.optional(z.array(inputSchema(variant))),
     checkpoint: z.optional(checkpointSchema()),
+    answers: z.optional(z.array(questionSchema())),
     failures: z.optional(z.array(failureSchema())),
+    lessons: z.optional(z.array(lessonSchema())),
   });
 
 export function encodeInput(
@@ -71,11 +88,30 @@ function encodeCheckpoint({ data, epoch, nodeId, at }: Checkpoint): JsonAnswer {
   return { data: parseExact(data), epoch, node_id: nodeId, at: isoTime(at) };
 }
 
-export function encodeContext({ inputs, checkpoint, failures }: TaskContext, variant: Variant): JsonAnswer {
+export function encodeLesson(lesson: Lesson): JsonAnswer {
+  const { taskId, title, taskType, nodeId, verified, at, text, truncated } = lesson;
+  return {
+    task_id: taskId,
+    title,
+    task_type: taskType === "" ? null : taskType,
+    node_id: nodeId,
+    verified,
+    at: isoTime(at),
+    lesson: text,
+    ...(truncated && { truncated }),
+  };
+}
+
+export function encodeContext(
+  { inputs, checkpoint, failures, answers, lessons }: TaskContext,
+  variant: Variant,
+): JsonAnswer {
   return {
     ...(inputs.length > 0 && { inputs: inputs.map((input) => encodeInput(input, variant)) }),
     ...(checkpoint && { checkpoint: encodeCheckpoint(checkpoint) }),
+    ...(answers.length > 0 && { answers: answers.map(encodeQuestion) }),
     ...(failures.length > 0 && { failures: failures.map(encodeFailure) }),
+    ...(lessons.length > 0 && { lessons: lessons.map(encodeLesson) }),
   };
 }
 

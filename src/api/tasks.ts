@@ -66,7 +66,7 @@ const create = writeEndpoint({
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
-  summary: "Creates a task; on B the hub assigns it at once when a node is available",
+  summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
     "key_bound_to_other_node",
     "node_not_found",
@@ -102,7 +102,7 @@ export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, n
 }
 
 /** The fields that the creator of a task sends. */
-function newTask() {
+export function newTask() {
   return z.object({
     title: field.title(),
     description: field.description(),
@@ -123,7 +123,7 @@ function newTask() {
   });
 }
 
-type NewTask = z.infer<ReturnType<typeof newTask>>;
+export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
@@ -142,8 +142,28 @@ export async function withDraft<T>(
     const unusable = isAny ? await services.tasks.unusable(named) : named;
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
+  const draft: TaskDraft = {
+    ...draftOf({ variant, key }, input),
+    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
+    expiresAt: input.expires_at ?? null,
+    dependsOn: [...new Set(named.dependsOn)],
+    schedule: null,
+  };
+  try {
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+  } catch (error) {
+    if (!(error instanceof UnusableReferences)) throw error;
+    throw invalidRequest(unusableErrors(named, error.references));
+  }
+}
+
+/** The fields of a new task that depend on no other row and no time. */
+export function draftOf(
+  { variant, key }: Pick<Call, "variant" | "key">,
+  input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
+): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const draft = {
+  return {
     title: input.title,
     description: input.description,
     taskType: input.task_type ?? "",
@@ -157,16 +177,7 @@ export async function withDraft<T>(
     timeoutMs: input.timeout_s ?? null,
     maxRunMs: input.max_run_s ?? null,
     maxCostMicro: input.max_cost_usd ?? null,
-    notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
-    expiresAt: input.expires_at ?? null,
-    dependsOn: [...new Set(named.dependsOn)],
   };
-  try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
-  } catch (error) {
-    if (!(error instanceof UnusableReferences)) throw error;
-    throw invalidRequest(unusableErrors(named, error.references));
-  }
 }
 
 type Scheduling = {
@@ -277,19 +288,19 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
 }
 
 /** The fields that the holder of a task sends. */
-const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
+export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
-type Holder = {
+export type Holder = {
   readonly task_id: string;
   readonly node_id: string;
   readonly epoch?: number | undefined;
 };
 
-function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
+export function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
   return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
 }
 
-const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "usage_limit",
   "task_not_found",
   "node_not_found",

@@ -9,7 +9,14 @@
  */
 import type { SQL } from "bun";
 import { ANSWER_UNCOUNTED_MAX_BYTES, FILE_CONNECTIONS, FILE_PIECE_MAX_BYTES } from "../domain/limits.ts";
-import { withTimeout, isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
+import {
+  type Connection,
+  isFull,
+  openPool,
+  query,
+  toStoreError,
+  withTimeout,
+} from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
 import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
@@ -153,25 +160,41 @@ class PostgresBlobs implements Blobs {
   }
 }
 
-class PostgresWriter extends BufferedWriter {
-  readonly #pool: SQL;
+/** Writes the chunks of a blob. */
+abstract class ChunkWriter extends BufferedWriter {
   #chunks = 0;
 
-  constructor(blobId: string, pool: SQL, events: WriterEvents) {
+  constructor(blobId: string, events: WriterEvents) {
     super(blobId, CHUNK_BYTES, events);
+  }
+
+  protected async writeChunk(connection: Connection, bytes: Uint8Array): Promise<void> {
+    await query(connection, WRITE, [this.blobId, this.#chunks++, bytes]);
+  }
+
+  protected async writeLast(connection: Connection, last: Uint8Array, size: number): Promise<void> {
+    if (last.byteLength > 0) await this.writeChunk(connection, last);
+    const { count } = await query(connection, FINISH, [this.blobId, size]);
+    if (count !== 1) throw new Error("the upload was swept: no hub had touched it for a minute");
+  }
+}
+
+class PostgresWriter extends ChunkWriter {
+  readonly #pool: SQL;
+
+  constructor(blobId: string, pool: SQL, events: WriterEvents) {
+    super(blobId, events);
     this.#pool = pool;
   }
 
   protected async append(bytes: Uint8Array): Promise<void> {
-    await withTimeout(query(this.#pool, WRITE, this.#chunk(bytes))).catch(toBlobsError);
+    await withTimeout(this.writeChunk(this.#pool, bytes)).catch(toBlobsError);
   }
 
   protected async complete(last: Uint8Array, size: number): Promise<void> {
     const transaction = this.#pool.begin(async (tx) => {
       await query(tx, "SET LOCAL synchronous_commit = on");
-      if (last.byteLength > 0) await query(tx, WRITE, this.#chunk(last));
-      const { count } = await query(tx, FINISH, [this.blobId, size]);
-      if (count !== 1) throw new Error("the upload was swept: no hub had touched it for a minute");
+      await this.writeLast(tx, last, size);
     });
     await withTimeout(transaction).catch(toBlobsError);
   }
@@ -180,9 +203,53 @@ class PostgresWriter extends BufferedWriter {
   protected async abandon(): Promise<void> {
     await query(this.#pool, DISCARD, [this.blobId]).catch(() => {});
   }
+}
 
-  #chunk(bytes: Uint8Array): readonly unknown[] {
-    return [this.blobId, this.#chunks++, bytes];
+/** Starts a blob in the transaction that the session is in: it is durable and visible when that commits. */
+export async function beginBlobWithin(session: Connection, blobId: string): Promise<BlobWriter> {
+  await query(session, BEGIN, [checkedBlobId(blobId)]);
+  return new TransactionWriter(blobId, session);
+}
+
+class TransactionWriter extends ChunkWriter {
+  readonly #session: Connection;
+
+  constructor(blobId: string, session: Connection) {
+    super(blobId, { onWritten: () => {}, onEnd: () => {} });
+    this.#session = session;
+  }
+
+  protected append(bytes: Uint8Array): Promise<void> {
+    return this.writeChunk(this.#session, bytes);
+  }
+
+  protected complete(last: Uint8Array, size: number): Promise<void> {
+    return this.writeLast(this.#session, last, size);
+  }
+
+  /** The owner of the transaction rolls it back. */
+  protected async abandon(): Promise<void> {}
+}
+
+/** The size of a blob as the transaction of the session sees it, and its chunks as far as they are there; null: no blob. */
+export async function readBlobWithin(
+  session: Connection,
+  blobId: string,
+): Promise<{ readonly size: number; readonly chunks: AsyncIterable<Uint8Array> } | null> {
+  const [row] = await query(session, SIZE, [checkedBlobId(blobId)]);
+  return row ? { size: Number(row["size_bytes"]), chunks: chunksWithin(session, blobId) } : null;
+}
+
+/** Has the server find the next chunk meanwhile. */
+async function* chunksWithin(session: Connection, blobId: string): AsyncGenerator<Uint8Array> {
+  const read = (n: number) => query(session, READ, [blobId, n]);
+  let found = read(0);
+  for (let n = 1; ; n++) {
+    const bytes: unknown = (await found)[0]?.["bytes"];
+    if (!(bytes instanceof Uint8Array)) return;
+    found = read(n);
+    found.catch(() => {}); // the await throws it
+    yield bytes;
   }
 }
 

@@ -14,7 +14,7 @@ export type Form = {
   readonly name: string;
   /**
    * The positional arguments, as the help shows them: "FILE", "NAME A|B|none", "" for none; "ID…" is one or more,
-   * "[COMMAND…]" any number; "-- " in front means that a program to run follows after "--", with flags of its own.
+   * "[COMMAND…]" any number, also none; "-- " in front means that a program to run follows after "--", with flags of its own.
    */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be repeated. */
@@ -118,7 +118,7 @@ function namesOf(flags: Form["flags"]): readonly string[] {
 }
 
 function refuseWords(words: readonly string[], { name, words: wanted }: Form): void {
-  if (wanted.startsWith("[")) return;
+  if (wanted.replace(/^-- /, "").startsWith("[")) return;
   const names = wanted.split(" ").filter((word) => word !== "" && word !== "--");
   const extra = words[names.length];
   if (extra !== undefined && wanted.endsWith("…")) return;

@@ -6,7 +6,6 @@ import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
 import { type Environment, readPath } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
 import {
   type BackupPlace,
@@ -21,7 +20,7 @@ import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { findDataDir } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
 import { helpOf } from "./help.ts";
 import { withProgress } from "./progress.ts";
@@ -29,27 +28,30 @@ import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM = formOf("backup");
 const STANDARD_OUTPUT = 1;
+/** How many lost files the report names. */
+const SHOWN = 5;
 
 export async function backupCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
   const { place, keep, to } = destinationOf(args);
-  const dir = findDataDir(args, env);
+  const hub = findHub(args, env);
   process.umask(0o077); // the archive contains the secrets
   setPriority(constants.priority.PRIORITY_LOW); // a running hub has priority
   await place?.list(); // creates a missing directory
-  const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(dir, to, SOFTWARE, tools));
-  const lost = manifest.missing.length + manifest.damaged.length;
-  if (lost > 0) {
+  const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(hub, to, SOFTWARE, tools));
+  const lost = [...manifest.missing, ...manifest.damaged];
+  if (lost.length > 0) {
+    const more = lost.length > SHOWN ? ", …" : "";
     console.error(
-      `luxhub: the bytes of ${lost} files are gone or damaged; see luxhub doctor --data ${shellWord(dir.path)}`,
+      `luxhub: the bytes of ${lost.length} files are gone or damaged: ${lost.slice(0, SHOWN).join(", ")}${more}`,
     );
   }
   const report = [
     `${to.name}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`,
     hasSecrets
       ? "It contains the secrets: keep it as safe as them."
-      : "It does not contain the secrets that the hub gets from its environment.",
+      : "It does not contain the secrets, because they are not in the data directory: keep them elsewhere.",
   ];
   if (place !== null && keep !== null)
     report.push(...(await keepNewest(place, keep)).map((name) => `deleted the older ${name}`));

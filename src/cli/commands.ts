@@ -7,6 +7,9 @@ import { EVENT_KINDS } from "../domain/event.ts";
 import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
 import type { Form } from "./arguments.ts";
 
+/** The clients of `luxhub mcp-config`; the last one is no client. */
+export const MCP_CLIENTS = ["claude", "codex", "cursor", "gemini", "vscode", "zed", "agents-md"] as const;
+
 export type Flag = {
   /** The placeholder of its value; a flag without one is a switch. */
   readonly value?: string;
@@ -58,7 +61,7 @@ const EPOCH: Flag = {
 };
 
 /** Clients of a hub without --json, because they print no record. */
-const NO_JSON: readonly string[] = ["file get", "worker"];
+const NO_JSON: readonly string[] = ["file get", "worker", "mcp", "mcp-config"];
 
 function remote(
   name: string,
@@ -86,7 +89,24 @@ The last lines of standard error are the error.
 SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
 ends the commands and gives their tasks back. The log goes to standard error.
 
-luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
+luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'
+
+With --agent the program of an AI agent does each task, in a directory of its own. It is only started when there is a
+task: waiting costs no tokens. When a task is tried again, its session goes on.
+
+luxhub worker --agent claude`;
+
+const MCP_ABOUT = `The client starts it, writes a JSON-RPC message in each line of standard input, and reads the
+responses from standard output. It ends with standard input. While the hub is unreachable, it repeats
+the requests for up to 5 minutes.
+
+luxhub mcp --url https://hub.example.org --secret-file ~/.config/luxhub/agent-1.secret`;
+
+const MCP_CONFIG_ABOUT = `With the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory) it creates a key that
+is bound to the node. Else it takes the secret of LUXHUB_SECRET; always that of --secret-file.
+agents-md prints a paragraph for the AGENTS file of a project, and calls no hub.
+
+luxhub mcp-config claude --node agent-1 --write`;
 
 const SERVE_ABOUT = `Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
 (max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. Flags win over
@@ -105,18 +125,50 @@ const BACKUP_ABOUT = `FILE is  hub.tar                a new file; it has a tempo
          s3://BUCKET/PREFIX/    the same, with its time as name
 
 The backup is a tar archive, a consistent snapshot of the database, the files and the secrets. Only
-its owner can read the file. There must be room for a copy of the database: next to FILE, else in the
-data directory. Secrets that the hub gets from its environment are not in it. The storage's address
-and credentials come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
-Back up a hub on PostgreSQL with PostgreSQL's own tools, such as pg_dump.`;
+its owner can read the file. There must be room for a copy of the rows: next to FILE, else in the
+data directory. Only secrets in the data directory are in it. The storage's address and credentials
+come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
+
+It is the same for a hub on SQLite and one on PostgreSQL, and either restores it.`;
+
+const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input.
+
+A hub on SQLite: the directory must be empty, or must not exist. A hub on PostgreSQL (LUXHUB_DATABASE,
+or database in ./luxhub.toml): the database, or its schema, must be empty; the secrets go into the
+data directory unless it has its own. All checksums are verified before anything is visible. Then
+start the hub.`;
 
 const MOVE_ABOUT = `postgres is the database that LUXHUB_DATABASE names (or database in ./luxhub.toml). You can give a URL
 instead, postgres://USER:PASSWORD@HOST/NAME; but everyone on the machine can read a command line.
 
 All rows and the bytes of all files are copied and compared. No hub may run on either side. The
-target must be empty: nothing is overwritten, nothing is merged. The source is not changed. After
-an interrupted move no hub starts on the target: run the same command again. The secrets stay in
-the data directory, which a hub on PostgreSQL has too.`;
+target must be empty: nothing is overwritten, nothing is merged. The source is not changed. An
+interrupted move leaves no hub on the target: run the same command again. The secrets stay in the
+data directory, which a hub on PostgreSQL has too.`;
+
+/** Flags of a new task. */
+const NEW_TASK = {
+  description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
+  type: { value: "TYPE", help: "the capability that a node needs for it" },
+  priority: {
+    value: "P",
+    help: "p0 (first), p1, p2 or p5; also high, medium, low",
+    choices: ["p0", "p1", "p2", "p5"],
+  },
+  reward: { value: "N", help: "LUX for the node that completes it" },
+  creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+} as const;
+
+const ATTEMPTS = {
+  timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
+  "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
+  "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
+  "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
+  backoff: {
+    value: "TIME",
+    help: "the delay before the second attempt (5s); it doubles with each attempt",
+  },
+} as const;
 
 export const COMMANDS: readonly Command[] = [
   {
@@ -187,6 +239,14 @@ creator or type. ${ADMIN_ABOUT}`,
   ),
   remote("budget list", "", "all budgets, and what is spent of them", {}, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
+  remote(
+    "lessons",
+    "[WORDS]",
+    "what the workers of completed tasks have learned, newest first",
+    { type: { value: "TYPE", help: "only from tasks of this type" }, limit: LIMIT },
+    "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
+  ),
+  remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
   remote(
     "events",
@@ -208,19 +268,41 @@ creator or type. ${ADMIN_ABOUT}`,
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
+    "schedule put",
+    "NAME TITLE",
+    "create or replace a schedule, which creates a task at certain times; prints the next time",
+    {
+      ...NEW_TASK,
+      cron: { value: "CRON", help: "minute, hour, day of month, month, day of week; or @daily and the like" },
+      tz: { value: "ZONE", help: "the time zone of --cron, for example Europe/Berlin (UTC)" },
+      every: { value: "TIME", help: "a fixed interval instead of --cron, for example 15m" },
+      overlap: {
+        value: "HOW",
+        help: "while an earlier task is unfinished: skip the time, or queue one more task (skip)",
+        choices: ["skip", "queue"],
+      },
+      "catch-up": {
+        value: "HOW",
+        help: "after times at which no hub ran: one task for the last of them, or none (one)",
+        choices: ["one", "none"],
+      },
+      jitter: { value: "TIME", help: "start each task up to so much later" },
+      until: { value: "TIME", help: "no times after this: a time from now, or ISO 8601" },
+      paused: { help: "no times, until it is saved without this" },
+      delay: { value: "TIME", help: "start each task no sooner than this after its time" },
+      ...ATTEMPTS,
+    },
+    "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
+  ),
+  remote("schedule list", "", "all schedules, by name", { limit: LIMIT }),
+  remote("schedule run", "NAME", "create a task of a schedule now; prints its id"),
+  remote("schedule delete", "NAME", "delete a schedule; its tasks stay"),
+  remote(
     "task add",
     "TITLE",
     "create a task; prints its id",
     {
-      description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-      type: { value: "TYPE", help: "the capability that a node needs for it" },
-      priority: {
-        value: "P",
-        help: "p0 (first), p1, p2 or p5; also high, medium, low",
-        choices: ["p0", "p1", "p2", "p5"],
-      },
-      reward: { value: "N", help: "LUX for the node that completes it" },
-      creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+      ...NEW_TASK,
       for: { value: "NODE", help: "assign it to this node, which must be online" },
       file: {
         value: "FILE",
@@ -234,14 +316,7 @@ creator or type. ${ADMIN_ABOUT}`,
         value: "TIME",
         help: "fail it if it is not completed by then: a time from now, or ISO 8601",
       },
-      timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
-      "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
-      "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
-      "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
-      backoff: {
-        value: "TIME",
-        help: "the delay before the second attempt (5s); it doubles with each attempt",
-      },
+      ...ATTEMPTS,
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
@@ -266,6 +341,17 @@ creator or type. ${ADMIN_ABOUT}`,
       timeout: { value: "TIME", help: "how long to wait, for example 10s; without it, no limit" },
     },
     "Exit code 0: those that ended are completed. 1: one has failed. 124: not finished within --timeout.",
+  ),
+  remote(
+    "task logs",
+    "ID",
+    "the output of a task, also while it runs",
+    {
+      follow: { help: "keep printing until the task is finished", short: "f" },
+      attempt: { value: "N", help: "the attempt (its epoch); without it the newest that has output" },
+      raw: { help: "print it unchanged, with the control characters that a terminal obeys" },
+    },
+    "--follow survives a restart of the hub: nothing is missed or printed twice. With --json one line of JSON for each part.",
   ),
   remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
   remote("task release", "ID…", "give back tasks that a node holds", {
@@ -305,6 +391,35 @@ creator or type. ${ADMIN_ABOUT}`,
     `In a command of luxhub worker leave out ID, --seq, --node and --epoch: the worker numbers and sends the report,
 and the command needs no secret.`,
   ),
+  remote(
+    "task checkpoint",
+    "ID",
+    "save a checkpoint of a task that a node holds: the JSON on standard input",
+    { node: NODE, epoch: EPOCH },
+    `Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote(
+    "task ask",
+    "ID QUESTION",
+    "ask a person about a task that a node holds",
+    {
+      node: NODE,
+      epoch: EPOCH,
+      choice: { value: "TEXT", help: "an answer to choose from; repeatable", multiple: true },
+      schema: { value: "FILE", help: "the JSON Schema of the answer", isPath: true },
+      within: { value: "TIME", help: "how long the question waits (1d)" },
+      park: { help: "give the task back until there is an answer" },
+      wait: { value: "TIME", help: "wait so long, and print the answer" },
+    },
+    `Prints the id of the question, or with --wait the answer: a text as it is, anything else as JSON.
+Exit code 124: there is no answer yet, or none came in time.
+Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote("task answer", "ID ANSWER", "answer an open question of a task", {
+    question: { value: "ID", help: "which question; needed if the task has several open ones" },
+    parse: { help: "ANSWER is JSON; without it, a text" },
+    node: { value: "NODE", help: "the node that answers" },
+  }),
   remote("task retry", "ID…", "open failed tasks again", {
     "with-dependents": { help: "and the tasks that failed only because of them" },
     "max-cost": { value: "USD", help: "a new limit of cost, for tasks that have cost too much" },
@@ -380,10 +495,14 @@ and the command needs no secret.`,
   remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",
-    "-- COMMAND…",
-    "do tasks: run a command for each and report its result",
+    "-- [COMMAND…]",
+    "do tasks: run a command, or an AI agent, for each and report its result",
     {
-      node: { value: "ID", help: "the id of the node that the worker registers" },
+      agent: {
+        value: "NAME",
+        help: "claude, codex, gemini, opencode, or an agent of worker.toml: run it in place of a command",
+      },
+      node: { value: "ID", help: "the id of the node that the worker registers; of an agent NAME-HOST" },
       name: { value: "NAME", help: "the node's name for people; without it the id" },
       capabilities: {
         value: "LIST",
@@ -401,10 +520,31 @@ and the command needs no secret.`,
         help: "run each task in its own directory below DIR, with its inputs; upload out/",
         isPath: true,
       },
+      "no-output": { help: "do not send the hub what the command prints while it runs" },
       "pass-secret": { help: "give the command the secret, as LUXHUB_SECRET" },
       log: { value: "pretty|json", help: "form of the log (pretty)", choices: ["pretty", "json"] },
     },
     WORKER_ABOUT,
+  ),
+  remote(
+    "mcp",
+    "",
+    "connect a client of MCP that speaks only stdio to the hub",
+    { node: { value: "NODE", help: "the node to act for, with a key that is bound to no node" } },
+    MCP_ABOUT,
+  ),
+  remote(
+    "mcp-config",
+    MCP_CLIENTS.join("|"),
+    "print or write the configuration of an MCP client, with a key for its node",
+    {
+      node: { value: "NODE", help: "the node of the client, to which its key is bound" },
+      write: { help: "add it to the client's file, of which a backup is kept" },
+      file: { value: "FILE", help: "the client's file, if it is another one", isPath: true },
+      stdio: { help: "the client starts luxhub mcp; the secret is in a file of its own" },
+      name: { value: "NAME", help: "the name of the server in the client (luxhub)" },
+    },
+    MCP_CONFIG_ABOUT,
   ),
   {
     name: "keys list",
@@ -440,17 +580,16 @@ administrator key is for X-Admin-Key.`,
     summary: "back up the whole hub into one file, even while it runs",
     flags: {
       keep: { value: "N", help: "of the backups in FILE/ keep the newest N, and delete the others" },
-      data: DATA,
+      ...PLACE,
     },
     about: BACKUP_ABOUT,
   },
   {
     name: "restore",
     words: "FILE",
-    summary: "restore a backup (a file or s3://BUCKET/KEY) into an empty directory",
-    flags: { data: DATA },
-    about: `The directory must be empty, or must not exist. All checksums are verified before anything is moved
-into place. Then start the hub on the directory.`,
+    summary: "restore a backup into an empty directory or an empty PostgreSQL database",
+    flags: PLACE,
+    about: RESTORE_ABOUT,
   },
   {
     name: "openapi",
@@ -462,11 +601,12 @@ into place. Then start the hub on the directory.`,
   {
     name: "doctor",
     words: "",
-    summary: "check everything in the data directory, even while the hub runs",
-    flags: { data: DATA },
+    summary: "check everything of the hub, even while it runs",
+    flags: PLACE,
     about: `Checks the whole database, the ledger and all totals against their rows, the bytes of every file
 against its checksum, the clock, the free space, the version of SQLite, the secrets, and
-the permissions of their files. It changes nothing.
+the permissions of their files. It changes nothing. For a hub on PostgreSQL it needs room for a copy
+of the rows in the data directory.
 Exit code 0: no error found. 1: an error was found.`,
   },
   {

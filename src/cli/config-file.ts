@@ -1,7 +1,8 @@
 /** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
 import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, type Environment, readConfig } from "../config.ts";
-import { type DataDir, dataDirAt } from "../data-dir.ts";
+import { dataDirAt } from "../data-dir.ts";
+import type { HubPlace } from "../upkeep/upkeep.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
 import type { Arguments } from "./arguments.ts";
@@ -41,25 +42,13 @@ function faultOf(error: unknown): string {
   return reason.replace(/(Strings must be quoted):.*/s, "$1");
 }
 
-/** Finds where the hub keeps its data, by flags, environment or luxhub.toml. */
-export function findPlaces(
-  { flags }: Arguments,
-  env: Environment,
-): { readonly dir: DataDir; readonly database: string | null } {
+/** Finds where a hub keeps its data, by flags, environment or luxhub.toml. */
+export function findHub({ flags }: Arguments, env: Environment): HubPlace {
   const { data, database: url } = flags;
   const { dataDir, database } = readConfig({
     flags: { data, database: url },
     env,
     file: readConfigFile(),
   });
-  return { dir: dataDirAt(dataDir), database };
-}
-
-/** Finds the data directory of the hub. @throws {ConfigError} for a hub on PostgreSQL */
-export function findDataDir(args: Arguments, env: Environment): DataDir {
-  const { dir, database } = findPlaces(args, env);
-  if (database === null) return dir;
-  throw new ConfigError(
-    "this hub is stored in PostgreSQL: use PostgreSQL's own tools, such as pg_dump, or luxhub move --from postgres",
-  );
+  return { dir: dataDirAt(dataDir), url: database };
 }

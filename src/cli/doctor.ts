@@ -1,11 +1,11 @@
-/** `luxhub doctor`: checks everything in a data directory, also while a hub runs on it. */
+/** `luxhub doctor`: checks everything of a hub, also while it runs. */
 import type { Environment } from "../config.ts";
 import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { helpOf } from "./help.ts";
-import { findDataDir } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
@@ -15,19 +15,20 @@ const ABOUT_CHARS = "dependencies".length;
 export async function doctorCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
-  const dir = findDataDir(args, env);
+  const hub = findHub(args, env);
+  process.umask(0o077); // of a hub on PostgreSQL it copies the rows
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
   const report = ({ grade, about, text }: Finding): void => {
     counts[grade]++;
     writeLine(`${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`);
   };
   await withProgress(async (tools) => {
-    for await (const finding of examine(dir, tools)) report(finding);
-    for (const finding of examineSecrets(dir, env)) report(finding);
+    for await (const finding of examine(hub, tools)) report(finding);
+    for (const finding of examineSecrets(hub.dir, env)) report(finding);
   });
   const { bad: problems, warn: warnings } = counts;
   const found = problems === 0 ? "all is well" : problems === 1 ? "1 problem" : `${problems} problems`;
   const risks = warnings === 0 ? "" : warnings === 1 ? ", 1 warning" : `, ${warnings} warnings`;
-  writeLine(`${SOFTWARE}, ${dir.path}: ${found}${risks}`);
+  writeLine(`${SOFTWARE}, ${hub.dir.path}: ${found}${risks}`);
   return problems === 0 ? 0 : 1;
 }

@@ -22,7 +22,7 @@ import type { Store } from "../store/store.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { findPlaces } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
 import { helpIn } from "./help.ts";
 import { printError } from "./remote.ts";
@@ -73,11 +73,11 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
   if (called === null) return writeLineUnlessClosed(helpIn(GROUP, argv));
   const { form, args } = called;
-  const { dir, database } = findPlaces(args, env);
-  if (database === null && !isThere(dir.database))
+  const { dir, url } = findHub(args, env);
+  if (url === null && !isThere(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
-  const store = database === null ? joinSqlite(dir.database) : await joinPostgres(database, systemClock());
+  const store = url === null ? joinSqlite(dir.database) : await joinPostgres(url, systemClock());
   try {
     const keys: Keys = {
       store,

@@ -8,7 +8,7 @@ import { sizeText } from "../upkeep/upkeep.ts";
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { helpOf } from "./help.ts";
-import { findPlaces } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
@@ -24,23 +24,20 @@ export async function moveCommand(argv: readonly string[], env: Environment): Pr
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)
     throw new UsageError("move needs one of --to and --from", FORM.name);
-  const { dir, url } = placesOf(args, word, env);
+  const { dir, url } = placeOf(args, word, env);
   process.umask(0o077); // only the hub's owner may read the database and the files
-  const left = "run it again to continue";
-  if (to) {
-    const moved = await withProgress((tools) => moveToPostgres(dir, url, tools), left);
-    return writeLine(`${report(moved)}\n\n${nextInPostgres(dir.database, dir.path, moved)}`);
-  }
-  const moved = await withProgress((tools) => moveFromPostgres(dir.path, url, tools), left);
-  return writeLine(`${report(moved)}\n\n${nextInSqlite(dir, moved)}`);
+  const moved = await withProgress((tools) =>
+    to ? moveToPostgres(dir, url, tools) : moveFromPostgres(dir.path, url, tools),
+  );
+  return writeLine(`${report(moved)}\n\n${to ? nextInPostgres(dir) : nextInSqlite(dir)}`);
 }
 
-function placesOf(args: Arguments, word: string, env: Environment) {
+function placeOf(args: Arguments, word: string, env: Environment) {
   const given = word === FROM_SETTINGS ? {} : { database: [addressOf(word)] };
-  const { dir, database } = findPlaces({ ...args, flags: { ...args.flags, ...given } }, env);
-  if (database === null)
+  const { dir, url } = findHub({ ...args, flags: { ...args.flags, ...given } }, env);
+  if (url === null)
     throw new UsageError("LUXHUB_DATABASE is not set: it must name the PostgreSQL database", FORM.name);
-  return { dir, url: database };
+  return { dir, url };
 }
 
 /** Checks a URL. No message repeats it, because it holds a password. */
@@ -52,15 +49,12 @@ function addressOf(word: string): string {
   );
 }
 
-function report({ tables, files, paidMicro }: Moved): string {
-  const rows = tables.map(({ table, rows }) => [table, String(rows)] as const);
-  const width = Math.max(...rows.map(([table]) => table.length));
-  const digits = Math.max(...rows.map(([, count]) => count.length));
-  const lines = rows.map(([table, count]) => `${table.padEnd(width)}  ${count.padStart(digits)}`);
-  const bytes = files
-    ? `${files.files} files, ${sizeText(files.bytes)}${files.found > 0 ? `, ${files.found} of them copied before` : ""}; `
-    : "";
-  return `${lines.join("\n")}\n\n${bytes}${luxText(paidMicro)} LUX in the ledger; every row was compared.`;
+function report({ tables, files, bytes, paidMicro }: Moved): string {
+  const width = Math.max(...tables.map(([table]) => table.length));
+  const digits = Math.max(...tables.map(([, rows]) => `${rows}`.length));
+  const lines = tables.map(([table, rows]) => `${table.padEnd(width)}  ${`${rows}`.padStart(digits)}`);
+  const sums = `${files} files, ${sizeText(bytes)}; ${luxText(paidMicro)} LUX in the ledger`;
+  return `${lines.join("\n")}\n\n${sums}; every row was compared.`;
 }
 
 /** Formats micro-LUX as LUX, without rounding. */
@@ -71,9 +65,9 @@ function luxText(micro: string): string {
   return `${sign}${padded.slice(0, -MICRO)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-function nextInPostgres(database: string, path: string, { files }: Moved): string {
+function nextInPostgres({ database, path }: DataDir): string {
   return [
-    files ? "The hub is in PostgreSQL now." : "The hub was in PostgreSQL already; nothing was done.",
+    "The hub is in PostgreSQL now.",
     "",
     `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${shellWord(path)}`,
     `The secrets stay in ${path}; every other hub needs the same secrets.`,
@@ -82,14 +76,14 @@ function nextInPostgres(database: string, path: string, { files }: Moved): strin
   ].join("\n");
 }
 
-function nextInSqlite({ path, secretFile }: DataDir, { files }: Moved): string {
+function nextInSqlite({ path, secretFile }: DataDir): string {
   const bring = [
     "",
     `${path} has no secret: copy the hub's files secret and admin-key there, or set LUXHUB_SECRET and`,
     "LUXHUB_ADMIN_KEY as before; otherwise the first start makes new ones.",
   ];
   return [
-    files ? `The hub is in ${path} now.` : `The hub was in ${path} already; nothing was done.`,
+    `The hub is in ${path} now.`,
     "",
     `Start it with:  luxhub serve --data ${shellWord(path)}`,
     "and without LUXHUB_DATABASE, which would use the old state: PostgreSQL is unchanged. Drop the",

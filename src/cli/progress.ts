@@ -12,11 +12,8 @@ const LINE_EVERY_MS = 5 * SECOND_MS;
 const STANDARD_ERROR = 2;
 const CLEAR_LINE = "\r\x1b[K";
 
-/** Runs `work`, and aborts it in order on a signal. `left` tells the user what an aborted run leaves behind. */
-export async function withProgress<T>(
-  work: (tools: Tools) => Promise<T>,
-  left = "nothing was left behind",
-): Promise<T> {
+/** Runs `work`, and aborts it in order on a signal. */
+export async function withProgress<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
   const clock = systemClock();
   const terminal = process.stderr.isTTY; // not node:tty: as bundled, `luxhub serve` would load it too
   const everyMs = terminal ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
@@ -27,7 +24,7 @@ export async function withProgress<T>(
     write(terminal ? `${CLEAR_LINE}${text}` : `${text}\n`);
   };
   const ending = new AbortController();
-  const end = (): void => ending.abort(new Error(`ended before it was done; ${left}`));
+  const end = (): void => ending.abort(new Error("ended before it was done; nothing was left behind"));
   const signals = endingSignals();
   for (const signal of signals) process.once(signal, end);
   try {

@@ -11,7 +11,7 @@ import { codeOf, reasonOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
 import { commandsOf, formOf } from "./commands.ts";
-import { findPlaces } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
 import { BrokenPipe } from "./table.ts";
@@ -22,6 +22,7 @@ export type Remote = {
   readonly hub: LuxHub;
   readonly url: string;
   readonly secret: string | undefined;
+  readonly adminKey: string | undefined;
   readonly values: Values;
   readonly words: readonly string[];
   /** Print JSON, not a table. */
@@ -76,7 +77,7 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
       retry: { forMs: RETRY_FOR_MS },
       onIgnored: warnOfIgnored,
     });
-    return await run({ hub, url, secret, values, words: args.words, json: values.has("json") });
+    return await run({ hub, url, secret, adminKey, values, words: args.words, json: values.has("json") });
   } catch (error) {
     return reportFault(error, asked);
   }
@@ -169,7 +170,7 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
     const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
     return { url, secret: given ?? secret, adminKey };
   }
-  const { dir } = findPlaces(args, env);
+  const { dir } = findHub(args, env);
   const addresses = recordedAddresses(dir);
   // Prefers plain HTTP, because TLS needs a certificate that this machine trusts; then variant A.
   const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));

@@ -1,28 +1,36 @@
-/** `luxhub restore FILE`: restores a backup, a file or an object of a storage, into an empty directory. */
-import { resolve } from "node:path";
+/**
+ * `luxhub restore FILE`: restores a backup (a file, an object of a storage, or standard input) into an empty directory, or
+ * into an empty database of PostgreSQL.
+ */
+import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
 import { shellWord } from "../lib/shell.ts";
-import { isObject } from "../upkeep/backup-target.ts";
-import { restore, restoreObject } from "../upkeep/restore.ts";
-import { fileOf, readArguments } from "./arguments.ts";
+import { restore } from "../upkeep/restore.ts";
+import { UsageError, fileOf, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { helpOf } from "./help.ts";
-import { findDataDir } from "./config-file.ts";
+import { findHub } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM = formOf("restore");
+const STANDARD_INPUT = 0;
 
 export async function restoreCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
-  const from = fileOf(args, FORM);
-  const { path } = findDataDir(args, env);
+  const from = args.words[0] === "-" ? "-" : fileOf(args, FORM);
+  if (from === "-" && isatty(STANDARD_INPUT))
+    throw new UsageError("standard input is a terminal: redirect it, or give a FILE", FORM.name);
+  const hub = findHub(args, env);
   process.umask(0o077);
-  const manifest = await withProgress((tools) =>
-    isObject(from) ? restoreObject(from, path, tools) : restore(resolve(from), path, tools),
-  );
-  return writeLine(
-    `${path}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: luxhub serve --data ${shellWord(path)}`,
-  );
+  const { manifest, keptSecrets } = await withProgress((tools) => restore(from, hub, tools));
+  const { path } = hub.dir;
+  const [place, start] = hub.url === null ? [path, ""] : ["PostgreSQL", "LUXHUB_DATABASE=postgres://… "];
+  const lines = [
+    `${place}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: ${start}luxhub serve --data ${shellWord(path)}`,
+  ];
+  if (keptSecrets.length > 0)
+    lines.push(`${path} keeps its own ${keptSecrets.join(" and ")}: the backup has another.`);
+  return writeLine(lines.join("\n"));
 }

@@ -1,6 +1,7 @@
 /**
  * The backups that `luxhub serve --backup-to` makes by itself. Each runs as `luxhub backup` in a process of its own with
- * a low priority, because copying the database would block the hub's event loop.
+ * a low priority, because copying the database would block the hub's event loop. Of several hubs on one PostgreSQL one
+ * makes each: the one that gets a lock.
  *
  * When the next one is due follows from the date of the newest backup in its place: nothing is stored, and a hub that is
  * restarted often still makes them in time. Must not end the hub: a backup that fails is logged and tried again.
@@ -8,6 +9,7 @@
 import { MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { BackupPlace } from "../upkeep/backup-target.ts";
+import type { HubPlace } from "../upkeep/upkeep.ts";
 
 export type BackupPlan = {
   /** A directory or `s3://BUCKET/PREFIX`. */
@@ -30,10 +32,10 @@ export type BackupContext = {
   readonly runs: { succeededAt: number | null; failures: number };
 };
 
-/** Starts the backups of a data directory. Returns the function that stops them, and ends a running one. */
-export function startBackups(plan: BackupPlan, dataDir: string, context: BackupContext): () => Promise<void> {
+/** Starts the backups of a hub. Returns the function that stops them, and ends a running one. */
+export function startBackups(plan: BackupPlan, hub: HubPlace, context: BackupContext): () => Promise<void> {
   const stopping = new AbortController();
-  const running = makeBackups(plan, dataDir, { ...context, signal: stopping.signal });
+  const running = makeBackups(plan, hub, { ...context, signal: stopping.signal });
   return async () => {
     stopping.abort();
     await running;
@@ -42,20 +44,31 @@ export function startBackups(plan: BackupPlan, dataDir: string, context: BackupC
 
 type Context = BackupContext & { readonly signal: AbortSignal };
 
-async function makeBackups(plan: BackupPlan, dataDir: string, context: Context): Promise<void> {
+async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): Promise<void> {
   const { now, log, runs, signal } = context;
   const to = plan.to.replace(/\/*$/, "/"); // a place for many
   const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
+  const dueInMs = async (): Promise<number> => {
+    const newest = (await newestOf(placeOf(to))) ?? null;
+    runs.succeededAt = newest === null ? null : dateOf(newest);
+    const age = runs.succeededAt === null ? plan.everyMs : now() - runs.succeededAt;
+    return plan.everyMs - Math.max(0, age);
+  };
+  const make = (): Promise<boolean> => makeBackup(to, plan.keep, hub, context);
+  /** Resolves to null while another hub on the same database makes one. */
+  const makeAlone = async (): Promise<boolean | null> => {
+    if (hub.url === null) return make();
+    const { withBackupLock } = await import("../upkeep/postgres-rows.ts");
+    return withBackupLock(hub.url, async () => (await dueInMs()) > 0 || make());
+  };
   while (!signal.aborted) {
     let waitMs = Math.min(plan.everyMs, RETRY_MS);
     try {
-      const newest = (await newestOf(placeOf(to))) ?? null;
-      runs.succeededAt = newest === null ? null : dateOf(newest);
-      const age = runs.succeededAt === null ? plan.everyMs : now() - runs.succeededAt;
-      const dueInMs = plan.everyMs - Math.max(0, age);
-      if (dueInMs > 0) waitMs = Math.min(dueInMs, LOOK_EVERY_MS);
-      else if (await makeBackup(to, plan.keep, dataDir, context)) continue;
-      else runs.failures++;
+      const dueMs = await dueInMs();
+      const made = dueMs > 0 ? null : await makeAlone();
+      if (made) continue;
+      if (made === false) runs.failures++;
+      if (dueMs > 0) waitMs = Math.min(dueMs, LOOK_EVERY_MS);
     } catch (error) {
       runs.failures++;
       log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
@@ -72,10 +85,12 @@ async function newestOf(place: BackupPlace): Promise<string | undefined> {
 async function makeBackup(
   to: string,
   keep: number,
-  dataDir: string,
+  { dir, url }: HubPlace,
   { log, signal }: Context,
 ): Promise<boolean> {
-  const child = Bun.spawn([...ownCommand(), "backup", to, "--keep", `${keep}`, "--data", dataDir], {
+  const child = Bun.spawn([...ownCommand(), "backup", to, "--keep", `${keep}`, "--data", dir.path], {
+    // Not as a flag: everyone on the machine can read a command line.
+    env: { ...process.env, ...(url !== null && { LUXHUB_DATABASE: url }) },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

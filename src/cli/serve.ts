@@ -131,13 +131,17 @@ function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void
 
 /** Returns the function that stops the backups. Loads their code only when they are wanted. */
 async function backUpBySchedule(
-  { backupTo, backupEveryMs, backupKeep }: Config,
-  { path }: DataDir,
+  { backupTo, backupEveryMs, backupKeep, database }: Config,
+  dir: DataDir,
   context: BackupContext,
 ): Promise<() => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
-  return startBackups({ to: backupTo, everyMs: backupEveryMs, keep: backupKeep }, path, context);
+  return startBackups(
+    { to: backupTo, everyMs: backupEveryMs, keep: backupKeep },
+    { dir, url: database },
+    context,
+  );
 }
 
 const STANDARD_OUTPUT = 1;

@@ -11,7 +11,12 @@ const FULL_PIPE_MS = 10;
  * @throws {Error} one line, when standard output cannot be written
  */
 export function writeLine(text: string): number {
-  const bytes = new TextEncoder().encode(`${text}\n`);
+  return writeText(`${text}\n`);
+}
+
+/** The same without a line break. */
+export function writeText(text: string): number {
+  const bytes = new TextEncoder().encode(text);
   for (let done = 0; done < bytes.length;) done += writeSome(bytes.subarray(done));
   return 0;
 }

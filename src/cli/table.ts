@@ -4,7 +4,7 @@
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { printable, printableJson } from "../lib/printable.ts";
-import { isBrokenPipe, writeLine } from "./standard-output.ts";
+import { isBrokenPipe, writeText } from "./standard-output.ts";
 
 /** The reader of standard output has closed the pipe, as in `luxhub task list | head -1`: not an error. */
 export class BrokenPipe extends Error {
@@ -13,8 +13,13 @@ export class BrokenPipe extends Error {
 
 /** Prints data that can be read again. @throws {BrokenPipe} */
 export function print(text: string): void {
+  printText(`${text}\n`);
+}
+
+/** The same without a line break. @throws {BrokenPipe} */
+export function printText(text: string): void {
   try {
-    writeLine(text);
+    writeText(text);
   } catch (error) {
     if (isBrokenPipe(error)) throw new BrokenPipe();
     throw error;

@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
+import { PlainOutput } from "../lib/plain-output.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { printableJson } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { UsageError } from "./arguments.ts";
@@ -19,7 +21,16 @@ import {
   PAGE,
   runGroup,
 } from "./remote.ts";
-import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
+import {
+  ageOf,
+  plain,
+  printJson,
+  printJsonLine,
+  printJsonList,
+  printRecord,
+  printTable,
+  printText,
+} from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
 import type { Values } from "./values.ts";
@@ -37,6 +48,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     return show(task, json);
   },
   "task wait": wait,
+  "task logs": logs,
   "task claim": (remote) => {
     const node_id = remote.values.needed("node");
     return change(remote, (task_id) => remote.hub.tasks.claim({ task_id, node_id }));
@@ -61,6 +73,9 @@ const RUNS: Readonly<Record<string, Run>> = {
     };
     return change(remote, (task_id) => hub.tasks.fail({ task_id, ...fields }));
   },
+  "task checkpoint": checkpoint,
+  "task ask": askQuestion,
+  "task answer": answerQuestion,
   "task retry": (remote) =>
     remote.values.has("with-dependents")
       ? retryAll(remote)
@@ -79,19 +94,108 @@ const RUNS: Readonly<Record<string, Run>> = {
     }),
 };
 
+/** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
+function holderOf({ values, words: [task_id = ""] }: Remote) {
+  const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
+  const own = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
+  const epoch = values.text("epoch") === undefined ? own("LUXHUB_TASK_EPOCH") : values.whole("epoch");
+  const node_id = values.text("node") ?? own("LUXHUB_NODE_ID") ?? values.needed("node");
+  return { task_id, node_id, epoch: epoch === undefined ? undefined : Number(epoch) };
+}
+
+async function checkpoint(remote: Remote): Promise<number> {
+  const data = jsonIn(await readStandardInput(), "standard input", "task checkpoint");
+  const { task } = await remote.hub.tasks.extend({ ...holderOf(remote), checkpoint: data });
+  return remote.json ? show(task, true) : writeLine(`${task.task_id}  saved`);
+}
+
+async function askQuestion(remote: Remote): Promise<number> {
+  const { hub, values, json, words } = remote;
+  const schema = values.text("schema");
+  const wait = values.seconds("wait");
+  const { question } = await hub.tasks.ask({
+    ...holderOf(remote),
+    question: words[1] ?? "",
+    choices: values.has("choice") ? [...values.texts("choice")] : undefined,
+    schema: schema === undefined ? undefined : objectIn(textOf(schema), schema, "task ask"),
+    within_s: values.seconds("within"),
+    park: values.has("park"),
+    wait,
+  });
+  const { state, answer, question_id } = question;
+  if (json) printJson(question);
+  else if (wait === undefined) writeLine(question_id);
+  else if (state === "answered")
+    writeLine(typeof answer === "string" ? plain(answer) : printableJson(answer));
+  if (wait === undefined || state === "answered") return EXIT.OK;
+  printError(state === "open" ? "there is no answer yet" : "there was no answer in time");
+  return EXIT.TIMED_OUT;
+}
+
+async function answerQuestion({ hub, values, json, words }: Remote): Promise<number> {
+  const [task_id = "", given = ""] = words;
+  const text = given === "-" ? await readStandardInput() : given;
+  const answer = values.has("parse") ? jsonIn(text, "ANSWER", "task answer") : text;
+  const question_id = values.text("question") ?? (await onlyQuestion(hub, task_id));
+  const node_id = values.text("node");
+  const { question } = await hub.tasks.answer({ task_id, question_id, answer, node_id });
+  if (json) printJson(question);
+  else writeLine(`${question_id}  answered`);
+  return EXIT.OK;
+}
+
+/** The open question of a task. @throws {UsageError} if there is not exactly one */
+async function onlyQuestion(hub: LuxHub, task_id: string): Promise<string> {
+  const open: string[] = [];
+  for (let cursor: string | undefined; ;) {
+    const page = await hub.tasks.questions({ task_id, limit: PAGE, cursor });
+    for (const { state, question_id } of page.questions) if (state === "open") open.push(question_id);
+    if (page.next_cursor === null) break;
+    cursor = page.next_cursor;
+  }
+  const [only] = open;
+  if (only === undefined) throw new UsageError(`task ${task_id} has no open question`, "task answer");
+  if (open.length === 1) return only;
+  throw new UsageError(
+    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.join(", ")})`,
+    "task answer",
+  );
+}
+
+/** @throws {UsageError} */
+function jsonIn(text: string, where: string, command: string): unknown {
+  try {
+    return parseExact(text);
+  } catch {
+    throw new UsageError(`${where} must be JSON`, command);
+  }
+}
+
+/** @throws {UsageError} */
+function objectIn(text: string, file: string, command: string): Record<string, unknown> {
+  const value = jsonIn(text, file, command);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  throw new UsageError(`${file} must be a JSON object`, command);
+}
+
 /** The words of the API, and the numbers that tables show. */
 const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
 
-function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
+export function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
   const word = values.choice("priority", PRIORITIES);
   return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
 }
 
-async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
+/** `--description`; `-` reads standard input. */
+export async function descriptionOf(values: Values): Promise<string> {
   const given = values.needed("description");
+  return given === "-" ? readStandardInput() : given;
+}
+
+async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
   const request: RequestOf<"task/create"> = {
     title,
-    description: given === "-" ? await readStandardInput() : given,
+    description: await descriptionOf(values),
     task_type: values.text("type"),
     priority: priorityOf(values),
     creator_node: values.text("creator"),
@@ -186,6 +290,34 @@ export function taskRow(task: Task) {
 function show(task: Task, json: boolean): number {
   if (json) printJson(task);
   else printRecord(task);
+  return EXIT.OK;
+}
+
+/** Prints the output of the newest attempt, or of the one that is named; with --follow of all that come. */
+async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
+  const follow = values.has("follow");
+  const isRaw = values.has("raw");
+  const named = values.whole("attempt");
+  let plainText = new PlainOutput();
+  let attempt: number | null = null;
+  for await (const part of hub.output(taskId, { attempt: named, follow })) {
+    if (json) {
+      const { from, next_offset, dropped, data } = part;
+      printJsonLine({ attempt: part.attempt, from, next_offset, dropped, data });
+      continue;
+    }
+    if (attempt !== part.attempt) {
+      const node = part.attempts.find((one) => one.attempt === part.attempt)?.node_id ?? "";
+      printText(plainText.end());
+      if (attempt !== null || part.attempts.length > 1)
+        console.error(`luxhub: attempt ${part.attempt} on ${node}`);
+      plainText = new PlainOutput();
+      ({ attempt } = part);
+    }
+    if (part.dropped > 0) console.error(`luxhub: ${part.dropped} bytes here are no longer kept`);
+    printText(isRaw ? part.data : plainText.add(part.data));
+  }
+  if (!json) printText(plainText.end());
   return EXIT.OK;
 }
 

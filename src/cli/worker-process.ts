@@ -19,7 +19,11 @@ export type RunOptions = {
   readonly graceMs: number;
   /** Ends the command when it aborts. */
   readonly signal: AbortSignal;
+  /** Hears of standard output as it arrives. */
+  readonly onOutput?: ((bytes: Uint8Array) => void) | undefined;
   readonly onErrorLine: (line: string) => void;
+  /** Gets what the command prints, in the order in which it arrives. */
+  readonly onText: ((text: string) => void) | null;
 };
 
 export type Run = {
@@ -64,8 +68,17 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const errors = new LastLines(options.onErrorLine);
   const readers = [child.stdout.getReader(), child.stderr.getReader()] as const;
   const read = Promise.all([
-    readAll(readers[0], (bytes) => output.add(bytes)),
-    readAll(readers[1], (bytes) => errors.add(bytes)),
+    readAll(
+      readers[0],
+      alsoAsText(options.onText, (bytes) => {
+        output.add(bytes);
+        options.onOutput?.(bytes);
+      }),
+    ),
+    readAll(
+      readers[1],
+      alsoAsText(options.onText, (bytes) => errors.add(bytes)),
+    ),
   ]);
 
   let ending: Promise<void> | null = null;
@@ -162,6 +175,19 @@ async function readAll(reader: Reader, take: (bytes: Uint8Array) => void): Promi
   } catch {
     return;
   }
+}
+
+/** `take`, and `onText` with the same as text: of each stream by itself, so that no character is mixed with another's. */
+function alsoAsText(
+  onText: ((text: string) => void) | null,
+  take: (bytes: Uint8Array) => void,
+): (bytes: Uint8Array) => void {
+  if (onText === null) return take;
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return (bytes) => {
+    take(bytes);
+    onText(decoder.decode(bytes, { stream: true }));
+  };
 }
 
 class Output {

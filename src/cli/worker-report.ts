@@ -1,19 +1,22 @@
 /**
  * The report file of a worker's command (LUXHUB_REPORT): the command appends lines of JSON, `{"note": …}`,
- * `{"checkpoint": …}` and `{"usage": …}`, and the worker sends them to the hub. So a command reports without a secret.
+ * `{"checkpoint": …}`, `{"usage": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers are
+ * in another file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
  *
  * The file is read through the descriptor with which it was made: what the command puts in its place is not read. Must
  * not: trust a line, or hold more of them than a chunk of the file has.
  */
-import { closeSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleepUnlessAborted } from "../client/http.ts";
-import type { TaskContext, Used } from "../client/luxhub.ts";
-import { CHECKPOINT_MAX_BYTES, NOTE_MAX_CHARS } from "../domain/limits.ts";
+import type { AskOptions, TaskContext, Used } from "../client/luxhub.ts";
+import { CHECKPOINT_MAX_BYTES, NOTE_MAX_CHARS, OPEN_QUESTIONS_OF_TASK_MAX } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { reasonOf } from "../lib/reason.ts";
 
 const POLL_MS = 500;
+/** How long the end of a command waits until its last question has parked the task. */
+const PARK_MS = 10_000;
 const READ_BYTES = 64 * 1024;
 /** A checkpoint with what is around it; its escapes may make it longer than its value. */
 const LINE_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES;
@@ -28,8 +31,17 @@ type Report = {
   readonly usage?: readonly Used[];
 };
 
+/** A question of the command. */
+type Asked = { readonly question: string } & AskOptions;
+/** What the file of answers has: of `context.answers`, or of a question that the command asked. */
+type Answered = { readonly question: string; readonly state: string; readonly answer: unknown };
+
 export class ReportFile {
   readonly path: string;
+  /** The questions with their answers: a JSON array. */
+  readonly answersPath: string;
+  #answers: readonly Answered[] = [];
+  readonly #asked: Asked[] = [];
   readonly #dir: string;
   readonly #fd: number;
   readonly #onWrong: (reason: string) => void;
@@ -39,6 +51,7 @@ export class ReportFile {
   #line = new Uint8Array(0);
   #isTooLong = false;
   #isFull = false;
+  #isClosed = false;
 
   /**
    * @param prefix of the directory that is made for the file, and removed by close()
@@ -47,17 +60,29 @@ export class ReportFile {
   constructor(prefix: string, onWrong: (reason: string) => void) {
     this.#dir = mkdtempSync(prefix);
     this.path = join(this.#dir, "report");
+    this.answersPath = join(this.#dir, "answers.json");
     this.#fd = openSync(this.path, "wx+", 0o600);
     this.#onWrong = onWrong;
   }
 
   /** Sends reports to the hub until `ended`, and then the rest. Never rejects. */
   async follow(context: TaskContext, ended: Promise<unknown>): Promise<void> {
+    const parking: Promise<void>[] = [];
     const over = new AbortController();
     const end = (): void => over.abort();
     ended.then(end, end);
-    while (await sleepUnlessAborted(POLL_MS, over.signal)) await this.#sendAll(context);
-    await this.#sendAll(context);
+    for (let isRunning = true; isRunning;) {
+      isRunning = await sleepUnlessAborted(POLL_MS, over.signal);
+      await this.#sendAll(context);
+      for (const asked of this.#asked.splice(0)) {
+        // A command that has ended waits for no answer; but it may have parked its task by its last words.
+        if (!isRunning && asked.park !== true) continue;
+        const asking = this.#ask(asked, context);
+        if (asked.park === true) parking.push(asking);
+      }
+    }
+    if (parking.length > 0)
+      await Promise.race([Promise.all(parking), sleepUnlessAborted(PARK_MS, context.signal)]);
   }
 
   async #sendAll(context: TaskContext): Promise<void> {
@@ -70,7 +95,31 @@ export class ReportFile {
     await this.#send(last, context);
   }
 
+  /** Writes the answers that the command finds when it starts. */
+  begin(answers: readonly Answered[]): void {
+    this.#write(answers);
+  }
+
+  async #ask({ question, ...options }: Asked, { signal, ask }: TaskContext): Promise<void> {
+    try {
+      const answer = await ask(question, options);
+      const state = answer === null ? "timed_out" : "answered";
+      this.#write([...this.#answers, { question, state, answer }]);
+    } catch (error) {
+      if (!signal.aborted && !this.#isClosed) this.#onWrong(reasonOf(error));
+    }
+  }
+
+  #write(answers: readonly Answered[]): void {
+    if (this.#isClosed) return;
+    this.#answers = answers;
+    const next = `${this.answersPath}.new`;
+    writeFileSync(next, `${JSON.stringify(answers)}\n`, { mode: 0o600 });
+    renameSync(next, this.answersPath);
+  }
+
   close(): void {
+    this.#isClosed = true;
     closeSync(this.#fd);
     rmSync(this.#dir, { recursive: true, force: true });
   }
@@ -124,14 +173,15 @@ export class ReportFile {
     const report = text === null ? null : reportIn(text);
     if (report === null)
       this.#onWrong(
-        'a line of the report file is no {"note": "text"}, {"checkpoint": JSON} or {"usage": {…}}',
+        'a line of the report file is no {"note": …}, {"checkpoint": …}, {"usage": …} or {"ask": …}',
       );
+    if (report?.ask && this.#asked.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#asked.push(report.ask);
     return report ?? {};
   }
 }
 
 /** Null: the line is no report. */
-function reportIn(line: string): Report | null {
+function reportIn(line: string): (Report & { readonly ask?: Asked }) | null {
   let value: unknown;
   try {
     value = parseExact(line);
@@ -142,13 +192,30 @@ function reportIn(line: string): Report | null {
   const note = "note" in value ? value.note : undefined;
   const checkpoint = "checkpoint" in value ? (value.checkpoint ?? undefined) : undefined;
   const usage = "usage" in value ? stepsIn(value.usage) : undefined;
-  if (usage === null) return null;
-  if (note === undefined && checkpoint === undefined && usage === undefined) return null;
+  const ask = "ask" in value ? askedIn(value.ask) : undefined;
+  if (usage === null || ask === null) return null;
+  if (note === undefined && checkpoint === undefined && usage === undefined && ask === undefined) return null;
   if (note !== undefined && (typeof note !== "string" || note.trim() === "")) return null;
   return {
     ...(note !== undefined && { note: note.slice(0, NOTE_MAX_CHARS).toWellFormed() }),
     ...(checkpoint !== undefined && { checkpoint }),
     ...(usage !== undefined && { usage }),
+    ...(ask !== undefined && { ask }),
+  };
+}
+
+/** A question as task/ask takes it; the hub checks its other fields. Null: it is none. */
+function askedIn(value: unknown): Asked | null {
+  if (typeof value === "string") return value.trim() === "" ? null : { question: value };
+  if (typeof value !== "object" || value === null) return null;
+  const { question, choices, schema, within_s, park }: Partial<Record<string, unknown>> = { ...value };
+  if (typeof question !== "string" || question.trim() === "") return null;
+  return {
+    question,
+    ...(Array.isArray(choices) && { choices: choices.map(String) }),
+    ...(typeof schema === "object" && schema !== null && { schema: { ...schema } }),
+    ...(typeof within_s === "number" && { within: within_s }),
+    ...(park === true && { park }),
   };
 }
 

@@ -34,6 +34,8 @@ export type TaskOptions = {
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
   readonly graceMs: number;
+  /** Whether the hub gets what the command prints while it runs. */
+  readonly sendsOutput: boolean;
   readonly log: Log;
 };
 
@@ -48,8 +50,8 @@ const EX_DATAERR = 65;
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const PAUSE_MS = 1_000;
 const TASK_DIR = "task-";
-const OUT = "out";
-const CONTEXT = "context";
+export const OUT = "out";
+export const CONTEXT = "context";
 
 /**
  * Does a task.
@@ -57,13 +59,23 @@ const CONTEXT = "context";
  */
 export async function doTask(task: Task, context: TaskContext, options: TaskOptions): Promise<TaskResult> {
   const { signal } = context;
-  const dir = options.workDir === null ? null : mkdtempSync(join(options.workDir, TASK_DIR));
+  const { command, workDir } = options;
+  const dir = workDir === null ? null : mkdtempSync(join(workDir, TASK_DIR));
   try {
     if (dir !== null) {
       await writeContext(context, dir);
+      mkdirSync(join(dir, OUT));
       await fetchFiles(task, dir, signal, options.hub);
     }
-    const run = await start(task, context, dir, options);
+    const { inputs, checkpoint, failures, answers, lessons } = context;
+    const run = await runForTask(task, context, options, {
+      cwd: dir,
+      reportPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
+      prepare: () => ({
+        command,
+        input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, answers, lessons } })}\n`,
+      }),
+    });
     signal.throwIfAborted();
     refuseFailure(run, options.timeoutMs);
     if (dir !== null) await uploadFiles(task, join(dir, OUT), signal, options);
@@ -86,33 +98,57 @@ function removeDir(dir: string, log: Log): void {
   }
 }
 
-async function start(
+/** A program that runs for a task. */
+export type TaskRun = {
+  /** Null: the current directory. */
+  readonly cwd: string | null;
+  /** The beginning of the path of the report file. */
+  readonly reportPrefix: string;
+  /** Makes what is run, when the path of the report file is known. */
+  readonly prepare: (reportPath: string) => {
+    readonly command: readonly string[];
+    readonly input: string;
+    readonly env?: Environment;
+  };
+  readonly onOutput?: (bytes: Uint8Array) => void;
+};
+
+/**
+ * Runs a program for a task, with the variables of the task, and sends its reports to the hub.
+ * @throws {CommandMissing} when it cannot be started; the signal's reason when it aborted before that
+ */
+export async function runForTask(
   task: Task,
   context: TaskContext,
-  dir: string | null,
-  { command, env, workDir, timeoutMs, graceMs, log }: TaskOptions,
+  { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
+  { cwd, reportPrefix, prepare, onOutput }: TaskRun,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
-  const { epoch, signal, inputs, checkpoint, failures } = context;
+  const { epoch, signal, answers } = context;
   const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
-  const prefix = workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR);
-  const report = new ReportFile(`${prefix}report-`, onWrong);
+  const report = new ReportFile(`${reportPrefix}report-`, onWrong);
+  const { command, input, env: more } = prepare(report.path);
   try {
+    report.begin(answers);
     const running = runCommand(command, {
-      cwd: dir,
+      cwd,
       env: {
         ...env,
+        ...more,
         LUXHUB_TASK_ID: task_id,
         LUXHUB_TASK_TITLE: title,
         LUXHUB_TASK_TYPE: task_type ?? "",
         LUXHUB_TASK_DESCRIPTION: description,
         LUXHUB_TASK_EPOCH: String(epoch),
         LUXHUB_REPORT: report.path,
+        LUXHUB_ANSWERS: report.answersPath,
       },
-      input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures } })}\n`,
+      input,
       timeoutMs,
       graceMs,
       signal,
+      onOutput,
+      onText: sendsOutput ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
     await report.follow(context, running);
@@ -129,7 +165,10 @@ async function start(
  * Throws the error of a failed run: the last lines of standard error, preceded by the timeout or the signal that ended
  * it.
  */
-function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeoutMs: number | null): void {
+export function refuseFailure(
+  { exitCode, endedBy, isTimedOut, lastLines }: Run,
+  timeoutMs: number | null,
+): void {
   if (exitCode === 0 && !isTimedOut) return;
   const reason = isTimedOut
     ? `timed out after ${secondsText(timeoutMs ?? 0)}`
@@ -143,47 +182,63 @@ function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeou
 
 // ---- Files
 
-/** Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json if there is one. */
-async function writeContext({ inputs, checkpoint }: TaskContext, dir: string): Promise<void> {
+/**
+ * Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json and
+ * context/answers.json and context/lessons.json if there are any.
+ */
+export async function writeContext(
+  { inputs, checkpoint, answers, lessons }: TaskContext,
+  dir: string,
+): Promise<void> {
   const own = join(dir, CONTEXT);
   for (const [i, input] of inputs.entries())
     await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
   if (checkpoint !== undefined)
     await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
+  if (lessons.length > 0) await Bun.write(join(own, "lessons.json"), `${JSON.stringify(lessons)}\n`);
+  if (answers.length > 0) await Bun.write(join(own, "answers.json"), `${JSON.stringify(answers)}\n`);
 }
 
 /** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */
 async function fetchFiles({ inputs }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
-  mkdirSync(join(dir, OUT));
   const taken = new Set([OUT, CONTEXT]);
-  for (const fileId of inputs) {
-    if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
-    for (;;) {
-      try {
-        const name = await fetchFile(fileId, dir, taken, signal, hub);
-        taken.add(name);
-        break;
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!(error instanceof HubUnreachable)) throw error;
-        await Bun.sleep(PAUSE_MS); // the connection broke
-      }
+  const nameOf = (fileId: string, given: string): string => {
+    const unique = taken.has(given) ? `${fileId}-${given}` : given;
+    return isFileName(unique) ? unique : fileId;
+  };
+  for (const fileId of inputs) taken.add(await fetchFile(fileId, dir, nameOf, signal, hub));
+}
+
+/** Downloads one file, and again when the connection broke. Returns its name. */
+export async function fetchFile(
+  fileId: string,
+  dir: string,
+  nameOf: (fileId: string, given: string) => string,
+  signal: AbortSignal,
+  hub: LuxHub,
+): Promise<string> {
+  if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
+  for (;;) {
+    try {
+      return await download(fileId, dir, nameOf, signal, hub);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof HubUnreachable)) throw error;
+      await Bun.sleep(PAUSE_MS); // the connection broke
     }
   }
 }
 
 /** Downloads a file and returns its name. @throws {HubUnreachable} when bytes are missing */
-async function fetchFile(
+async function download(
   fileId: string,
   dir: string,
-  taken: ReadonlySet<string>,
+  nameOf: (fileId: string, given: string) => string,
   signal: AbortSignal,
   hub: LuxHub,
 ): Promise<string> {
   const { headers, body } = await hub.files.download({ file_id: fileId }, { signal, retry: FOREVER });
-  const given = fileNameFrom(headers.get("content-disposition"), fileId);
-  const unique = taken.has(given) ? `${fileId}-${given}` : given;
-  const name = Buffer.byteLength(unique) > NAME_MAX_BYTES ? fileId : unique;
+  const name = nameOf(fileId, fileNameFrom(headers.get("content-disposition"), fileId));
   const path = join(dir, name);
   await Bun.write(path, "");
   const bytes = body ? await pipeToSink(body, Bun.file(path).writer()) : 0;
@@ -195,8 +250,12 @@ async function fetchFile(
 /** The limit of most file systems. */
 const NAME_MAX_BYTES = 255;
 
+export function isFileName(name: string): boolean {
+  return Buffer.byteLength(name) <= NAME_MAX_BYTES;
+}
+
 /** Uploads the regular files below a directory. The hub stores no paths: a directory's name is put before its files'. */
-async function uploadFiles(
+export async function uploadFiles(
   task: Task,
   out: string,
   signal: AbortSignal,
@@ -234,7 +293,7 @@ async function upload(
 /**
  * The object that the command printed, or its text as `output`. Uploads an output that is too large as a file.
  */
-async function resultOf(
+export async function resultOf(
   task: Task,
   run: Run,
   signal: AbortSignal,
@@ -246,7 +305,7 @@ async function resultOf(
   const { problem, improvement, lesson, ...extra } = object ?? {
     problem: task.title,
     improvement: firstLineOf(text),
-    lesson: `exit status 0 after ${secondsText(run.ms)}`,
+    lesson: "none",
     output: text.trimEnd(),
   };
   const texts = { problem, improvement, lesson };
@@ -269,7 +328,7 @@ async function resultOf(
 }
 
 /** Parses a JSON object with the three texts; null for anything else. */
-function resultIn(text: string): TaskResult | null {
+export function resultIn(text: string): TaskResult | null {
   let value: unknown;
   try {
     value = parseExact(text);
@@ -283,13 +342,13 @@ function resultIn(text: string): TaskResult | null {
     : null;
 }
 
-function isSaid(value: unknown): value is string {
+export function isSaid(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
 const FIRST_LINE_MAX_CHARS = 1_000;
 
-function firstLineOf(text: string): string {
+export function firstLineOf(text: string): string {
   const line = /\S.*/.exec(text)?.[0].trimEnd() ?? "no output";
   return line.length > FIRST_LINE_MAX_CHARS ? `${line.slice(0, FIRST_LINE_MAX_CHARS).toWellFormed()}…` : line;
 }

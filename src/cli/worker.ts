@@ -1,14 +1,19 @@
 /**
- * `luxhub worker`: does the tasks of a hub by running a command for each. The typed client's worker takes and reports
+ * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker takes and reports
  * the tasks; this file adds the command line, the signals, the log and the exit code.
  */
 import { mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { homedir, hostname } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
 import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/luxhub.ts";
+import { NODE_ID_MAX_CHARS } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
+import { didYouMean } from "../lib/closest.ts";
 import { type Log, openLog } from "../lib/log.ts";
+import { cleanAgentDirs, doAgentTask } from "./agent-task.ts";
+import { AGENT_NAMES, type Agent, findAgent } from "./agents.ts";
 import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -35,11 +40,14 @@ export function workerCommand(argv: readonly string[], env: Environment): Promis
 
 async function work(remote: Remote, env: Environment): Promise<number> {
   const { url, secret, values, words } = remote;
-  const nodeId = values.needed("node");
+  const agent = agentOf(values);
+  const nodeId = agent === null ? values.needed("node") : (values.text("node") ?? nodeOf(agent));
   const concurrency = values.whole("concurrency", 1) ?? 1;
   const isOnce = values.has("once");
   if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
-  const command = commandOf(words, env);
+  if ((agent !== null) === words.length > 0)
+    throw new UsageError("worker needs a command after --, or --agent NAME without one", NAME);
+  const command = commandOf(agent === null ? words : [agent.program], env);
   const signals = new Signals();
   const format = values.choice("log", ["pretty", "json"]) ?? "pretty";
   const output = openLogOutput(
@@ -89,9 +97,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
         ...lock.mark,
       },
-      workDir: makeWorkDir(values, nodeId, log),
+      workDir: makeWorkDir(values.text("workdir") ?? (agent && agentDir(env)), nodeId, log),
       timeoutMs: msOf(values, "timeout"),
       graceMs: msOf(values, "grace") ?? GRACE_S * 1_000,
+      sendsOutput: !values.has("no-output"),
       log,
     };
     let isMissing = false;
@@ -101,7 +110,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       nodeId,
       async (task, context) => {
         try {
-          return await doTask(task, context, { ...options, timeoutMs: timeoutOf(task, options) });
+          const own = { ...options, timeoutMs: timeoutOf(task, options) };
+          return agent === null
+            ? await doTask(task, context, own)
+            : await doAgentTask(task, context, agent, own);
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {
@@ -150,15 +162,38 @@ function commandOf([word = "", ...more]: readonly string[], env: Environment): r
   return [resolve(path), ...more];
 }
 
+/** The agent of --agent; null without it. @throws {UsageError} when there is no such agent */
+function agentOf(values: Values): Agent | null {
+  const name = values.text("agent");
+  if (name === undefined) return null;
+  const agent = findAgent(name);
+  if (agent) return agent;
+  const known = AGENT_NAMES.join(", ");
+  throw new UsageError(
+    `${JSON.stringify(name)} is no agent: ${known}, or one of worker.toml${didYouMean(name, AGENT_NAMES)}`,
+    NAME,
+  );
+}
+
+/** The node of an agent without --node: one for each machine. */
+function nodeOf({ name }: Agent): string {
+  return `${name}-${hostname()}`.replaceAll(/[^A-Za-z0-9._:-]/g, "-").slice(0, NODE_ID_MAX_CHARS);
+}
+
+/** Where the tasks of an agent have their directories without --workdir. */
+function agentDir({ XDG_STATE_HOME: given = "" }: Environment): string {
+  return join(isAbsolute(given) ? given : join(homedir(), ".local", "state"), "luxhub-agents");
+}
+
 /** Creates the node's directory below --workdir, which several workers may share. */
-function makeWorkDir(values: Values, nodeId: string, log: Log): string | null {
-  const given = values.text("workdir");
-  if (given === undefined) return null;
+function makeWorkDir(given: string | null, nodeId: string, log: Log): string | null {
+  if (given === null) return null;
   const dir = join(resolve(given), `node-${nodeId}`);
   if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
     throw new UsageError(`${JSON.stringify(nodeId)} is not a valid node id`, NAME);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   cleanWorkDir(dir, log);
+  cleanAgentDirs(dir, log);
   return dir;
 }
 
@@ -262,6 +297,8 @@ function logEvent(event: WorkerEvent, log: Log): void {
       return log.warn(`failed ${shown}`, { task, error: textOf(event.error) });
     case "released":
       return log.info(`gave back ${shown}`, { task });
+    case "parked":
+      return log.info(`parked ${shown} until its question is answered`, { task });
     case "lost":
       return log.warn(`lost ${shown}`, { task, cause: event.error.code });
   }

@@ -714,6 +714,7 @@ class LuxHub:
         self.messages = Messages(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.schedules = Schedules(self.call)
         self.keys = Keys(self.call)
 
     def close(self) -> None:
@@ -770,6 +771,8 @@ class LuxHub:
         """
         given = {name: value for name, value in (fields or {}).items() if value is not None}
         chosen = options or CallOptions()
+        if operation == "task/ask":
+            return self._ask_question(given, chosen)
         wait = _wait_of(operation, given)
         if wait is None:
             return self._ask(operation, given, 0, chosen)
@@ -783,6 +786,24 @@ class LuxHub:
             is_early = now - asked_at < seconds - _EARLY_S
             if is_early or now >= until or not _is_empty(operation, answer):
                 return answer
+
+    def _ask_question(self, fields: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
+        """Asks once, and then waits for the answer to this question: after an answer the same one would be new."""
+        until = time.monotonic() + float(fields.get("wait") or 0)
+        seconds = max(0.0, min(self._longest_ask_s, until - time.monotonic()))
+        answer = self._ask("task/ask", {**fields, "wait": round(seconds, 3)}, seconds, options)
+        while answer["question"]["state"] == "open":
+            seconds = min(self._longest_ask_s, until - time.monotonic())
+            if seconds <= 0:
+                break
+            read = {
+                "task_id": answer["question"]["task_id"],
+                "question_id": answer["question"]["question_id"],
+                "wait": round(seconds, 3),
+            }
+            page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
+            answer = {**answer, "question": page["questions"][0]}
+        return answer
 
     def events(
         self,
@@ -885,9 +906,9 @@ class LuxHub:
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer
-#: with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "file/download-url", "file/upload-url")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+#: does not store an answer with a ticket.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
@@ -913,7 +934,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -933,6 +954,8 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"] is None
     if operation == "task/wait":
         return answer["done"] is not True
+    if operation == "task/{task_id}/output":
+        return answer["data"] == "" and answer["ended"] is not True
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
@@ -1077,6 +1100,8 @@ class TaskContext:
         self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
         #: The last attempts that failed, oldest first.
         self.failures: list[Failure] = given.get("failures", [])
+        #: What the last completed tasks of its type have taught, newest first.
+        self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
         self._report = report
 
@@ -1765,6 +1790,9 @@ EventKind = Literal[
     "task.revoked",
     "task.released",
     "task.progress",
+    "task.asked",
+    "task.answered",
+    "task.question_timed_out",
     "task.attempt_failed",
     "task.timed_out",
     "task.failed",
@@ -1775,6 +1803,9 @@ EventKind = Literal[
     "budget.deleted",
     "budget.warning",
     "budget.exceeded",
+    "schedule.saved",
+    "schedule.skipped",
+    "schedule.deleted",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -1801,6 +1832,7 @@ ErrorCode = Literal[
     "node_not_found",
     "task_not_found",
     "message_not_found",
+    "question_not_found",
     "file_not_found",
     "budget_not_found",
     "key_not_found",
@@ -1811,6 +1843,7 @@ ErrorCode = Literal[
     "task_completed",
     "task_failed",
     "task_not_failed",
+    "wrong_offset",
     "task_not_ready",
     "stale_lease",
     "node_draining",
@@ -1822,6 +1855,11 @@ ErrorCode = Literal[
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
+    "question_answered",
+    "question_timed_out",
+    "questions_limit",
+    "schedule_not_found",
+    "schedules_limit",
     "key_exists",
     "keys_limit",
     "body_too_large",
@@ -1949,14 +1987,122 @@ class Checkpoint(TypedDict):
     at: str
 
 
+class Lesson(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The node that completed the task.
+    node_id: str
+    #: Whether the result came with a key that is bound to that node.
+    verified: bool
+    #: When the task was completed.
+    at: str
+    #: The first 2,000 characters of `lesson` in the result of the task.
+    lesson: str
+    #: True if the `lesson` is longer than what is shown.
+    truncated: NotRequired[Literal[True]]
+
+
+class OutputAttempt(TypedDict):
+    #: The epoch of the lease.
+    attempt: int
+    #: The node that sent it.
+    node_id: str
+    #: The bytes that were sent, kept or not.
+    size: int
+    #: When the first output came.
+    begun_at: str
+    #: When the last output came.
+    updated_at: str
+
+
+class Question(TypedDict):
+    #: The id of the question.
+    question_id: str
+    #: The id of the task.
+    task_id: str
+    #: What the worker wants to know.
+    question: str
+    #: Answers that the worker suggests; any other answer is possible too.
+    choices: list[str]
+    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    schema: dict[str, Any] | None
+    #: The node that asked.
+    asked_by: str
+    #: When it was asked.
+    asked_at: str
+    #: When it times out without an answer.
+    until: str
+    #: `timed_out`: its deadline has passed, or its task ended first.
+    state: Literal["open", "answered", "timed_out"]
+    #: The answer; null if there is none.
+    answer: Any
+    #: The node that answered; null if the answer named none.
+    answered_by: str | None
+    #: When it was answered or timed out; null while it is open.
+    answered_at: str | None
+    #: Whether the answer came with a key that is bound to `answered_by`.
+    verified: bool
+
+
+class OpenQuestion(TypedDict):
+    #: The id of the question.
+    question_id: str
+    #: The id of the task.
+    task_id: str
+    #: What the worker wants to know.
+    question: str
+    #: Answers that the worker suggests; any other answer is possible too.
+    choices: list[str]
+    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    schema: dict[str, Any] | None
+    #: The node that asked.
+    asked_by: str
+    #: When it was asked.
+    asked_at: str
+    #: When it times out without an answer.
+    until: str
+    #: `timed_out`: its deadline has passed, or its task ended first.
+    state: Literal["open", "answered", "timed_out"]
+    #: The answer; null if there is none.
+    answer: Any
+    #: The node that answered; null if the answer named none.
+    answered_by: str | None
+    #: When it was answered or timed out; null while it is open.
+    answered_at: str | None
+    #: Whether the answer came with a key that is bound to `answered_by`.
+    verified: bool
+    #: The title of the task.
+    task_title: str
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
     inputs: NotRequired[list[TaskInput]]
     #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
     checkpoint: NotRequired[Checkpoint]
+    #: The newest questions about the task with their answers, oldest first: at most 20.
+    answers: NotRequired[list[Question]]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
+    #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
+    #: of the same text the newest. Not for a task without a type.
+    lessons: NotRequired[list[Lesson]]
+
+
+class TaskSchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
 
 
 class Task(TypedDict):
@@ -2014,6 +2160,8 @@ class Task(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2022,10 +2170,21 @@ class Task(TypedDict):
     inputs: list[str]
     #: Those of `files` that were attached by the node that holds the task, or held it.
     outputs: list[str]
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskSchedule]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
     updated_at: str
+
+
+class TaskDetailsSchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
 
 
 class TaskDetailsUnmet(TypedDict):
@@ -2092,6 +2251,8 @@ class TaskDetails(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2100,6 +2261,8 @@ class TaskDetails(TypedDict):
     inputs: list[str]
     #: Those of `files` that were attached by the node that holds the task, or held it.
     outputs: list[str]
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskDetailsSchedule]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2275,6 +2438,71 @@ class FileRecord(TypedDict):
     url: str
 
 
+class ScheduleTask(TypedDict):
+    """The task that it creates."""
+
+    #: What to do, in one line.
+    title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+    #: default); 2, `p2` or `low`; `p5` is background work.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: Seconds until the task may be handed out.
+    delay_s: float
+
+
+class Schedule(TypedDict):
+    #: The name of the schedule.
+    name: str
+    #: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
+    cron: str | None
+    #: The time zone of `cron`, of the IANA database; `UTC` if left out.
+    tz: str | None
+    #: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+    every_s: float | None
+    #: The task that it creates.
+    task: ScheduleTask
+    #: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+    overlap: Literal["skip", "queue"]
+    #: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+    catch_up: Literal["one", "none"]
+    #: Each task may start up to so many seconds later.
+    jitter_s: float
+    #: No time comes after this.
+    until: str | None
+    #: Whether no time comes until it is saved without this.
+    paused: bool
+    #: The next time; null while it is paused, and after the last.
+    next_at: str | None
+    #: The last task that it created.
+    last_task_id: str | None
+    #: When it created that task.
+    last_at: str | None
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
 class KeyUsed(TypedDict):
     """What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is bound to a node."""
 
@@ -2434,6 +2662,8 @@ class Problem(TypedDict):
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
     allowed: NotRequired[int]
+    #: Of `wrong_offset`: where the output continues.
+    expected: NotRequired[int]
 
 
 class NodeRegisterAnswer(TypedDict):
@@ -2689,6 +2919,24 @@ class TaskExtendAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskAskAnswer(TypedDict):
+    success: Literal[True]
+    #: What the worker wants to know.
+    question: Question
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskAnswerAnswer(TypedDict):
+    success: Literal[True]
+    #: The question.
+    question: Question
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class TaskRetryAnswerDependents(TypedDict):
     """Only with `with_dependents`."""
 
@@ -2846,6 +3094,88 @@ class TaskGetInputsAnswer(TypedDict):
     #: The tasks in `depends_on`, in that order.
     inputs: list[TaskInput]
     #: How many there are in all.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LessonsAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest task first. Lessons that say nothing (none, n/a, -) are left out.
+    lessons: list[Lesson]
+    #: How many completed tasks this call has examined: at most 10,000.
+    looked: int
+    #: Where to go on, to the older tasks that this call has not examined; null if it has examined all.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The attempt: the epoch of the lease.
+    attempt: int
+    #: Where the next piece begins.
+    next_offset: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetOutputAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
+    #: one that has output if this one has none; null if there is none.
+    attempt: int | None
+    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
+    from: int
+    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    data: str
+    #: The offset to read from next.
+    next_offset: int
+    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    dropped: int
+    #: Bytes.
+    size: int
+    #: Whether this attempt sends no more; without an attempt: whether the task is finished.
+    ended: bool
+    #: The attempts whose output is kept, oldest first.
+    attempts: list[OutputAttempt]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetQuestionsAnswer(TypedDict):
+    success: Literal[True]
+    #: The questions of the task, oldest first.
+    questions: list[Question]
+    #: How many questions the task has.
+    total: int
+    #: Grows with each question that is asked, answered or timed out.
+    version: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class QuestionsAnswer(TypedDict):
+    success: Literal[True]
+    #: The open questions, the most urgent first, with the title and the creator of their tasks.
+    questions: list[OpenQuestion]
+    #: How many are open, counted up to 10,000.
     total: int
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
@@ -3129,6 +3459,88 @@ class FileUploadUrlAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class SchedulePutTask(TypedDict):
+    """The task to create, as for task/create."""
+
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: NotRequired[str]
+    #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+    #: default); 2, `p2` or `low`; `p5` is background work.
+    priority: NotRequired[Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"]]
+    #: The node that created the task; it need not be registered.
+    creator_node: NotRequired[str]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: NotRequired[float]
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: NotRequired[int]
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: NotRequired[float]
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: NotRequired[float]
+    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    max_run_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: NotRequired[float]
+    #: Seconds until the task may be handed out.
+    delay_s: NotRequired[float]
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
+
+
+class SchedulePutAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the schedule; one of this name is replaced.
+    name: str
+    #: The schedule.
+    schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleListAnswer(TypedDict):
+    success: Literal[True]
+    #: The schedules, by name.
+    schedules: list[Schedule]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleRunAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The task as it is now.
+    task: Task
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ScheduleDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the schedule.
+    name: str
+    #: The schedule.
+    schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
@@ -3294,7 +3706,7 @@ class Nodes(_Resource):
         return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
 
     def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
-        """Drains a node (it finishes its tasks, gets no new ones) or ends the drain.
+        """Drains a node (it finishes its tasks, gets no new ones), or ends that.
 
         node_id: The id of the node.
         drain: Whether the node drains: it finishes its tasks and gets no new ones.
@@ -3381,7 +3793,7 @@ class Tasks(_Resource):
         for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Creates a task; on B the hub assigns it at once when a node is available.
+        """Creates a task; on B the hub assigns it at once if a node is available.
 
         title: What to do, in one line.
         description: What to do; at most 64 KiB of UTF-8.
@@ -3583,6 +3995,68 @@ class Tasks(_Resource):
         }
         return cast("TaskExtendAnswer", self._call("task/extend", fields, options))
 
+    def ask(
+        self,
+        task_id: str,
+        node_id: str,
+        question: str,
+        *,
+        epoch: int | None = None,
+        choices: Sequence[str] | None = None,
+        schema: Any | None = None,
+        within_s: float | None = None,
+        park: bool | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAskAnswer:
+        """A node asks a person, or another agent, about a task that it holds.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        question: What the worker wants to know.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        choices: Answers that the worker suggests; any other answer is possible too.
+        schema: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce
+            it.
+        within_s: Seconds until the question times out; a day if left out.
+        park: Gives the task back in the same commit, without an attempt. It is not ready until none of its
+            questions is open.
+        wait: Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat.
+        """
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "question": question,
+            "epoch": epoch,
+            "choices": choices,
+            "schema": schema,
+            "within_s": within_s,
+            "park": park,
+            "wait": wait,
+        }
+        return cast("TaskAskAnswer", self._call("task/ask", fields, options))
+
+    def answer(
+        self,
+        task_id: str,
+        question_id: str,
+        answer: Any,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswerAnswer:
+        """Answers a question of a task; the first answer counts.
+
+        task_id: The id of the task.
+        question_id: The id of the question.
+        answer: The answer: any JSON but null, at most 16 KiB.
+        node_id: The node that answers.
+        """
+        fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
+        return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
+
     def retry(
         self,
         task_id: str,
@@ -3755,6 +4229,118 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
+    def lessons(
+        self,
+        *,
+        q: str | None = None,
+        type: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LessonsAnswer:
+        """What the workers of completed tasks have learned; by type and words.
+
+        q: Only lessons for which each of these words begins a word of the lesson or of the title of its task.
+        type: Only lessons of tasks of this `task_type`.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"q": q, "type": type, "cursor": cursor, "limit": limit}
+        return cast("LessonsAnswer", self._call("lessons", fields, options))
+
+    def output(
+        self,
+        task_id: str,
+        node_id: str,
+        offset: int,
+        data: str,
+        *,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskOutputAnswer:
+        """Appends output of a running task.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        offset: The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A
+            repeat of what was sent changes nothing.
+        data: 1 to 65,536 bytes of text, without NUL.
+        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "offset": offset, "data": data, "epoch": epoch}
+        return cast("TaskOutputAnswer", self._call("task/output", fields, options))
+
+    def read_output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        from: int | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetOutputAnswer:
+        """The output of an attempt of a task; may wait for more.
+
+        Waits for `wait` seconds, however long that is, for more output.
+
+        task_id: The id of the task.
+        attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
+            the next one that has output if this one has none; null if there is none.
+        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
+            `data`.
+        wait: Seconds to wait until there is more, or the attempt or the task has ended.
+        """
+        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
+
+    def questions(
+        self,
+        task_id: str,
+        *,
+        question_id: str | None = None,
+        wait: float | None = None,
+        since: int | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetQuestionsAnswer:
+        """The questions of a task with their answers; may wait until one changes.
+
+        task_id: The id of the task.
+        question_id: Only this question: then `wait` ends when it is answered or timed out.
+        wait: Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at
+            once.
+        since: The `version` that the caller knows: a wait ends at once if there is a newer one.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {
+            "task_id": task_id,
+            "question_id": question_id,
+            "wait": wait,
+            "since": since,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("TaskGetQuestionsAnswer", self._call("task/{task_id}/questions", fields, options))
+
+    def open_questions(
+        self,
+        *,
+        state: Literal["open"] | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> QuestionsAnswer:
+        """The open questions of all tasks, the most urgent first.
+
+        state: Only `open`, which is also the default.
+        cursor: The `next_cursor` of the page before.
+        limit: How many to return at most.
+        """
+        fields = {"state": state, "cursor": cursor, "limit": limit}
+        return cast("QuestionsAnswer", self._call("questions", fields, options))
+
     def wait(
         self,
         task_ids: str,
@@ -3852,7 +4438,7 @@ class Messages(_Resource):
         timeout: float | None = None,
         options: CallOptions | None = None,
     ) -> MessageReceiveAnswer:
-        """Takes messages out of a mailbox, oldest first, and may wait for the first.
+        """Takes messages out of a mailbox, oldest first; may wait for the first.
 
         With `blocking` it waits for `timeout` seconds, however long that is.
 
@@ -3916,7 +4502,7 @@ class Messages(_Resource):
         *,
         options: CallOptions | None = None,
     ) -> MessageRedriveAnswer:
-        """Puts a parked message back into its mailbox, with no deliveries counted.
+        """Puts a parked message back into its mailbox, with no delivery counted.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -4100,6 +4686,81 @@ class Files(_FileTransfer):
         return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
 
 
+class Schedules(_Resource):
+    def put(
+        self,
+        name: str,
+        task: SchedulePutTask,
+        *,
+        cron: str | None = None,
+        every_s: float | None = None,
+        tz: str | None = None,
+        overlap: Literal["skip", "queue"] | None = None,
+        catch_up: Literal["one", "none"] | None = None,
+        jitter_s: float | None = None,
+        until: str | None = None,
+        paused: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> SchedulePutAnswer:
+        """Creates or replaces a schedule, which creates a task at certain times.
+
+        name: The name of the schedule; one of this name is replaced.
+        task: The task to create, as for task/create.
+        cron: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
+        every_s: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+        tz: The time zone of `cron`, of the IANA database; `UTC` if left out.
+        overlap: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+        catch_up: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+        jitter_s: Each task may start up to so many seconds later.
+        until: No time comes after this.
+        paused: Whether no time comes until it is saved without this.
+        """
+        fields = {
+            "name": name,
+            "task": task,
+            "cron": cron,
+            "every_s": every_s,
+            "tz": tz,
+            "overlap": overlap,
+            "catch_up": catch_up,
+            "jitter_s": jitter_s,
+            "until": until,
+            "paused": paused,
+        }
+        return cast("SchedulePutAnswer", self._call("schedule/put", fields, options))
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> ScheduleListAnswer:
+        """All schedules, by name.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("ScheduleListAnswer", self._call("schedule/list", fields, options))
+
+    def run(self, name: str, *, options: CallOptions | None = None) -> ScheduleRunAnswer:
+        """Creates a task of a schedule now; its next time stays.
+
+        name: The name of the schedule.
+        """
+        fields = {"name": name}
+        return cast("ScheduleRunAnswer", self._call("schedule/run", fields, options))
+
+    def delete(self, name: str, *, options: CallOptions | None = None) -> ScheduleDeleteAnswer:
+        """Deletes a schedule; its tasks stay.
+
+        name: The name of the schedule.
+        """
+        fields = {"name": name}
+        return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -4139,7 +4800,7 @@ class Keys(_Resource):
         return cast("KeyAddAnswer", self._call("key/add", fields, options))
 
     def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
-        """Revokes a key permanently; its open calls and streams end within a second.
+        """Revokes a key permanently; its calls and streams end within a second.
 
         name: The name of the key.
         """
@@ -4175,6 +4836,13 @@ METHODS = {
     "task/stats": "GET",
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
+    "lessons": "GET",
+    "task/output": "POST",
+    "task/{task_id}/output": "GET",
+    "task/ask": "POST",
+    "task/answer": "POST",
+    "task/{task_id}/questions": "GET",
+    "questions": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",
@@ -4192,6 +4860,10 @@ METHODS = {
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",
+    "schedule/put": "POST",
+    "schedule/list": "GET",
+    "schedule/run": "POST",
+    "schedule/delete": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

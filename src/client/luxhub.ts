@@ -8,14 +8,17 @@ import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJ
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
+import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
 import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
 export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type RetryPolicy } from "./http.ts";
 export type { FileContent, UploadFields } from "./upload.ts";
+export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
 export {
+  type AskOptions,
   FatalError,
   type Handler,
   type TaskContext,
@@ -74,6 +77,9 @@ export class LuxHub<V extends Variant = "A"> {
     release: this.#method("task/release"),
     fail: this.#method("task/fail"),
     extend: this.#method("task/extend"),
+    /** Asks about a task that the node holds. Waits up to `wait` seconds for the answer, however many. */
+    ask: this.#method("task/ask"),
+    answer: this.#method("task/answer"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
     revoke: this.#method("task/revoke"),
@@ -86,6 +92,18 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Searches what the workers of completed tasks have learned. */
+    lessons: this.#method("lessons"),
+    /**
+     * Appends output while the task runs. A worker's handler has `output(text)`, which keeps the offsets.
+     */
+    output: this.#method("task/output"),
+    /** With `wait`: waits up to that many seconds for more output, or the end of the attempt. */
+    readOutput: this.#method("task/{task_id}/output"),
+    /** Lists the questions of a task. With `wait`: waits at most 300 seconds until one changes. */
+    questions: this.#method("task/{task_id}/questions"),
+    /** Lists the open questions of all tasks, the most urgent first. */
+    openQuestions: this.#method("questions"),
     /** Waits up to `wait` seconds until all of the tasks, or any of them, are completed or have failed. */
     wait: this.#method("task/wait"),
   };
@@ -132,6 +150,15 @@ export class LuxHub<V extends Variant = "A"> {
     uploadUrl: this.#method("file/upload-url"),
   };
 
+  readonly schedules = {
+    /** Creates or replaces the schedule of this name. */
+    put: this.#method("schedule/put"),
+    list: this.#method("schedule/list"),
+    /** Creates a task of the schedule now. */
+    run: this.#method("schedule/run"),
+    delete: this.#method("schedule/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
@@ -165,6 +192,11 @@ export class LuxHub<V extends Variant = "A"> {
     return readStream<V>(this.#http, this.call.bind(this), nodeId, options);
   }
 
+  /** Yields the output of a task; with `follow` also what comes, until the task is finished. */
+  output(taskId: string, options: OutputOptions = {}): AsyncGenerator<OutputPart<V>, void, undefined> {
+    return readOutput<V>(this.call.bind(this), taskId, options);
+  }
+
   /** Registers a node and does its tasks until a signal of the options stops the worker. */
   worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
     const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
@@ -181,6 +213,7 @@ export class LuxHub<V extends Variant = "A"> {
     ...[request, options]: Arguments<O, V>
   ): Promise<AnswerOf<O, V>> {
     const fields: Fields = { ...request };
+    if (operation === "task/ask") return (await this.#askQuestion(fields, options)) as AnswerOf<O, V>; // its answer
     const wait = waitOf(operation, fields);
     if (wait === null) return this.#ask(operation, fields, 0, options);
     const until = now() + wait.seconds * 1_000;
@@ -234,6 +267,27 @@ export class LuxHub<V extends Variant = "A"> {
     return answer as AnswerOf<O, V>; // the hub answers as it declares
   }
 
+  /** Asks once, and then waits for the answer to this question: the same question after an answer would be a new one. */
+  async #askQuestion(
+    { wait: asked, ...fields }: Fields,
+    options?: CallOptions,
+  ): Promise<AnswerOf<"task/ask", V>> {
+    const until = now() + Number(asked ?? 0) * 1_000;
+    const left = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
+    const seconds = left();
+    let answer = await this.#ask("task/ask", { ...fields, wait: seconds }, seconds, options);
+    while (answer.question.state === "open" && left() > 0) {
+      const { task_id, question_id } = answer.question;
+      const waited = left();
+      const signal = options?.signal && { signal: options.signal };
+      const read = { task_id, question_id, wait: waited };
+      const { questions } = await this.#ask("task/{task_id}/questions", read, waited, signal);
+      const [question] = questions;
+      if (question) answer = { ...answer, question };
+    }
+    return answer;
+  }
+
   async #upload(content: FileContent, fields: UploadFields, options: CallOptions = {}): Promise<FileRecord> {
     const { headers, ...upload } = multipart(content, fields);
     const answer = await this.#http.send(
@@ -270,10 +324,15 @@ type Fields = Record<string, unknown>;
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE = "key/add";
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, and it does not store an answer with
- * a ticket.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
+ * does not store an answer with a ticket.
  */
-const NEEDS_NO_KEY: ReadonlySet<string> = new Set(["node/heartbeat", "file/download-url", "file/upload-url"]);
+const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
+  "node/heartbeat",
+  "task/output",
+  "file/download-url",
+  "file/upload-url",
+]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
   if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
@@ -301,6 +360,7 @@ function waitOf(
   };
   if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
     return wait("wait", 0);
+  if (operation === "task/{task_id}/output") return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;
@@ -308,8 +368,9 @@ function waitOf(
 
 /** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
-  const { task, messages, events, done }: Fields = { ...answer };
+  const { task, messages, events, done, data, ended }: Fields = { ...answer };
   if (operation === "task/wait") return done !== true;
+  if (operation === "task/{task_id}/output") return data === "" && ended !== true;
   if (operation === "task/{task_id}") return !isFinished(Object(task));
   return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
 }

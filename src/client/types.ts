@@ -21,6 +21,9 @@ export type EventKind =
   | "task.revoked"
   | "task.released"
   | "task.progress"
+  | "task.asked"
+  | "task.answered"
+  | "task.question_timed_out"
   | "task.attempt_failed"
   | "task.timed_out"
   | "task.failed"
@@ -31,6 +34,9 @@ export type EventKind =
   | "budget.deleted"
   | "budget.warning"
   | "budget.exceeded"
+  | "schedule.saved"
+  | "schedule.skipped"
+  | "schedule.deleted"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -172,6 +178,100 @@ export interface Checkpoint {
   at: string;
 }
 
+export interface Lesson {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The node that completed the task. */
+  node_id: string;
+  /** Whether the result came with a key that is bound to that node. */
+  verified: boolean;
+  /** When the task was completed. */
+  at: string;
+  /** The first 2,000 characters of `lesson` in the result of the task. */
+  lesson: string;
+  /** True if the `lesson` is longer than what is shown. */
+  truncated?: true | undefined;
+}
+
+export interface OutputAttempt {
+  /** The epoch of the lease. */
+  attempt: number;
+  /** The node that sent it. */
+  node_id: string;
+  /** The bytes that were sent, kept or not. */
+  size: number;
+  /** When the first output came. */
+  begun_at: string;
+  /** When the last output came. */
+  updated_at: string;
+}
+
+export interface Question {
+  /** The id of the question. */
+  question_id: string;
+  /** The id of the task. */
+  task_id: string;
+  /** What the worker wants to know. */
+  question: string;
+  /** Answers that the worker suggests; any other answer is possible too. */
+  choices: string[];
+  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  schema: Record<string, unknown> | null;
+  /** The node that asked. */
+  asked_by: string;
+  /** When it was asked. */
+  asked_at: string;
+  /** When it times out without an answer. */
+  until: string;
+  /** `timed_out`: its deadline has passed, or its task ended first. */
+  state: "open" | "answered" | "timed_out";
+  /** The answer; null if there is none. */
+  answer: unknown;
+  /** The node that answered; null if the answer named none. */
+  answered_by: string | null;
+  /** When it was answered or timed out; null while it is open. */
+  answered_at: string | null;
+  /** Whether the answer came with a key that is bound to `answered_by`. */
+  verified: boolean;
+}
+
+export interface OpenQuestion {
+  /** The id of the question. */
+  question_id: string;
+  /** The id of the task. */
+  task_id: string;
+  /** What the worker wants to know. */
+  question: string;
+  /** Answers that the worker suggests; any other answer is possible too. */
+  choices: string[];
+  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  schema: Record<string, unknown> | null;
+  /** The node that asked. */
+  asked_by: string;
+  /** When it was asked. */
+  asked_at: string;
+  /** When it times out without an answer. */
+  until: string;
+  /** `timed_out`: its deadline has passed, or its task ended first. */
+  state: "open" | "answered" | "timed_out";
+  /** The answer; null if there is none. */
+  answer: unknown;
+  /** The node that answered; null if the answer named none. */
+  answered_by: string | null;
+  /** When it was answered or timed out; null while it is open. */
+  answered_at: string | null;
+  /** Whether the answer came with a key that is bound to `answered_by`. */
+  verified: boolean;
+  /** The title of the task. */
+  task_title: string;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -180,8 +280,15 @@ export interface Context<V extends Variant = "A"> {
   inputs?: TaskInput<V>[] | undefined;
   /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
   checkpoint?: Checkpoint | undefined;
+  /** The newest questions about the task with their answers, oldest first: at most 20. */
+  answers?: Question[] | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
+  /**
+   * What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together,
+   * and of the same text the newest. Not for a task without a type.
+   */
+  lessons?: Lesson[] | undefined;
 }
 
 export interface Task<V extends Variant = "A"> {
@@ -247,6 +354,8 @@ export interface Task<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -255,6 +364,15 @@ export interface Task<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -324,6 +442,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -332,6 +452,15 @@ export interface TaskDetails<V extends Variant = "A"> {
   inputs: string[];
   /** Those of `files` that were attached by the node that holds the task, or held it. */
   outputs: string[];
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -527,6 +656,73 @@ export interface FileRecord {
   url: string;
 }
 
+export interface Schedule<V extends Variant = "A"> {
+  /** The name of the schedule. */
+  name: string;
+  /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+  cron: string | null;
+  /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+  tz: string | null;
+  /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+  every_s: number | null;
+  /** The task that it creates. */
+  task: {
+    /** What to do, in one line. */
+    title: string;
+    /** What to do; at most 64 KiB of UTF-8. */
+    description: string;
+    /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+    task_type: string | null;
+    /**
+     * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+     * default); 2, `p2` or `low`; `p5` is background work.
+     */
+    priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+    /** The node that created the task; it need not be registered. */
+    creator_node: string | null;
+    /** LUX for the node that completes the task, with at most 6 decimals. */
+    lux_reward: number;
+    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+    max_attempts: number | null;
+    /**
+     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+     * attempt, up to an hour.
+     */
+    backoff_s: number;
+    /** Seconds that a node may hold the task without task/extend or task/complete. */
+    timeout_s: number | null;
+    /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+    max_run_s: number | null;
+    /**
+     * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+     * permanently (kind `budget`). Null: any.
+     */
+    max_cost_usd: number | null;
+    /** Seconds until the task may be handed out. */
+    delay_s: number;
+  };
+  /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+  overlap: "skip" | "queue";
+  /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+  catch_up: "one" | "none";
+  /** Each task may start up to so many seconds later. */
+  jitter_s: number;
+  /** No time comes after this. */
+  until: string | null;
+  /** Whether no time comes until it is saved without this. */
+  paused: boolean;
+  /** The next time; null while it is paused, and after the last. */
+  next_at: string | null;
+  /** The last task that it created. */
+  last_task_id: string | null;
+  /** When it created that task. */
+  last_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface Key {
   /** The name of the key. */
   name: string;
@@ -691,6 +887,7 @@ export interface Problem {
     | "node_not_found"
     | "task_not_found"
     | "message_not_found"
+    | "question_not_found"
     | "file_not_found"
     | "budget_not_found"
     | "key_not_found"
@@ -701,6 +898,7 @@ export interface Problem {
     | "task_completed"
     | "task_failed"
     | "task_not_failed"
+    | "wrong_offset"
     | "task_not_ready"
     | "stale_lease"
     | "node_draining"
@@ -712,6 +910,11 @@ export interface Problem {
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
+    | "question_answered"
+    | "question_timed_out"
+    | "questions_limit"
+    | "schedule_not_found"
+    | "schedules_limit"
     | "key_exists"
     | "keys_limit"
     | "body_too_large"
@@ -742,6 +945,8 @@ export interface Problem {
   used?: number | undefined;
   /** Of `quota_exceeded`: what the quota allows. */
   allowed?: number | undefined;
+  /** Of `wrong_offset`: where the output continues. */
+  expected?: number | undefined;
 }
 
 /** What each operation takes and answers. */
@@ -838,7 +1043,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Drains a node (it finishes its tasks, gets no new ones) or ends the drain */
+  /** Drains a node (it finishes its tasks, gets no new ones), or ends that */
   "node/drain": {
     request: {
       /** The id of the node. */
@@ -941,7 +1146,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a task; on B the hub assigns it at once when a node is available */
+  /** Creates a task; on B the hub assigns it at once if a node is available */
   "task/create": {
     request: {
       /** What to do, in one line. */
@@ -1598,6 +1803,236 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What the workers of completed tasks have learned; by type and words */
+  lessons: {
+    request: {
+      /** Only lessons for which each of these words begins a word of the lesson or of the title of its task. */
+      q?: string | undefined;
+      /** Only lessons of tasks of this `task_type`. */
+      type?: string | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The newest task first. Lessons that say nothing (none, n/a, -) are left out. */
+      lessons: Lesson[];
+      /** How many completed tasks this call has examined: at most 10,000. */
+      looked: number;
+      /** Where to go on, to the older tasks that this call has not examined; null if it has examined all. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Appends output of a running task */
+  "task/output": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node. */
+      node_id: string;
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      epoch?: number | undefined;
+      /**
+       * The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat
+       * of what was sent changes nothing.
+       */
+      offset: number;
+      /** 1 to 65,536 bytes of text, without NUL. */
+      data: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The attempt: the epoch of the lease. */
+      attempt: number;
+      /** Where the next piece begins. */
+      next_offset: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The output of an attempt of a task; may wait for more */
+  "task/{task_id}/output": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /**
+       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
+       * next one that has output if this one has none; null if there is none.
+       */
+      attempt?: number | undefined;
+      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      from?: number | undefined;
+      /** Seconds to wait until there is more, or the attempt or the task has ended. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /**
+       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
+       * next one that has output if this one has none; null if there is none.
+       */
+      attempt: number | null;
+      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      from: number;
+      /** The text from `from` on: at most 256 KiB, and up to what is no longer kept. */
+      data: string;
+      /** The offset to read from next. */
+      next_offset: number;
+      /** Bytes between the offset that was asked for and `from`: they are no longer kept. */
+      dropped: number;
+      /** Bytes. */
+      size: number;
+      /** Whether this attempt sends no more; without an attempt: whether the task is finished. */
+      ended: boolean;
+      /** The attempts whose output is kept, oldest first. */
+      attempts: OutputAttempt[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A node asks a person, or another agent, about a task that it holds */
+  "task/ask": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node. */
+      node_id: string;
+      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      epoch?: number | undefined;
+      /** What the worker wants to know. */
+      question: string;
+      /** Answers that the worker suggests; any other answer is possible too. */
+      choices?: readonly string[] | undefined;
+      /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+      schema?: unknown | undefined;
+      /** Seconds until the question times out; a day if left out. */
+      within_s?: number | undefined;
+      /**
+       * Gives the task back in the same commit, without an attempt. It is not ready until none of its
+       * questions is open.
+       */
+      park?: boolean | undefined;
+      /** Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** What the worker wants to know. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Answers a question of a task; the first answer counts */
+  "task/answer": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the question. */
+      question_id: string;
+      /** The answer: any JSON but null, at most 16 KiB. */
+      answer: unknown;
+      /** The node that answers. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The question. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The questions of a task with their answers; may wait until one changes */
+  "task/{task_id}/questions": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** Only this question: then `wait` ends when it is answered or timed out. */
+      question_id?: string | undefined;
+      /** Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at once. */
+      wait?: number | undefined;
+      /** The `version` that the caller knows: a wait ends at once if there is a newer one. */
+      since?: number | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The questions of the task, oldest first. */
+      questions: Question[];
+      /** How many questions the task has. */
+      total: number;
+      /** Grows with each question that is asked, answered or timed out. */
+      version: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The open questions of all tasks, the most urgent first */
+  questions: {
+    request: {
+      /** Only `open`, which is also the default. */
+      state?: "open" | undefined;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The open questions, the most urgent first, with the title and the creator of their tasks. */
+      questions: OpenQuestion[];
+      /** How many are open, counted up to 10,000. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Sends a message to one node */
   "message/send": {
     request: {
@@ -1636,7 +2071,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Takes messages out of a mailbox, oldest first, and may wait for the first */
+  /** Takes messages out of a mailbox, oldest first; may wait for the first */
   "message/receive": {
     request: {
       /** The id of the node. */
@@ -1775,7 +2210,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Puts a parked message back into its mailbox, with no deliveries counted */
+  /** Puts a parked message back into its mailbox, with no delivery counted */
   "message/redrive": {
     request: {
       /** The id of the node. */
@@ -2095,6 +2530,146 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Creates or replaces a schedule, which creates a task at certain times */
+  "schedule/put": {
+    request: {
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
+      cron?: string | undefined;
+      /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+      every_s?: number | undefined;
+      /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
+      tz?: string | undefined;
+      /** The task to create, as for task/create. */
+      task: {
+        /** What to do, in one line. */
+        title: string;
+        /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+        task_type?: string | undefined;
+        /**
+         * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+         * default); 2, `p2` or `low`; `p5` is background work.
+         */
+        priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+        /** The node that created the task; it need not be registered. */
+        creator_node?: string | undefined;
+        /** LUX for the node that completes the task, with at most 6 decimals. */
+        lux_reward?: number | undefined;
+        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+        max_attempts?: number | undefined;
+        /**
+         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+         * attempt, up to an hour.
+         */
+        backoff_s?: number | undefined;
+        /** Seconds that a node may hold the task without task/extend or task/complete. */
+        timeout_s?: number | undefined;
+        /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+        max_run_s?: number | undefined;
+        /**
+         * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+         * permanently (kind `budget`). Null: any.
+         */
+        max_cost_usd?: number | undefined;
+        /** Seconds until the task may be handed out. */
+        delay_s?: number | undefined;
+        /** What to do; at most 64 KiB of UTF-8. */
+        description: string;
+      };
+      /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+      overlap?: "skip" | "queue" | undefined;
+      /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+      catch_up?: "one" | "none" | undefined;
+      /** Each task may start up to so many seconds later. */
+      jitter_s?: number | undefined;
+      /** No time comes after this. */
+      until?: string | undefined;
+      /** Whether no time comes until it is saved without this. */
+      paused?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule; one of this name is replaced. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All schedules, by name */
+  "schedule/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The schedules, by name. */
+      schedules: Schedule<V>[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates a task of a schedule now; its next time stays */
+  "schedule/run": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The task as it is now. */
+      task: Task<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a schedule; its tasks stay */
+  "schedule/delete": {
+    request: {
+      /** The name of the schedule. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the schedule. */
+      name: string;
+      /** The schedule. */
+      schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -2145,7 +2720,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Revokes a key permanently; its open calls and streams end within a second */
+  /** Revokes a key permanently; its calls and streams end within a second */
   "key/revoke": {
     request: {
       /** The name of the key. */
@@ -2194,7 +2769,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The event log after a cursor, oldest first; without one, its newest events */
+  /** The event log after a cursor, oldest first; without one, the newest */
   events: {
     request: {
       /** The id of the last event read; 0: from the beginning; without it, the newest events. */
@@ -2476,6 +3051,13 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  lessons: "GET",
+  "task/output": "POST",
+  "task/{task_id}/output": "GET",
+  "task/ask": "POST",
+  "task/answer": "POST",
+  "task/{task_id}/questions": "GET",
+  questions: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",
@@ -2493,6 +3075,10 @@ export const METHODS = {
   "budget/set": "POST",
   "budget/list": "GET",
   "budget/delete": "POST",
+  "schedule/put": "POST",
+  "schedule/list": "GET",
+  "schedule/run": "POST",
+  "schedule/delete": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

@@ -18,7 +18,19 @@ import {
 } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { StreamItem, StreamOptions } from "./events.ts";
-import type { Context, EventKind, Failure, Lease, Task, TaskInput, TaskResult, Variant } from "./types.ts";
+import type {
+  Context,
+  EventKind,
+  Failure,
+  Lease,
+  Lesson,
+  Question,
+  Task,
+  TaskInput,
+  TaskResult,
+  Variant,
+} from "./types.ts";
+import { OutputSender } from "./output.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -44,6 +56,22 @@ export type TaskContext<V extends Variant = "A"> = {
   readonly checkpoint: unknown;
   /** The last attempts that failed, oldest first. */
   readonly failures: readonly Failure[];
+  /** What the last completed tasks of its type have taught, newest first. */
+  readonly lessons: readonly Lesson[];
+  /**
+   * Adds to the output of this attempt, which people can read while it runs. Sent every second, and before the result.
+   * Never waits: while the hub is too slow or away, what exceeds 256 KiB is dropped, oldest first.
+   */
+  readonly output: (text: string) => void;
+  /** The questions of earlier attempts with their answers, oldest first. */
+  readonly answers: readonly Question[];
+  /**
+   * Asks a person, or another agent, and waits for the answer: any JSON, or null when there was none in time. The time
+   * limits of the task stand still meanwhile. A question that an earlier attempt asked in the same words is not asked
+   * again. With `park` the task goes back to the hub until the answer is there, and the handler ends: the next attempt
+   * asks again, and gets the answer at once.
+   */
+  readonly ask: (question: string, options?: AskOptions) => Promise<unknown>;
   /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
   readonly saveCheckpoint: (data: unknown) => Promise<void>;
   /**
@@ -57,6 +85,16 @@ export type TaskContext<V extends Variant = "A"> = {
 /** What one step of the work has used; the worker numbers the steps. */
 export type Used = Omit<UsageReport, "seq">;
 type UsageReport = NonNullable<RequestOf<"task/extend">["usage"]>[number];
+
+export type AskOptions = {
+  /** Answers to choose from; others are possible too. */
+  readonly choices?: readonly string[] | undefined;
+  /** The JSON Schema of the answer; the hub shows it. */
+  readonly schema?: Readonly<Record<string, unknown>> | undefined;
+  /** How long the question waits, in seconds; by default a day. */
+  readonly within?: number | undefined;
+  readonly park?: boolean | undefined;
+};
 
 /** Thrown by a handler if no worker can do the task: the task fails permanently, without a retry. */
 export class FatalError extends Error {
@@ -95,6 +133,8 @@ export type WorkerEvent<V extends Variant = "A"> =
   | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
   | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
   | { readonly kind: "released"; readonly task: Task<V> }
+  /** A question of its handler gave the task back until there is an answer. */
+  | { readonly kind: "parked"; readonly task: Task<V> }
   /** The task was taken away; the error is the hub's refusal. */
   | { readonly kind: "lost"; readonly task: Task<V>; readonly error: LuxHubError }
   /** A fault that the worker survives. */
@@ -130,6 +170,8 @@ const GRACE_MS = 10_000;
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
 const NO_STREAM_MS = 30_000;
+/** The longest that a question waits for its answer. */
+const QUESTION_MAX_S = 604_800;
 /** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 /** The events after which a task may no longer be its holder's. */
@@ -189,6 +231,9 @@ type Job<V extends Variant> = {
   lost: LuxHubError | null;
   /** The handler took too long. */
   timedOut: Error | null;
+  readonly output: OutputSender;
+  /** A question gives the task back. */
+  isParked: boolean;
 };
 
 class Worker<V extends Variant> {
@@ -447,6 +492,8 @@ class Worker<V extends Variant> {
       isEnding: false,
       lost: null,
       timedOut: null,
+      output: this.#outputOf({ task, epoch }),
+      isParked: false,
     };
     for (const before of this.#jobs)
       if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // the hub had taken it away
@@ -455,9 +502,19 @@ class Worker<V extends Variant> {
     void this.#extendLease(job);
     void this.#work(job).finally(() => {
       this.#jobs.delete(job);
+      job.output.stop();
       job.end.abort();
       this.#wake();
     });
+  }
+
+  #outputOf(held: Pick<Job<V>, "task" | "epoch">): OutputSender {
+    const { signal } = this.#end;
+    return new OutputSender(async (offset, data) => {
+      const piece = { ...this.#holder(held), offset, data };
+      const { next_offset } = await this.#call("task/output", piece, { signal, retry: { forMs: 0 } });
+      return next_offset;
+    }, signal);
   }
 
   /** Resolves when a job ends, or when the worker must stop. */
@@ -471,7 +528,10 @@ class Worker<V extends Variant> {
     job.isEnding = true;
     const { task, lost, timedOut } = job;
     try {
+      if (job.isParked) return this.#emit({ kind: "parked", task });
       if (lost !== null) return await this.#afterLoss(job, lost);
+      // A task that is given back is another worker's as soon as it can be.
+      if (timedOut !== null || outcome.isDone || !job.abort.signal.aborted) await job.output.end();
       if (timedOut !== null) await this.#fail(job, timedOut);
       else if (outcome.isDone) await this.#complete(job, outcome.result);
       else if (job.abort.signal.aborted) await this.#giveBack(job);
@@ -521,7 +581,8 @@ class Worker<V extends Variant> {
   /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
-    const { inputs = [], checkpoint, failures = [] } = job.context;
+    const { inputs = [], checkpoint, failures = [], answers = [], lessons = [] } = job.context;
+    const unused = [...answers];
     const { signal } = abort;
     const send = async (fields: Extension): Promise<void> => {
       const refusal = await this.#extend(job, fields);
@@ -534,13 +595,37 @@ class Worker<V extends Variant> {
       inputs,
       checkpoint: checkpoint?.data,
       failures,
+      lessons,
+      answers,
+      ask: async (question, asked = {}) => {
+        const known = unused.findIndex((one) => one.state !== "open" && isSameQuestion(one, question, asked));
+        if (known !== -1) return unused.splice(known, 1)[0]?.answer;
+        const { choices, schema, within, park } = asked;
+        limit.pause();
+        try {
+          return await this.#ask(job, { question, choices, schema, within_s: within, park });
+        } finally {
+          limit.resume();
+        }
+      },
       saveCheckpoint: (data) => send({ checkpoint: data }),
       reportUsage: (used) => this.#reportUsage(job, used),
+      output: (text) => job.output.write(text),
     };
+    const timeoutMs = this.#timeoutOf(task);
+    const limit = new TimeLimit(timeoutMs, () => {
+      if (signal.aborted) return;
+      job.timedOut = new DOMException(
+        `The handler timed out after ${(timeoutMs ?? 0) / 1_000} s.`,
+        "TimeoutError",
+      );
+      abort.abort(job.timedOut);
+    });
     return new Promise((resolve) => {
       const ended = new AbortController();
       const end = (outcome: Outcome): void => {
         ended.abort();
+        limit.end();
         resolve(outcome);
       };
       const onAbort = async (): Promise<void> => {
@@ -548,16 +633,7 @@ class Worker<V extends Variant> {
           end({ isDone: false, error: signal.reason });
       };
       signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
-      const timeoutMs = this.#timeoutOf(task);
-      if (timeoutMs !== null)
-        void sleepUnlessAborted(timeoutMs, ended.signal).then((isOver) => {
-          if (!isOver || signal.aborted) return;
-          job.timedOut = new DOMException(
-            `The handler timed out after ${timeoutMs / 1_000} s.`,
-            "TimeoutError",
-          );
-          abort.abort(job.timedOut);
-        });
+      limit.resume();
       Promise.resolve()
         .then(() => this.#handler(task, context))
         .then(
@@ -565,6 +641,25 @@ class Worker<V extends Variant> {
           (error: unknown) => end({ isDone: false, error }),
         );
     });
+  }
+
+  /** Returns the answer; null: there was none in time. Rejects when the task is lost or parked. */
+  async #ask(job: Job<V>, fields: Omit<RequestOf<"task/ask">, keyof Holder | "wait">): Promise<unknown> {
+    const { signal } = job.abort;
+    signal.throwIfAborted();
+    const park = fields.park === true;
+    job.isParked = park; // at once: the event that the task was released may be faster than the response
+    try {
+      const asked = { ...this.#holder(job), ...fields, wait: park ? 0 : QUESTION_MAX_S };
+      const { question } = await this.#call("task/ask", asked, { signal, retry: FOREVER });
+      if (!park) return question.answer;
+    } catch (error) {
+      job.isParked = false;
+      if (isLoss(error)) this.#lose(job, error);
+      throw error;
+    }
+    job.abort.abort(new DOMException("The task is parked until its question is answered.", "AbortError"));
+    throw signal.reason;
   }
 
   async #complete(job: Job<V>, result: TaskResult): Promise<void> {
@@ -661,7 +756,7 @@ class Worker<V extends Variant> {
   }
 
   async #check(job: Job<V>): Promise<void> {
-    if (job.isEnding || job.lost !== null) return;
+    if (job.isEnding || job.isParked || job.lost !== null) return;
     const refusal = await this.#extend(job);
     if (refusal !== null && job.lost === null && !job.end.signal.aborted)
       this.#emit({ kind: "fault", error: refusal });
@@ -699,9 +794,10 @@ class Worker<V extends Variant> {
   }
 
   #lose(job: Job<V>, error: LuxHubError): void {
-    // Once it ends, the report of the outcome will be refused.
-    if (job.isEnding || job.lost !== null) return;
+    // Once it ends, the report of the outcome will be refused. A parked one is no longer held.
+    if (job.isEnding || job.isParked || job.lost !== null) return;
     job.lost = error;
+    job.output.stop();
     job.abort.abort(error);
     this.#emit({ kind: "lost", task: job.task, error });
   }
@@ -709,6 +805,42 @@ class Worker<V extends Variant> {
   #emit(event: WorkerEvent<V>): void {
     this.#options.onEvent?.(event);
   }
+}
+
+/** The time that a handler may take in all; while it waits for an answer, the time stands still and begins anew. */
+class TimeLimit {
+  readonly #ms: number | null;
+  readonly #onOver: () => void;
+  #pauses = 1;
+  #running: AbortController | null = null;
+
+  constructor(ms: number | null, onOver: () => void) {
+    this.#ms = ms;
+    this.#onOver = onOver;
+  }
+
+  pause(): void {
+    this.#pauses++;
+    this.#running?.abort();
+  }
+
+  /** The first call begins it. */
+  resume(): void {
+    if (--this.#pauses > 0 || this.#ms === null) return;
+    this.#running = new AbortController();
+    void sleepUnlessAborted(this.#ms, this.#running.signal).then((isOver) => isOver && this.#onOver());
+  }
+
+  end(): void {
+    this.#pauses = Number.POSITIVE_INFINITY;
+    this.#running?.abort();
+  }
+}
+
+/** The words of an earlier question: a repeat of it is not asked again. */
+function isSameQuestion(known: Question, question: string, { choices = [], schema }: AskOptions): boolean {
+  const isSame = known.question === question && known.choices.join("\n") === choices.join("\n");
+  return isSame && JSON.stringify(known.schema) === JSON.stringify(schema ?? null);
 }
 
 type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint" | "usage">;

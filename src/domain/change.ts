@@ -15,6 +15,10 @@ import type {
   Message,
   Node,
   Spending,
+  OutputAttempt,
+  OutputBlock,
+  Question,
+  Schedule,
   StoredAnswer,
   SumKey,
   Task,
@@ -29,10 +33,11 @@ export type Offer =
 
 /**
  * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
- * `work.offered`: `count` tasks may have become available to workers; `work.missed`: any tasks may have.
+ * `output.changed`: another hub stored output of this task. `work.offered`: `count` tasks may have become available to workers; `work.missed`: any tasks may have.
  */
 export type Notified =
   | Change
+  | { readonly kind: "output.changed"; readonly taskId: string }
   | { readonly kind: "work.offered"; readonly offer: Offer; readonly count: number }
   | { readonly kind: "work.missed" };
 
@@ -68,6 +73,8 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
+  | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
+  | { readonly kind: "schedule.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
@@ -94,6 +101,39 @@ export type Change =
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
   | { readonly kind: "budget.saved"; readonly budget: Budget }
   | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
+  /** The first output of an attempt. `countedBytes`: what it counts if its sender has a quota (quota.ts). */
+  | {
+      readonly kind: "output.begun";
+      readonly taskId: string;
+      readonly attempt: OutputAttempt;
+      readonly countedBytes: number;
+    }
+  | ({ readonly kind: "output.grown"; readonly taskId: string } & Pick<
+      OutputAttempt,
+      "epoch" | "bytes" | "keptBytes" | "at"
+    >)
+  /** Appends text to a block, or begins it. */
+  | ({ readonly kind: "output.appended"; readonly taskId: string; readonly epoch: number } & OutputBlock)
+  /** Removes the blocks of an attempt from number `first` to before `end`. */
+  | {
+      readonly kind: "output.cut";
+      readonly taskId: string;
+      readonly epoch: number;
+      readonly first: number;
+      readonly end: number;
+    }
+  /** Take the attempts up to an epoch off the usage of their nodes, and remove them, and their blocks. In this order. */
+  | {
+      readonly kind: "output.refunded" | "output.removed" | "output.erased";
+      readonly taskId: string;
+      readonly upTo: number;
+    }
+  | { readonly kind: "question.asked"; readonly question: Question }
+  /** It was answered or timed out. */
+  | { readonly kind: "question.settled"; readonly question: Question }
+  /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
+  | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
+  | { readonly kind: "questions.removed"; readonly taskId: string }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**

@@ -8,6 +8,7 @@ export const REJECTION_CODES = [
   "node_not_found",
   "task_not_found",
   "message_not_found",
+  "question_not_found",
   "file_not_found",
   "key_not_found",
   "task_not_open",
@@ -17,6 +18,7 @@ export const REJECTION_CODES = [
   "task_not_failed",
   "task_not_ready",
   "stale_lease",
+  "wrong_offset",
   "node_offline",
   "node_draining",
   "not_assigned_to_node",
@@ -30,6 +32,11 @@ export const REJECTION_CODES = [
   "budget_exceeded",
   "budget_not_found",
   "budgets_limit",
+  "question_answered",
+  "question_timed_out",
+  "questions_limit",
+  "schedule_not_found",
+  "schedules_limit",
   "key_exists",
   "keys_limit",
   "quota_exceeded",
@@ -53,6 +60,8 @@ export type Rejected = {
   readonly detail: string;
   /** Of quota_exceeded. */
   readonly quota?: QuotaFault;
+  /** Of wrong_offset: the offset that is expected. */
+  readonly expected?: number;
 };
 
 /** What a quota allows, and what of it is used; both in tasks, or both in bytes. */
@@ -82,12 +91,15 @@ export class Rejection extends Error {
   readonly code: RejectionCode;
   /** Of quota_exceeded. */
   readonly quota: QuotaFault | undefined;
+  /** Of wrong_offset. */
+  readonly expected: number | undefined;
 
   constructor(rejected: Rejected) {
     super(rejected.detail);
     this.name = "Rejection";
     this.code = rejected.code;
     this.quota = rejected.quota;
+    this.expected = rejected.expected;
   }
 }
 

@@ -17,6 +17,9 @@ export const EVENT_KINDS = [
   "task.revoked",
   "task.released",
   "task.progress",
+  "task.asked",
+  "task.answered",
+  "task.question_timed_out",
   "task.attempt_failed",
   "task.timed_out",
   "task.failed",
@@ -27,6 +30,9 @@ export const EVENT_KINDS = [
   "budget.deleted",
   "budget.warning",
   "budget.exceeded",
+  "schedule.saved",
+  "schedule.skipped",
+  "schedule.deleted",
   "lux.paid",
   "lux.signin",
   "message.sent",
@@ -67,8 +73,13 @@ export type NewEvent = {
 
 export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };
 
-/** Kinds of changes that an administrator makes, not the node that the event names. */
-const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
+/** Kinds of changes that an administrator or the hub makes, not the node that the event names. */
+const ADMINISTERED: readonly EventKind[] = [
+  "task.revoked",
+  "task.deleted",
+  "node.deleted",
+  "schedule.skipped",
+];
 
 /** Values of `by` in task.assigned for tasks that the node did not request. */
 const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
@@ -76,6 +87,7 @@ const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
 /** The node that did what an event says; null: the hub or an administrator did it. */
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   if (kind === "message.sent") return typeof data["from_node"] === "string" ? data["from_node"] : null;
+  if (kind === "task.answered") return typeof data["answered_by"] === "string" ? data["answered_by"] : null;
   const isGiven = kind === "task.assigned" && ASSIGNERS.includes(data["by"]);
   return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
 }

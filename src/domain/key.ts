@@ -52,6 +52,8 @@ export function markVerified(nodeId: string, changes: readonly Change[]): readon
   return changes.map((change): Change => {
     if (change.kind === "event.logged" && actorOf(change.event) === nodeId)
       return { ...change, event: { ...change.event, verified: true } };
+    if (change.kind === "question.settled" && change.question.answeredBy === nodeId)
+      return { ...change, question: { ...change.question, verified: true } };
     if (change.kind !== "task.moved") return change;
     const { task } = change;
     const isResult = task.status === "completed" && task.assignedNode === nodeId;

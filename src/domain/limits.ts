@@ -96,10 +96,38 @@ export const FAILURES_DEFAULT_MAX = 10;
 export const FAILED_ATTEMPTS_KEPT = 5;
 /** A checkpoint, as JSON. */
 export const CHECKPOINT_MAX_BYTES = 64 * KIB;
+/** The output of an attempt: what one task/output appends, what is kept of its beginning and of its end. */
+export const OUTPUT_SENT_MAX_BYTES = 64 * KIB;
+export const OUTPUT_HEAD_DEFAULT_BYTES = 64 * KIB;
+export const OUTPUT_TAIL_DEFAULT_BYTES = 192 * KIB;
+/** The largest --output-head and --output-tail. */
+export const OUTPUT_KEPT_MAX_BYTES = 64 * MIB;
+/** The attempts of a task whose output is kept, the newest. */
+export const OUTPUT_ATTEMPTS_KEPT = 3;
+/** Output is stored in blocks of this many bytes: small pieces are appended to the last block, so that rows stay few. */
+export const OUTPUT_BLOCK_BYTES = 16 * KIB;
+/** Blocks that one GET task/<id>/output returns. */
+export const OUTPUT_BLOCKS_PER_READ = 16;
+/** A blocked read of output looks again after this time, in case a notification of another hub was lost. */
+export const OUTPUT_REREAD_MS = 15 * SECOND_MS;
 /** The results of its dependencies that a dispatched task carries; GET task/<id>/inputs has the others. */
 export const CONTEXT_RESULTS_MAX_BYTES = 256 * KIB;
 /** The files of its dependencies that a dispatched task names. */
 export const CONTEXT_FILES_MAX = 1_000;
+/** The lessons of its type that a dispatched task carries, and their bytes together. */
+export const CONTEXT_LESSONS_MAX = 5;
+export const CONTEXT_LESSONS_MAX_BYTES = 2 * KIB;
+/** The part of a lesson that is searched and shown. */
+export const LESSON_SHOWN_MAX_CHARS = 2_000;
+/** A page of lessons. */
+export const LESSONS_PER_PAGE_DEFAULT = 20;
+export const LESSONS_PER_PAGE_MAX = 100;
+/** Completed tasks that one step of a search for lessons examines: about a millisecond. */
+export const LESSONS_STEP_ROWS = 100;
+/** Types whose last lessons a hub keeps in memory, some KiB for each. */
+export const LESSONS_TYPES_MAX = 1_000;
+/** Tasks that other hubs have completed and whose lessons this hub has not read yet; of more it reads the last ones. */
+export const LESSONS_UNREAD_MAX = 500;
 /** A page of GET task/<id>/inputs ends with the input that reaches it. */
 export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
 export const INPUTS_PER_PAGE_MAX = 100;
@@ -126,6 +154,27 @@ export const MICRO_PER_USD = 1_000_000;
 /** The days that GET usage sums, and how many it sums when `since` is left out. */
 export const USAGE_DAYS_MAX = 366;
 export const USAGE_DAYS_DEFAULT = 30;
+// Questions (domain/question.ts).
+export const QUESTION_MAX_CHARS = 4_000;
+/** The answers that a question suggests. */
+export const CHOICES_MAX = 20;
+export const CHOICE_MAX_CHARS = 200;
+/** The JSON Schema of an answer, as JSON. */
+export const ANSWER_SCHEMA_MAX_BYTES = 8 * KIB;
+export const ANSWER_MAX_BYTES = 16 * KIB;
+/** How long a question waits for its answer. */
+export const QUESTION_DEFAULT_SECONDS = 86_400;
+export const QUESTION_MAX_SECONDS = 604_800;
+export const OPEN_QUESTIONS_OF_TASK_MAX = 20;
+/** Questions that one task ever has. */
+export const QUESTIONS_OF_TASK_MAX = 1_000;
+export const QUESTIONS_PER_PAGE_MAX = 50;
+export const QUESTIONS_PER_PAGE_DEFAULT = 20;
+/** Open questions are counted up to this number. */
+export const QUESTIONS_COUNTED_MAX = 10_000;
+/** The newest questions that a dispatched task carries with their answers, and roughly their bytes together. */
+export const CONTEXT_ANSWERS_MAX = 20;
+export const CONTEXT_ANSWERS_MAX_BYTES = 256 * KIB;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
@@ -344,6 +393,7 @@ export const A2A_PAGE_MAX_BYTES = 1 * MIB;
 /** Tasks of a caller that one ListTasks examines, and counts: the last changed. */
 export const A2A_SCANNED_MAX = 2_000;
 /** Seconds for which a client may keep an agent card. */
+export const A2A_SKILLS_MAX = 100;
 export const A2A_CARD_MAX_AGE_SECONDS = 60;
 
 // Broadcasts.
@@ -558,6 +608,8 @@ export const KEPT_REPORT_BYTES = 256;
 export const KEPT_MESSAGE_BYTES = 512;
 export const KEPT_DELIVERY_BYTES = 112;
 export const KEPT_EVENT_BYTES = 224;
+/** The output of an attempt, beside its text. */
+export const KEPT_OUTPUT_BYTES = 1_024;
 /** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */
 export const KEPT_FILE_BYTES = 512;
 export const KEPT_BLOCK_BYTES = 4 * KIB;
@@ -566,6 +618,22 @@ export const KEPT_BLOCK_BYTES = 4 * KIB;
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
+/** Schedules of the hub, and those that one node creates with a key that is bound to it. */
+export const SCHEDULES_MAX = 1_000;
+export const SCHEDULES_OF_NODE_MAX = 100;
+export const SCHEDULE_NAME_MAX_CHARS = 64;
+export const CRON_MAX_CHARS = 128;
+export const TIME_ZONE_MAX_CHARS = 64;
+/** The description of a scheduled task: a page of schedules holds many of them. */
+export const SCHEDULE_DESCRIPTION_MAX_BYTES = 16_384;
+/** One year. */
+export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
+/** One day. */
+export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
+/** A time of a schedule counts as missed when no hub could handle it for so long. */
+export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
+/** Schedules that are due, read at once. */
+export const SCHEDULES_DUE_BATCH = 100;
 export const KEYS_MAX = 1_000;
 export const KEY_NAME_MAX_CHARS = 64;
 /** Ten years. */

@@ -159,6 +159,12 @@ export type Task = {
   readonly spent: Spending | null;
   /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
   readonly maxCostMicro: number | null;
+  /** Whether an attempt has sent output (output.ts). */
+  readonly hasOutput: boolean;
+  /** null: nothing was ever asked about it. */
+  readonly questions: TaskQuestions | null;
+  /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
+  readonly schedule: { readonly name: string; readonly at: number | null } | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -168,6 +174,24 @@ export type Task = {
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };
+
+/** The fields of a new task that name no time and no other task. */
+export type TaskTemplate = Pick<
+  Task,
+  | "title"
+  | "description"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "creatorVerified"
+  | "luxRewardMicro"
+  | "balanced"
+  | "maxAttempts"
+  | "backoffMs"
+  | "timeoutMs"
+  | "maxRunMs"
+  | "maxCostMicro"
+>;
 
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
@@ -255,6 +279,67 @@ export type Gate = {
   readonly closed: Closed | null;
 };
 
+/** The output of one attempt of a task, without its text. */
+export type OutputAttempt = {
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  readonly bytes: number;
+  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  readonly keptBytes: number;
+  readonly begunAt: number;
+  /** When the last piece came. */
+  readonly at: number;
+};
+
+/** A block of the output of an attempt (output.ts). */
+export type OutputBlock = {
+  readonly n: number;
+  /** The offset of its first byte. */
+  readonly start: number;
+  readonly data: string;
+};
+
+/** What a task knows of its questions. */
+export type TaskQuestions = {
+  /**
+   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
+   * ready. `settled`: none does.
+   */
+  readonly state: "open" | "parked" | "settled";
+  /** How many were asked, and their bytes with those of their answers. */
+  readonly asked: number;
+  readonly bytes: number;
+};
+
+export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
+
+/** A question of a worker to a person, or to another agent. */
+export type Question = {
+  readonly questionId: string;
+  readonly taskId: string;
+  readonly question: string;
+  /** The answers that it suggests; empty: none. */
+  readonly choices: readonly string[];
+  /** The JSON Schema of the answer, as text; nobody enforces it. */
+  readonly schema: string | null;
+  readonly askedBy: string;
+  /** The dispatch that asked. */
+  readonly epoch: number;
+  readonly askedAt: number;
+  /** Without an answer by then it is timed out. */
+  readonly until: number;
+  readonly state: (typeof QUESTION_STATES)[number];
+  /** JSON text. */
+  readonly answer: string | null;
+  readonly answeredBy: string | null;
+  /** When it was answered or timed out. */
+  readonly answeredAt: number | null;
+  /** The answer came with a key that is bound to `answeredBy`. */
+  readonly verified: boolean;
+};
+
 /** What a caller reads of a task while it waits for its end. */
 export type TaskState = Pick<
   Task,
@@ -267,6 +352,40 @@ export type TaskOrigin = {
   readonly caller: string;
   readonly contextId: string;
   readonly messageId: string;
+};
+
+// ---- Schedules
+
+/** What happens at a time when an earlier task of the schedule is unfinished: no new task, or one more. */
+export const OVERLAPS = ["skip", "queue"] as const;
+/** Which of the missed times get a task: the last, or none. */
+export const CATCH_UPS = ["one", "none"] as const;
+
+/** When tasks are due: at the times of a cron expression in a time zone (IANA), or at an interval. */
+export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
+
+/** What the author of a schedule says. */
+export type ScheduleDraft = {
+  readonly name: string;
+  readonly timing: Timing;
+  /** Its task may start `delayMs` after its nominal time. */
+  readonly task: TaskTemplate & { readonly delayMs: number };
+  readonly overlap: (typeof OVERLAPS)[number];
+  readonly catchUp: (typeof CATCH_UPS)[number];
+  /** Each task may start up to so much later, so that the tasks of many schedules do not start at once. */
+  readonly jitterMs: number;
+  /** No time is due after it. */
+  readonly until: number | null;
+  readonly paused: boolean;
+};
+
+export type Schedule = ScheduleDraft & {
+  readonly nextAt: number | null;
+  /** The last task that it created, and when. */
+  readonly lastTaskId: string | null;
+  readonly lastAt: number | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
 };
 
 // ---- LUX

@@ -7,8 +7,8 @@
  * commit. Whoever changes or removes the row later, the rule that does so changes the usage by the same number. So the
  * usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no counter that leaks.
  *
- * A task counts against its creator, its result included; a file against its node; a message with all its deliveries
- * against its sender; an event against the node that it is about. Stored answers have a limit of their own.
+ * A task counts against its creator, its result included; a file against its node; the output of an attempt against the
+ * node that sends it; a message with all its deliveries against its sender; an event against the node that it is about. Stored answers have a limit of their own.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
  * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
@@ -54,7 +54,8 @@ function taskBytes(task: Task): number {
     if (text) bytes += Buffer.byteLength(text);
   for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
   for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
-  return bytes + task.checkpointBytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
+  const reported = (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
+  return bytes + task.checkpointBytes + (task.questions?.bytes ?? 0) + reported;
 }
 
 /** What a file counts: its blocks and its record. */
@@ -146,6 +147,15 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       beginsWith(bill, file.keptBytes);
       return { ...change, file };
     }
+    case "output.begun": {
+      if (change.attempt.nodeId !== nodeId) return change;
+      const attempt = { ...change.attempt, keptBytes: change.countedBytes };
+      beginsWith(bill, attempt.keptBytes);
+      return { ...change, attempt };
+    }
+    case "output.grown":
+      bill.times = 1; // its usage.tallied is refused beyond the quota
+      return change;
     case "message.stored":
     case "message.charged":
       beginsWith(bill, change.keptBytes ?? 0);
@@ -157,8 +167,9 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       return change;
     case "event.logged": {
       const { event } = change;
-      // The event of a message counts with its message.
-      if (event.kind === "message.sent" || actorOf(event) !== nodeId) return change;
+      // The event of a message counts with its message; that of an answer is about the node that gets the answer.
+      if (event.kind === "message.sent" || actorOf(event) !== nodeId || event.nodeId !== nodeId)
+        return change;
       const keptBytes = eventBytes(event);
       bill.bytes += keptBytes;
       bill.times = Math.min(bill.times, timesFor(event));
@@ -180,6 +191,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.attempt_failed",
   "task.failed",
   "task.released",
+  "task.answered",
   "message.acked",
   "file.deleted",
   "node.left",

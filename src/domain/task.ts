@@ -16,12 +16,13 @@
  *
  *   dependency       a task that it depends on has failed or is deleted; also at once, when it is created or retried
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
- *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
+ *   return to open   release, revoke, node left or deleted, caller of next gone, a question that parks it (question.ts):
+ *                    the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline, restart with maxAttempts: one attempt more
  *
- * An open task is ready when its start time has come (`notBefore`, a delayed job) and its dependencies are completed
- * (`unmet` is 0). Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
+ * An open task is ready when its start time has come (`notBefore`, a delayed job), its dependencies are completed
+ * (`unmet` is 0) and it is not parked by a question. Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
  * to open.
  *
  * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
@@ -58,31 +59,15 @@ import type {
   Node,
   Task,
   TaskOrigin,
+  TaskQuestions,
   TaskResult,
   TaskStatus,
   UsageReport,
+  TaskTemplate,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
-export type TaskDraft = Pick<
-  Task,
-  | "title"
-  | "description"
-  | "taskType"
-  | "priority"
-  | "creatorNode"
-  | "creatorVerified"
-  | "luxRewardMicro"
-  | "balanced"
-  | "maxAttempts"
-  | "backoffMs"
-  | "timeoutMs"
-  | "maxRunMs"
-  | "maxCostMicro"
-  | "notBefore"
-  | "expiresAt"
-  | "dependsOn"
->;
+export type TaskDraft = TaskTemplate & Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule">;
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
@@ -104,8 +89,12 @@ export function comesFirst(a: Place, b: Place): boolean {
 }
 
 /** Whether a task may be handed out now. */
-export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now: number): boolean {
-  return task.status === "open" && task.unmet === 0 && (task.notBefore === null || task.notBefore <= now);
+export function isReady(
+  task: Pick<Task, "status" | "unmet" | "notBefore" | "questions">,
+  now: number,
+): boolean {
+  if (task.status !== "open" || task.unmet > 0 || task.questions?.state === "parked") return false;
+  return task.notBefore === null || task.notBefore <= now;
 }
 
 /**
@@ -147,6 +136,8 @@ export function create(
     earlierFailures: [],
     checkpointBytes: 0,
     spent: null,
+    hasOutput: false,
+    questions: null,
     createdAt: at.now,
     updatedAt: at.now,
     files,
@@ -400,9 +391,11 @@ export function complete(
     result: asked.result,
     ...NO_LEASE,
     checkpointBytes: 0,
+    questions: settledQuestions(task),
     updatedAt: at.now,
   });
   changes.push(...spent.saved, movedFrom(task, after, at.now), ...withoutCheckpoint(task));
+  changes.push(...closedQuestions(task, at.now));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -531,8 +524,30 @@ function withoutCheckpoint({ taskId, checkpointBytes }: Task): readonly Change[]
   return checkpointBytes === 0 ? [] : [{ kind: "checkpoint.removed", taskId }];
 }
 
+/** All that its attempts have sent. */
+function withoutOutput({ taskId, hasOutput, epoch: upTo }: Task): readonly Change[] {
+  if (!hasOutput) return [];
+  const kinds = ["output.refunded", "output.removed", "output.erased"] as const;
+  return kinds.map((kind): Change => ({ kind, taskId, upTo }));
+}
+
+/** Whether it waits for the answer to a question. */
+export function isAsking({ questions }: Pick<Task, "questions">): boolean {
+  return questions !== null && questions.state !== "settled";
+}
+
+/** What an ended task knows of its questions: none is open any more. */
+function settledQuestions({ questions }: Task): TaskQuestions | null {
+  return questions && { ...questions, state: "settled" };
+}
+
+/** Nobody can answer the open questions of an ended task. */
+function closedQuestions(task: Task, now: number): readonly Change[] {
+  return isAsking(task) ? [{ kind: "questions.closed", taskId: task.taskId, at: now }] : [];
+}
+
 /** The task, if this node holds it and names its current epoch or none. */
-function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
+export function heldBy(task: Task | null, node: Node | null, asked: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "failed") return finishedAlready(task);
@@ -716,6 +731,8 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
     { kind: "task.deleted", taskId },
     ...withoutCheckpoint(task),
     ...withoutUsage(task),
+    ...withoutOutput(task),
+    ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
@@ -723,7 +740,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   ]);
 }
 
-function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
+export function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
   return boundTo === null || task.creatorNode === boundTo;
 }
 
@@ -793,7 +810,7 @@ export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): 
   });
 }
 
-type Step = { readonly after: Task; readonly changes: readonly Change[] };
+export type Step = { readonly after: Task; readonly changes: readonly Change[] };
 
 function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<readonly Task[]> {
   const steps = tasks.map(step);
@@ -824,7 +841,7 @@ function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | nu
 }
 
 /** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
-function assignIfBalanced(
+export function assignIfBalanced(
   task: Task,
   candidates: readonly Node[],
   before: readonly Change[],
@@ -899,13 +916,19 @@ function backoffOf({ backoffMs, attempts }: Task): number {
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
 function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
   const failed = { status: "failed", assignedNode: null, unmet: 0 } as const;
-  const patch = { ...NO_LEASE, ...failed, ...failedBy(task, failure) };
+  const patch = {
+    ...NO_LEASE,
+    ...failed,
+    ...failedBy(task, failure),
+    questions: settledQuestions(task),
+  };
   const { after, changes } = move(task, patch, at.now);
   return {
     after,
     changes: [
       ...changes,
       ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
+      ...closedQuestions(task, at.now),
       ...settlement(task, "failed"),
       ...before,
       failedEvent(after, task.assignedNode, failure),
@@ -915,19 +938,17 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
 
 /** The fields that a hand-out sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
-  const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return {
     status: "assigned",
     assignedNode: nodeId,
     revokedFrom: null,
     epoch: task.epoch + 1,
-    runUntil,
-    leaseUntil: leaseFrom(task, runUntil, at),
+    ...newLease(task, at),
   } as const;
 }
 
 /** The fields that a return to open sets. */
-function returned(task: Task) {
+export function returned(task: Task) {
   return {
     ...NO_LEASE,
     status: "open",
@@ -938,14 +959,21 @@ function returned(task: Task) {
   } as const;
 }
 
-const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
+export const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
+
+type Leased = Pick<Task, "timeoutMs" | "maxRunMs" | "questions">;
+
+/** The lease of a hand-out that begins now. The clocks stand still while a question is open. */
+export function newLease(task: Leased, at: Moment): Pick<Task, "leaseUntil" | "runUntil"> {
+  if (task.questions?.state === "open") return NO_LEASE;
+  const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
+  return { runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
+}
 
 /** The end of a lease that begins now: after the timeout, and never after the hand-out may end (`runUntil`). */
-function leaseFrom(
-  { timeoutMs }: Pick<Task, "timeoutMs">,
-  runUntil: number | null,
-  { steady }: Moment,
-): number | null {
+function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at: Moment): number | null {
+  const { steady } = at;
+  if (questions?.state === "open") return null;
   if (timeoutMs === null) return runUntil;
   return runUntil === null ? steady + timeoutMs : Math.min(steady + timeoutMs, runUntil);
 }
@@ -1019,7 +1047,7 @@ function withSchedule(task: Task, now: number): Task {
   return scheduled === task.scheduled ? task : { ...task, scheduled };
 }
 
-function move(before: Task, patch: Partial<Task>, now: number): Step {
+export function move(before: Task, patch: Partial<Task>, now: number): Step {
   const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
   return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
 }
@@ -1089,7 +1117,13 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
 }
 
 /** Names the creator too, so that the event reaches its stream, unless the event is about that node anyway. */
-function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {
+export function taskEvent(
+  kind: EventKind,
+  task: Task,
+  nodeId: string | null,
+  at: number,
+  data: EventData,
+): Change {
   const { taskId, creatorNode } = task;
   const isForCreator = creatorNode !== null && creatorNode !== nodeId;
   const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
@@ -1124,7 +1158,7 @@ function notOpen(task: Task): Rejected {
 function notReady(task: Task): Rejected {
   return reject(
     "task_not_ready",
-    `Task ${task.taskId} waits for its start time or for other tasks. Choose another with GET /api/v1/task/pull.`,
+    `Task ${task.taskId} waits for its start time, for other tasks or for an answer. Choose another with GET /api/v1/task/pull.`,
   );
 }
 
@@ -1154,7 +1188,7 @@ function overspent(task: Task): Rejected {
   return reject("budget_exceeded", detail);
 }
 
-function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
+export function notTheirCreation(task: Task, { boundTo }: CreatorRequest): Rejected {
   return reject(
     "key_bound_to_other_node",
     `This key acts for ${boundTo} only, and ${boundTo} did not create task ${task.taskId}.`,

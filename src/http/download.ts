@@ -111,7 +111,7 @@ function isUnmodified(headers: Headers, file: Representation): boolean {
 }
 
 /** Parses the three forms of an HTTP date (RFC 9110 5.6.7) to epoch milliseconds; null for anything else. */
-function httpDate(header: string | null): number | null {
+export function httpDate(header: string | null): number | null {
   if (header === null || !/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d.*$/.test(header)) return null;
   const at = Date.parse(header.endsWith("GMT") ? header : `${header} GMT`);
   return Number.isNaN(at) ? null : at;

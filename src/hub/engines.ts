@@ -71,12 +71,16 @@ function openOnDisk({ config, dir, clock, log }: EngineParts, onFault: (error: u
 }
 
 async function openOnServer(
-  { clock, log }: EngineParts,
+  { dir, clock, log }: EngineParts,
   database: string,
   onFault: (error: unknown) => void,
 ): Promise<OpenStore> {
   const { openPostgres } = await import("../store/postgres/engine.ts");
   const warn: Log["warn"] = (message, fields) => log.warn(message, fields);
+  if (existsSync(dir.database))
+    warn("this hub is on PostgreSQL and does not use the SQLite database in its data directory", {
+      unused: dir.database,
+    });
   const store = await openPostgres(database, clock, onFault, warn);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
@@ -122,8 +126,10 @@ function openFile(
   if (found.kind === "damaged") {
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
   }
-  if (found.kind === "none" && existsSync(dir.unfinishedMove)) {
-    throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
+  if (found.kind === "none" && existsSync(dir.unfinishedRestore)) {
+    throw new Error(
+      `a restore or a move into ${dir.path} was not finished: repeat the move, or delete the directory and repeat the restore. ${whatToDo(dir)}`,
+    );
   }
   const trace = found.kind === "none" ? findTraceOfHub(dir) : null;
   if (trace !== null) {

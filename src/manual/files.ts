@@ -8,6 +8,7 @@ import contributing from "../../CONTRIBUTING.md" with { type: "file" };
 import securityPolicy from "../../SECURITY.md" with { type: "file" };
 import index from "../../docs/README.md" with { type: "file" };
 import a2a from "../../docs/a2a.md" with { type: "file" };
+import agents from "../../docs/agents.md" with { type: "file" };
 import api from "../../docs/api.md" with { type: "file" };
 import benchmarks from "../../docs/benchmarks.md" with { type: "file" };
 import cli from "../../docs/cli.md" with { type: "file" };
@@ -57,6 +58,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["SECURITY.md", securityPolicy],
   ["docs/README.md", index],
   ["docs/a2a.md", a2a],
+  ["docs/agents.md", agents],
   ["docs/api.md", api],
   ["docs/benchmarks.md", benchmarks],
   ["docs/cli.md", cli],

@@ -206,11 +206,35 @@ function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const inputs = recordsOf(context["inputs"]);
   const { checkpoint } = context;
   const failures = recordsOf(context["failures"]);
+  const lessons = recordsOf(context["lessons"]);
   return {
     ...(inputs.length === 0 ? {} : firstInputs(inputs)),
     ...(isRecord(checkpoint) ? { checkpoint: checkpointDetail(checkpoint, taskId) } : {}),
     ...(failures.length === 0 ? {} : { failures: failures.map(failureRow) }),
+    ...(lessons.length === 0 ? {} : { lessons: lessons.map(lessonRow) }),
   };
+}
+
+/** What the worker of another task has learned. */
+export function lessonRow({
+  task_id,
+  title,
+  task_type,
+  node_id,
+  verified,
+  at,
+  lesson,
+}: JsonObject): JsonObject {
+  const by = authorOf(node_id, verified);
+  return without({
+    task_id,
+    title: line(title, 80),
+    task_type,
+    node_id,
+    verified,
+    at,
+    lesson: new Foreign(lesson, { by, readOn: partOf(task_id, "lesson") }),
+  });
 }
 
 /** The first of them: of the others task_get shows the results. */

@@ -19,6 +19,7 @@ import {
   TASK_PARTS,
   firstLines,
   isRecord,
+  lessonRow,
   partText,
   plural,
   recordOf,
@@ -176,7 +177,8 @@ async function warningOf(
 }
 
 export async function taskList(session: Session, args: Args): Promise<ToolResult> {
-  const { limit, node_id, creator_node, ...filter } = args;
+  const { limit, node_id, creator_node, lessons, ...filter } = args;
+  if (lessons === true) return lessonList(session, args);
   const nodes = { node_id: session.nodeOf(node_id), creator_node: session.nodeOf(creator_node) };
   const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
     const query = { ...filter, ...nodes, per_page: String(most) };
@@ -188,6 +190,26 @@ export async function taskList(session: Session, args: Args): Promise<ToolResult
   const why = unknown.length === 0 ? "" : ` No node is registered as ${unknown.join(" or ")}: see node_list.`;
   const more = next === null ? "" : " There are more: task_list with cursor next_cursor.";
   return { say: `${found}${why}${more}`, tasks: rows, next_cursor: next };
+}
+
+/** What workers have learned, instead of tasks. */
+async function lessonList(session: Session, args: Args): Promise<ToolResult> {
+  const { limit, task_type: type, q, cursor, lessons: _, ...others } = args;
+  const unread = Object.keys(others).map((path) => ({
+    path,
+    message: "does not go with lessons: send task_type, q, limit, cursor",
+  }));
+  if (unread.length > 0) throw invalidRequest(unread);
+  let looked = 0;
+  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
+    const page = await session.ask("GET", "lessons", { type, q, cursor, limit: String(most) });
+    looked = Number(page["looked"]);
+    return { rows: recordsOf(page["lessons"]).map(lessonRow), next: page["next_cursor"] };
+  });
+  const found = rows.length === 0 ? "No such lessons" : `${plural(rows.length, "lesson")}, newest first`;
+  const more = next === null ? "" : " To look further back, call task_list again with cursor next_cursor.";
+  const say = `${found}, from ${plural(looked, "completed task")} that the hub looked at.${more}`;
+  return { say, lessons: rows, next_cursor: next };
 }
 
 /** The nodes that a filter names and nobody has registered. */

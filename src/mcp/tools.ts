@@ -153,8 +153,9 @@ const TOOLS = {
   task_list: {
     description:
       "Lists tasks, newest first, without results (task_get). node_id: held by that node; creator_node: created by it; " +
-      '"me" is you; q: words of the title.',
+      '"me" is you; q: words of the title. lessons: true lists what their workers learned instead, by task_type and q.',
     properties: {
+      lessons: BOOLEAN,
       status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
       node_id: STRING,
       creator_node: STRING,

@@ -9,6 +9,7 @@
  */
 import type { Notified } from "../domain/change.ts";
 import type { EventKind, NewEvent } from "../domain/event.ts";
+import type { SkipReason } from "../domain/schedule.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
@@ -172,6 +173,12 @@ function textOf(entry: Entry): string {
       return `${what} of ${who} timed out ${id}`;
     case "task.progress":
       return `${who} works on ${what}${reasonOf(data["note"])} ${id}`;
+    case "task.asked":
+      return `${who} asked about ${what} ${id}`;
+    case "task.answered":
+      return `${data["answered_by"] ?? "somebody"} answered a question about ${what} ${id}`;
+    case "task.question_timed_out":
+      return `a question about ${what} timed out ${id}`;
     case "task.failed":
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":
@@ -186,6 +193,12 @@ function textOf(entry: Entry): string {
       return `${who} deleted`;
     case "task.deleted":
       return `${what} deleted ${id}`;
+    case "schedule.saved":
+      return `schedule ${data["name"]} saved${data["paused"] === true ? ", paused" : ""}`;
+    case "schedule.deleted":
+      return `schedule ${data["name"]} deleted`;
+    case "schedule.skipped":
+      return `schedule ${data["name"]} skipped ${data["at"]}: ${SKIPPED[String(data["reason"])]}`;
     case "lux.signin":
       return `${who} signed in for ${data["amount"]} LUX`;
     case "message.sent":
@@ -208,6 +221,13 @@ function textOf(entry: Entry): string {
         .join(" ");
   }
 }
+
+/** Why a time of a schedule got no task. */
+const SKIPPED: Readonly<Record<string, string>> = {
+  overlap: "its earlier task is not finished",
+  missed: "no hub ran at that time",
+  quota_exceeded: "the quota of its creator is used up",
+} satisfies Record<SkipReason, string>;
 
 /** The words for a kind when its events are only counted, if they do not follow from its name. */
 const SUMMARIES: Partial<Record<EventKind, readonly [things: string, done: string]>> = {

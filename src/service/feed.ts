@@ -72,8 +72,15 @@ type Follower = { readonly filter: EventFilter; readonly notify: Subscriber };
 const POLLS = "";
 /** No task has this id. */
 const ANY_TASK = "";
-/** What ends a wait for a task. */
-const TASK_ENDS: ReadonlySet<EventKind> = new Set(["task.completed", "task.failed", "task.deleted"]);
+/** What may end a wait for a task: for its end, or for a change of its questions. */
+const TASK_NEWS: ReadonlySet<EventKind> = new Set([
+  "task.completed",
+  "task.failed",
+  "task.deleted",
+  "task.asked",
+  "task.answered",
+  "task.question_timed_out",
+]);
 /** Events of the log that one step of catchUp() scans, in about a millisecond. */
 const LOG_WINDOW = 2_000;
 
@@ -210,6 +217,19 @@ export class Feed {
     return ended ?? this.task(taskId);
   }
 
+  /**
+   * Runs `find` until it finds something: at once, and after each event that TASK_NEWS names of this task. Returns null
+   * when the wait is over.
+   */
+  untilNews<T>(
+    taskId: string,
+    find: () => Promise<T | null>,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<T | null> {
+    return untilFound(this.#readers.join(taskId), find, { waitMs, signal }, this.#clock);
+  }
+
   /** The task events after a cursor. Polls on the same one share one query: a commit wakes them together. */
   taskEvents(cursor: number): Promise<EventBatch> {
     const inFlight = this.#inFlight.get(cursor);
@@ -323,7 +343,7 @@ export class Feed {
         if (hasStreams) this.#notifyStreams(event, eventId);
         if (isBroadcast(event)) this.receivers.wakeOneOfEach();
         hasTaskEvent ||= isTaskEvent(event.kind);
-        if (event.taskId !== null && TASK_ENDS.has(event.kind)) this.#readers.wakeAll(event.taskId);
+        if (event.taskId !== null && TASK_NEWS.has(event.kind)) this.#readers.wakeAll(event.taskId);
       }
     }
     if (!hasTaskEvent) return;

@@ -8,6 +8,7 @@ import { fits } from "../domain/balancer.ts";
 import type { EventKind } from "../domain/event.ts";
 import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, NODES_SEARCH_STEP } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import type { NodeCounts } from "../store/sql/metrics.ts";
 import {
@@ -58,6 +59,9 @@ type Search = {
 /** Before every node, in every order. */
 const START: NodePosition = { rank: 2n ** 63n - 1n, nodeId: "" };
 
+/** The capabilities of the nodes change with these. */
+const PROFILE_KINDS: ReadonlySet<EventKind> = new Set(["node.registered", "node.updated", "node.deleted"]);
+
 /** Balances change with these. */
 const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
 
@@ -66,6 +70,8 @@ export class NodeLists {
   readonly #census: NodeCensus;
   /** One step of all searches in each tick. */
   readonly #steps = new TickQueue();
+  /** Null: a node has changed since they were read. */
+  #capabilities: Promise<readonly string[]> | null = null;
 
   constructor(store: Store) {
     this.#store = store;
@@ -74,6 +80,7 @@ export class NodeLists {
       for (const change of changes) {
         if (change.kind !== "event.logged") continue;
         const { kind } = change.event;
+        if (PROFILE_KINDS.has(kind)) this.#capabilities = null;
         if (NODE_KINDS.has(kind) || LUX_KINDS.has(kind)) this.#census.isStale = true;
       }
     });
@@ -82,6 +89,36 @@ export class NodeLists {
   /** The numbers of nodes, and what they have of LUX. */
   counts(): Promise<NodeCounts> {
     return this.#census.count();
+  }
+
+  /**
+   * The capabilities of the registered nodes, those of the most nodes first; of the first LIST_SCANNED_MAX nodes by id.
+   * Read once after each change of a node.
+   * @throws {PagesBusy}
+   */
+  capabilities(): Promise<readonly string[]> {
+    const reading = (this.#capabilities ??= this.#readCapabilities());
+    reading.catch(() => {
+      if (this.#capabilities === reading) this.#capabilities = null;
+    });
+    return reading;
+  }
+
+  async #readCapabilities(): Promise<readonly string[]> {
+    const nodes = new Map<string, number>();
+    let after = "";
+    for (let looked = 0; looked < LIST_SCANNED_MAX; looked += NODES_SEARCH_STEP) {
+      const from = after;
+      const step = await this.#step(() => this.#store.read(nodesByIdAfter(from, NODES_SEARCH_STEP)));
+      for (const { deleted, capabilities } of step)
+        if (!deleted) for (const one of capabilities) nodes.set(one, (nodes.get(one) ?? 0) + 1);
+      const last = step.length < NODES_SEARCH_STEP ? undefined : step.at(-1);
+      if (!last) break;
+      after = last.nodeId;
+    }
+    const most = ([a, ofA]: [string, number], [b, ofB]: [string, number]): number =>
+      ofB - ofA || (a < b ? -1 : 1);
+    return [...nodes].toSorted(most).map(([capability]) => capability);
   }
 
   /** @throws {PagesBusy} */
@@ -173,7 +210,7 @@ export class NodeLists {
 }
 
 function nextOf(found: readonly RankedNode[], upTo: number, end: NodePosition | null): NodePosition | null {
-  return found.length > upTo ? (found[upTo - 1] ?? null) : end;
+  return found.length > upTo ? must(found[upTo - 1], "a page has a last node") : end;
 }
 
 /** Whether only a look at each node shows whether it matches. */

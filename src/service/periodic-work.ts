@@ -9,6 +9,7 @@
  *   tasks             runs timeOut (a lease is over), expire, makeReady (a scheduled task is due) and settle (a task that
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
+ *   schedules         creates the tasks of schedules that are due (schedules.ts)
  *   put-backs         retries to put back messages and tasks whose receiver hung up (blocked-calls.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
@@ -48,6 +49,7 @@ import type { NextService } from "./next.ts";
 import type { Takes } from "./blocked-calls.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
+import type { ScheduleService } from "./schedules.ts";
 import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
@@ -57,6 +59,7 @@ export type ChoreParts = {
   readonly log: Log;
   readonly nodes: NodeService;
   readonly tasks: TaskService;
+  readonly schedules: ScheduleService;
   readonly next: NextService;
   readonly takes: Takes;
   readonly messages: MessageService;
@@ -113,6 +116,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await clock.check(lateMs); // a standstill since the chore above ends no lease
       await runTasks(parts, balancer, signal);
     }),
+    writing("schedules", everySweep, (signal) => fireSchedules(parts, signal)),
     // Each hub holds its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => takes.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
@@ -360,6 +364,11 @@ async function runTasks(
     return isMore;
   });
   return inTurns(signal, steps);
+}
+
+/** Repeats until no schedule is due: one may be due again at once. */
+function fireSchedules({ schedules }: ChoreParts, signal: AbortSignal): Promise<ChoreEnd> {
+  return inTurns(signal, [async () => (await schedules.fireSome()) > 0]);
 }
 
 async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<ChoreEnd> {

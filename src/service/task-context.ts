@@ -1,13 +1,22 @@
 /**
  * The context of a task: what other tasks and earlier attempts leave for its worker. It has the results and files of the
- * tasks that it depends on, the checkpoint of its last worker, and why its last attempts failed.
+ * tasks that it depends on, the checkpoint of its last worker, the answers to its questions, why its last attempts failed,
+ * and the lessons of the last completed tasks of its type.
  *
  * It is read after the commit that hands the task out, for the response only: a repeat (Idempotency-Key) reads it again.
  *
  * Must not: decide anything, or read more than its limits allow.
  */
-import { CONTEXT_FILES_MAX, CONTEXT_RESULTS_MAX_BYTES, INPUTS_PAGE_MAX_BYTES } from "../domain/limits.ts";
-import type { Checkpoint, Failure, Task, TaskResult } from "../domain/model.ts";
+import type { Lesson } from "../domain/lesson.ts";
+import {
+  CONTEXT_ANSWERS_MAX,
+  CONTEXT_ANSWERS_MAX_BYTES,
+  CONTEXT_FILES_MAX,
+  CONTEXT_RESULTS_MAX_BYTES,
+  INPUTS_PAGE_MAX_BYTES,
+} from "../domain/limits.ts";
+import type { Checkpoint, Failure, Question, Task, TaskResult } from "../domain/model.ts";
+import { bytesOf } from "../domain/question.ts";
 import { failedAttempts } from "../domain/task.ts";
 import { taskNotFound, Rejection } from "../domain/decision.ts";
 import {
@@ -18,8 +27,10 @@ import {
   inputTasks,
   resultsOf,
 } from "../store/sql/task-context.ts";
+import { newestQuestionsOf } from "../store/sql/questions.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Read, Store } from "../store/store.ts";
+import type { Lessons } from "./lessons.ts";
 
 /** A task that another depends on. */
 export type TaskInput = {
@@ -38,6 +49,10 @@ export type TaskContext = {
   readonly checkpoint: Checkpoint | null;
   /** Oldest first. */
   readonly failures: readonly Failure[];
+  /** Of other tasks of its type, newest first. */
+  readonly lessons: readonly Lesson[];
+  /** The newest questions with their answers, oldest first. */
+  readonly answers: readonly Question[];
 };
 
 /** A page of the inputs of a task. `next`: where the next page begins; null: this is the last one. */
@@ -49,21 +64,27 @@ export type InputsPage = {
 
 export class TaskContexts {
   readonly #store: Store;
+  readonly #lessons: Lessons;
 
-  constructor(store: Store) {
+  constructor(store: Store, lessons: Lessons) {
     this.#store = store;
+    this.#lessons = lessons;
   }
 
   /** Returns null if there is nothing to learn. */
   async of(task: Task): Promise<TaskContext | null> {
-    const { taskId, dependsOn, checkpointBytes } = task;
+    const { taskId, taskType, dependsOn, checkpointBytes, questions } = task;
     const failures = failedAttempts(task);
-    if (dependsOn.length === 0 && checkpointBytes === 0)
-      return failures.length === 0 ? null : { inputs: [], checkpoint: null, failures };
+    const lessons = (await this.#lessons.lastOf(taskType)).filter((lesson) => lesson.taskId !== taskId);
+    if (dependsOn.length === 0 && checkpointBytes === 0 && questions === null) {
+      const isEmpty = failures.length === 0 && lessons.length === 0;
+      return isEmpty ? null : { inputs: [], checkpoint: null, failures, answers: [], lessons };
+    }
     return this.#store.readTogether(async (read) => {
       const checkpoint = checkpointBytes === 0 ? null : await read(checkpointOf(taskId));
       const inputs = await readInputs(read, dependsOn, CONTEXT_RESULTS_MAX_BYTES, false);
-      return { inputs, checkpoint, failures };
+      const answers = questions === null ? [] : await readAnswers(read, taskId);
+      return { inputs, checkpoint, failures, answers, lessons };
     });
   }
 
@@ -85,6 +106,14 @@ export class TaskContexts {
       return { inputs, total, next: end < total && inputs.length > 0 ? end : null };
     });
   }
+}
+
+/** The newest questions, as many as CONTEXT_ANSWERS_MAX and CONTEXT_ANSWERS_MAX_BYTES allow, oldest first. */
+async function readAnswers(read: Read, taskId: string): Promise<readonly Question[]> {
+  let bytes = 0;
+  const newest = await read(newestQuestionsOf(taskId, CONTEXT_ANSWERS_MAX));
+  const shown = newest.filter((question) => (bytes += bytesOf(question)) <= CONTEXT_ANSWERS_MAX_BYTES);
+  return shown.toReversed();
 }
 
 /** Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results out. */

@@ -194,7 +194,13 @@ export class TaskLists {
     }
   }
 
-  /** Whether the indexes by creator and type find fewer tasks than those by state and node, as far as a sample tells. */
+  /**
+   * Whether the indexes by creator and type find fewer tasks than those by state and node, as far as a sample tells.
+   *
+   * What the sample saves, of a million tasks, 22,000 of them open: the open ones of a type that none of them has take
+   * 3 calls and 53 ms instead of 10 calls and 200 to 400 ms by creator and type; the completed ones of a creator of 19
+   * tasks take 1 call and 6 ms instead of 97 calls and 1.1 s by state. No fixed rule was near the better one in both.
+   */
   async #isByBlock(query: TaskQuery, { oldest, newest }: Bounds): Promise<boolean> {
     const { statuses, nodeId, creatorNode, taskType } = query;
     if (creatorNode === null && taskType === null) return false;

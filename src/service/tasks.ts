@@ -22,6 +22,7 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
+import { timeOutQuestions } from "../domain/question.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -61,6 +62,7 @@ import { filesById } from "../store/sql/files.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { knownReports } from "../store/sql/spending.ts";
+import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
 import {
   type TaskTotals,
   brokenCount,
@@ -532,7 +534,7 @@ export class TaskService {
 
   /**
    * The steps of the periodic work that find something to do now: they expire tasks, take back those whose lease has run
-   * out, update those whose dependencies have ended, and make those ready whose time has come. Each handles about
+   * out, update those whose dependencies have ended, make those ready whose time has come, and time out questions. Each handles about
    * SWEEP_BATCH tasks.
    */
   async dueSteps(): Promise<readonly (() => Promise<StepResult>)[]> {
@@ -548,7 +550,22 @@ export class TaskService {
     // After the steps that end tasks, because others may depend on those.
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
     if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
+    if (work.questions) steps.push(() => this.#timeOutQuestions());
     return steps;
+  }
+
+  /** Times out at most SWEEP_BATCH questions at their deadline. */
+  async #timeOutQuestions(): Promise<StepResult> {
+    const { now } = this.#at();
+    const load = {
+      due: dueQuestions(now, SWEEP_BATCH),
+      tasks: tasksOfDueQuestions(now, SWEEP_BATCH),
+    };
+    const moved = await this.#store.transact(load, ({ due, tasks }) => {
+      const { changes } = timeOutQuestions(due, tasks, this.#at());
+      return accept(due.length, changes);
+    });
+    return { moved, isMore: moved >= SWEEP_BATCH };
   }
 
   /** Applies a rule to the tasks of a query. Returns how many there were. */
@@ -631,7 +648,10 @@ export class TaskService {
 }
 
 /** The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. */
-function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<readonly Node[] | null> {
+export function candidatesIfBalanced(
+  task: Task | null,
+  notNode: string | null,
+): Query<readonly Node[] | null> {
   return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 

@@ -39,7 +39,7 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "owner" | "gift" | "ready" | "usage" | "gate";
+    readonly as: "task" | "node" | "ready" | "usage" | "gate";
     readonly id: string;
   };
   /** It has no row while this table has none, and reads no other table then: an engine need not run it. */
@@ -132,7 +132,7 @@ export type Transact<A = unknown> = {
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
- * `key.saved` for every key when one was changed. Beside that, `work.offered` says which tasks wait for a worker, and
+ * `key.saved` for every key when one was changed. Beside that, `output.changed` says which tasks have new output, `work.offered` which tasks wait for a worker, and
  * `work.missed` that such a notification may have been lost. `origin` says whether this hub wrote it.
  */
 export type CommitListener = (

@@ -5,19 +5,22 @@
  *
  * Invariant: memory use does not grow with the size of a file.
  */
-import { type FileHandle, open } from "node:fs/promises";
 import { type ParsedTarEntry, createTarDecoder, createTarPacker } from "modern-tar";
 import { reasonOf } from "../lib/reason.ts";
 import type { ArchiveSink } from "./backup-target.ts";
+import {
+  ArchiveUnread,
+  BadArchive,
+  type Copied,
+  FILE_MODE,
+  type OnBytes,
+  type StoredBytes,
+} from "./upkeep.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-const FILE_MODE = 0o600;
 
-/** A copied file. `sha256` is lower-case hex; `whole` is false when the file could not be read to its end. */
-export type Copied = { readonly size: number; readonly sha256: string; readonly whole: boolean };
-
-/** Called with the number of bytes of each chunk; may throw to cancel the copy. */
-export type OnBytes = (bytes: number) => void;
+/** `isWhole` is false when the file could not be read to its end. */
+export type Archived = Copied & { readonly isWhole: boolean };
 
 export class ArchiveWriter {
   readonly #sink: ArchiveSink;
@@ -25,6 +28,8 @@ export class ArchiveWriter {
   readonly #packer = createTarPacker();
   /** Resolves when the sink has taken the packer's output; rejects when a write fails. */
   readonly #written: Promise<void>;
+  /** Why the sink has failed. The packer's own error hides it. */
+  #failure: unknown = null;
   #size = 0;
 
   /** `modifiedAt`: epoch milliseconds, for every entry. */
@@ -40,45 +45,39 @@ export class ArchiveWriter {
         },
       }),
     );
-    this.#written.catch(() => {}); // end() awaits it
+    this.#written.catch((error: unknown) => (this.#failure = error)); // end() awaits it
   }
 
   get size(): number {
     return this.#size;
   }
 
-  /**
-   * Appends a file. Unreadable bytes are replaced by zeros, because the header already has the size.
-   * @throws the system's error when the file cannot be opened
-   */
-  async addFile(name: string, path: string, onBytes: OnBytes): Promise<Copied> {
-    const source = await open(path, "r");
-    try {
-      const { size } = await source.stat();
-      const body = this.#add(name, size);
-      const hash = new Bun.CryptoHasher("sha256");
-      let whole = true;
-      for (let left = size; left > 0;) {
-        const buffer = new Uint8Array(Math.min(left, CHUNK_BYTES)); // not reused: the packer keeps a reference
-        const read: number = whole ? await readSome(source, buffer, size - left) : 0;
-        whole = read > 0;
-        const chunk = whole ? buffer.subarray(0, read) : buffer;
-        hash.update(chunk);
-        await body.write(chunk);
-        left -= chunk.length;
-        onBytes(chunk.length);
-      }
-      await body.close();
-      return { size, sha256: hash.digest("hex"), whole };
-    } finally {
-      await source.close();
+  /** Appends a file. Bytes that are missing are replaced by zeros, because the header already has the size. */
+  async add(name: string, { size, chunks }: StoredBytes, onBytes: OnBytes): Promise<Archived> {
+    const body = this.#add(name, size);
+    const hash = new Bun.CryptoHasher("sha256");
+    let left = size;
+    const put = async (bytes: Uint8Array): Promise<void> => {
+      hash.update(bytes);
+      await body.write(bytes).catch(this.#fail);
+      left -= bytes.length;
+      onBytes(bytes.length);
+    };
+    for await (const chunk of chunks) {
+      if (left === 0) break;
+      await put(chunk.subarray(0, left));
     }
+    const isWhole = left === 0;
+    while (left > 0) await put(new Uint8Array(Math.min(left, CHUNK_BYTES)));
+    await body.close().catch(this.#fail);
+    return { size, sha256: hash.digest("hex"), isWhole };
   }
 
-  async addBytes(name: string, bytes: Uint8Array): Promise<void> {
+  async addText(name: string, text: string): Promise<void> {
+    const bytes = new TextEncoder().encode(text);
     const body = this.#add(name, bytes.length);
-    await body.write(bytes);
-    await body.close();
+    await body.write(bytes).catch(this.#fail);
+    await body.close().catch(this.#fail);
   }
 
   /** Ends the archive. The sink has all its bytes afterwards, but has not finished. */
@@ -97,100 +96,60 @@ export class ArchiveWriter {
   #add(name: string, size: number): WritableStreamDefaultWriter<Uint8Array> {
     const header = { name, size, mtime: this.#modifiedAt, mode: FILE_MODE };
     const body = this.#packer.controller.add(header).getWriter();
-    body.closed.catch(() => {}); // write() and close() reject with the same error
+    body.closed.catch(() => {}); // write() and close() reject too
     return body;
   }
-}
 
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length;)
-    done += (await file.write(bytes, done, bytes.length - done)).bytesWritten;
-}
-
-/** The number of bytes read; 0 at the end of the file and on a read error. */
-async function readSome(file: FileHandle, into: Uint8Array, at: number): Promise<number> {
-  try {
-    return (await file.read(into, 0, into.length, at)).bytesRead;
-  } catch {
-    return 0;
-  }
+  readonly #fail = (error: unknown): never => {
+    throw this.#failure ?? error;
+  };
 }
 
 /** An entry of an archive; next() returns only plain files. */
 export type Entry = ParsedTarEntry;
 
-/** Reads an archive in order: next(), then copyTo() or bytes() for that entry, and so on. */
+/** Reads an archive in order: next(), then chunks() or text() for that entry, and so on. */
 export class ArchiveReader {
-  readonly #file: FileHandle;
   readonly #entries: ReturnType<typeof entriesOf>;
 
-  private constructor(file: FileHandle) {
-    this.#file = file;
-    this.#entries = bytesOf(file)
-      .pipeThrough(createTarDecoder({ strict: true }))
-      .getReader();
+  constructor(bytes: ReadableStream<Uint8Array>) {
+    this.#entries = entriesOf(bytes);
   }
 
-  static async open(path: string): Promise<ArchiveReader> {
-    return new ArchiveReader(await open(path, "r"));
-  }
-
-  /** The next entry; null at the archive's end. @throws {Error} when the archive is damaged or cut short */
+  /** The next entry; null at the archive's end. @throws {BadArchive | ArchiveUnread} */
   async next(): Promise<Entry | null> {
-    const { value, done } = await this.#entries.read();
+    const { value, done } = await this.#entries.read().catch(toArchiveError);
     if (done) return null;
-    if (value.header.type !== "file") throw new Error("it holds something other than plain files");
+    if (value.header.type !== "file") throw new BadArchive("it holds something other than plain files");
     return value;
   }
 
-  /** Copies an entry into a new file that only its owner can read; returns when it is on disk. */
-  async copyTo(path: string, { header, body }: Entry, onBytes: OnBytes): Promise<Copied> {
-    const hash = new Bun.CryptoHasher("sha256");
-    const target = await open(path, "wx", FILE_MODE);
+  /** @throws {BadArchive | ArchiveUnread} */
+  async *chunks({ body }: Entry): AsyncGenerator<Uint8Array> {
     try {
-      for await (const chunk of body) {
-        hash.update(chunk);
-        await writeAll(target, chunk);
-        onBytes(chunk.length);
-      }
-      await target.datasync();
-    } finally {
-      await target.close();
+      yield* body;
+    } catch (error) {
+      toArchiveError(error);
     }
-    return { size: header.size, sha256: hash.digest("hex"), whole: true };
   }
 
-  /** Reads a small entry into memory. @throws {Error} if it is larger than `maxBytes` */
-  async bytes({ header, body }: Entry, maxBytes: number): Promise<Uint8Array> {
-    if (header.size > maxBytes) throw new Error("it is damaged");
-    return new Uint8Array(await new Response(body).arrayBuffer());
+  /** Reads a small entry into memory. @throws {BadArchive} if it is larger than `maxBytes` */
+  async text(entry: Entry, maxBytes: number): Promise<string> {
+    if (entry.header.size > maxBytes) throw new BadArchive("it is damaged");
+    return new Response(entry.body).text().catch(toArchiveError);
   }
 
+  /** Stops reading. */
   async close(): Promise<void> {
     await this.#entries.cancel().catch(() => {});
-    await this.#file.close();
   }
 }
 
-function entriesOf(file: FileHandle) {
-  return bytesOf(file)
-    .pipeThrough(createTarDecoder({ strict: true }))
-    .getReader();
+function entriesOf(bytes: ReadableStream<Uint8Array>) {
+  return bytes.pipeThrough(createTarDecoder({ strict: true })).getReader();
 }
 
-/**
- * Reads a file as a stream. Its errors have no code, which distinguishes them from errors about other files
- * (restore.ts).
- */
-function bytesOf(file: FileHandle): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    pull: async (controller) => {
-      const buffer = new Uint8Array(CHUNK_BYTES);
-      const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, null).catch((error: unknown) => {
-        throw new Error(reasonOf(error), { cause: error });
-      });
-      if (bytesRead === 0) controller.close();
-      else controller.enqueue(buffer.subarray(0, bytesRead));
-    },
-  });
+/** Distinguishes an archive that is damaged from one that cannot be read. */
+function toArchiveError(error: unknown): never {
+  throw error instanceof ArchiveUnread ? error : new BadArchive(reasonOf(error), { cause: error });
 }

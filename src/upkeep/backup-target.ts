@@ -1,6 +1,7 @@
 /**
- * Where a backup goes: a new file, standard output, or an object in a storage that speaks the S3 protocol; and the
- * places that hold dated backups (a directory, or a prefix in a bucket), of which the newest are kept.
+ * Where a backup goes, and where a restore reads it: a file, standard output or input, or an object in a storage that
+ * speaks the S3 protocol; and the places that hold dated backups (a directory, or a prefix in a bucket), of which the
+ * newest are kept.
  *
  * Invariant: a file or an object under a backup's name is complete and on disk. An unfinished one has another name, or
  * is an upload that the storage has not accepted.
@@ -12,7 +13,7 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { flushDirectory } from "../blobs/disk.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { ArchiveUnwritten } from "./upkeep.ts";
+import { ArchiveUnread, ArchiveUnwritten, FILE_MODE, writeAll } from "./upkeep.ts";
 
 /** Takes the bytes of one archive, in order. Each method throws ArchiveUnwritten when the bytes cannot be stored. */
 export type ArchiveSink = {
@@ -41,7 +42,6 @@ export type BackupPlace = {
   remove(name: string): Promise<void>;
 };
 
-const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
 /** The parts of an upload. A storage takes 10,000 of them, so this allows 150 GiB. */
@@ -111,8 +111,7 @@ class FileSink implements ArchiveSink {
   }
 
   async write(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.length;)
-      done += (await this.#file.write(bytes, done, bytes.length - done).catch(unwritten)).bytesWritten;
+    await writeAll(this.#file, bytes).catch(unwritten);
   }
 
   async finish(): Promise<void> {
@@ -252,35 +251,32 @@ function bucketPlace(bucket: string, prefix: string): BackupPlace {
   };
 }
 
-/** Whether the text names an object of a storage. */
-export function isObject(from: string): boolean {
-  return S3_URL.test(from);
+// ---- Reading a backup
+
+/** Opens a backup: `-` is standard input, else `s3://BUCKET/KEY` or a path. The stream fails with ArchiveUnread. */
+export function openBackup(from: string): ReadableStream<Uint8Array> {
+  const [, bucket, key = ""] = S3_URL.exec(from) ?? [];
+  const isObject = from !== "-" && bucket !== undefined;
+  const reasonFor = isObject ? storageReason : reasonOf;
+  const file = isObject ? new Bun.S3Client({ bucket }).file(key) : from === "-" ? Bun.stdin : Bun.file(from);
+  let reader: ReturnType<typeof readerOf> | null = null;
+  return new ReadableStream({
+    pull: async (controller) => {
+      try {
+        reader ??= readerOf(file);
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        throw new ArchiveUnread(`cannot read ${from}: ${reasonFor(error)}`, { cause: error });
+      }
+    },
+    cancel: () => reader?.cancel(),
+  });
 }
 
-/**
- * Copies the object `s3://BUCKET/KEY` into a new file.
- * @throws {Error} one line, when the storage or the file fails; what remains of the file is the caller's to delete
- */
-export async function fetchObject(from: string, to: string, onBytes: (bytes: number) => void): Promise<void> {
-  const [, bucket = "", key = ""] = S3_URL.exec(from) ?? [];
-  const failRead = (error: unknown): never => {
-    throw new Error(`cannot read ${from}: ${storageReason(error)}`, { cause: error });
-  };
-  const failWrite = (error: unknown): never => {
-    throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
-  };
-  const file = await open(to, "wx", FILE_MODE).catch(failWrite);
-  try {
-    const reader = new Bun.S3Client({ bucket }).file(key).stream().getReader();
-    for (;;) {
-      const { done, value } = await reader.read().catch(failRead);
-      if (done) return;
-      await file.writeFile(value).catch(failWrite);
-      onBytes(value.byteLength);
-    }
-  } finally {
-    await file.close();
-  }
+function readerOf(file: Blob) {
+  return file.stream().getReader();
 }
 
 /** What the storage said, or, when it said nothing, the code of Bun's client. */

@@ -1,22 +1,27 @@
 /**
- * Checks everything in a data directory, also while a hub runs on it.
+ * Checks everything of a hub, also while it runs: in a data directory, or in a database of PostgreSQL, whose rows are
+ * checked in a copy.
  * Must not: change the data, or block the hub.
  */
 import { Database } from "bun:sqlite";
-import { open, readdir, statfs } from "node:fs/promises";
+import { readdir, rm, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
-import { type DataDir, freeFloorOf, secretWarnings, findTraceOfHub } from "../data-dir.ts";
+import { type DataDir, findTraceOfHub, freeFloorOf, makeDataDir, secretWarnings } from "../data-dir.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { HAS_MODES, refuseWorldWritable } from "../permissions.ts";
 import { FACTS, LATEST_TIME } from "../store/sql/consistency.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
+import { POSTGRES_MIGRATIONS } from "../store/postgres/migrations.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { refuseOldSqlite, sqliteVersion } from "../store/sqlite/version.ts";
-import { type Tools, sizeText } from "./upkeep.ts";
+import { temporaryCopy } from "./backup.ts";
+import { type Source, postgresSource, storedAt } from "./source.ts";
+import { toTargetError } from "./target.ts";
+import { type HubPlace, type StoredBytes, type Tools, sizeText } from "./upkeep.ts";
 
 /** One line of the report. `bad` is a problem; `note` is not; `warn` is a risk. */
 export type Finding = {
@@ -26,12 +31,39 @@ export type Finding = {
 };
 
 const CLOCK_SLACK_MS = MINUTE_MS;
-const READ_BYTES = 1024 * 1024;
 /** How many files a finding names. */
 const SHOWN = 5;
 
 /** Yields each finding as soon as it is known. @throws {Error} one line when there is nothing to check */
-export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Finding> {
+export function examine({ dir, url }: HubPlace, tools: Tools): AsyncGenerator<Finding> {
+  return url === null ? examineDirectory(dir, tools) : examineServer(dir, url, tools);
+}
+
+/** Makes the copy in the data directory. */
+async function* examineServer(dir: DataDir, url: string, tools: Tools): AsyncGenerator<Finding> {
+  const copy = temporaryCopy(makeDataDir(dir.path).path);
+  const source = await postgresSource(url);
+  try {
+    await source.copyRows(copy, tools);
+    yield ok("database", "in PostgreSQL, every row can be read");
+    yield ok("schema", `${POSTGRES_MIGRATIONS.length}`);
+    const db = new Database(copy, { readonly: true });
+    try {
+      yield* examineFacts(db, tools);
+      yield examineClock(db, tools);
+      yield* examineFiles(db, source.open, tools);
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    throw toTargetError(error, dir, url);
+  } finally {
+    await source.close();
+    await rm(copy, { force: true });
+  }
+}
+
+async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Finding> {
   await readdir(dir.path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") throw new Error(`there is no hub in ${dir.path}`);
     throw new Error(`cannot list ${dir.path}: ${reasonOf(error)}`);
@@ -58,7 +90,7 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
       yield* examineFacts(db, tools);
       yield examineClock(db, tools);
       db.run("COMMIT"); // the checks of files take long, and a snapshot keeps the hub from truncating its log
-      yield* examineFiles(db, dir, tools);
+      yield* examineFiles(db, (fileId) => storedAt(join(dir.path, blobFileOf(fileId))), tools);
       yield* examineOrphans(db, dir, tools);
     } finally {
       db.close();
@@ -135,7 +167,7 @@ type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly
 
 async function* examineFiles(
   db: Database,
-  dir: DataDir,
+  openFile: Source["open"],
   { onProgress, signal }: Tools,
 ): AsyncGenerator<Finding> {
   const missing: string[] = [];
@@ -153,7 +185,7 @@ async function* examineFiles(
     const rows = db.query<FileRow & { seq: number }, [number]>(sql).all(after);
     for (const row of rows) {
       files++;
-      const state = await stateOfBytes(join(dir.path, blobFileOf(row.file_id)), row, onBytes);
+      const state = await stateOfBytes(await openFile(row.file_id), row, onBytes);
       // A running hub may have deleted the file meanwhile.
       if (state === "intact" || !hasRecord(db, row.file_id)) continue;
       (state === "missing" ? missing : damaged).push(row.file_id);
@@ -168,30 +200,17 @@ async function* examineFiles(
 }
 
 async function stateOfBytes(
-  path: string,
+  stored: StoredBytes | null,
   row: FileRow,
   onBytes: (bytes: number) => void,
 ): Promise<"intact" | "missing" | "damaged"> {
-  const file = await open(path, "r").catch(() => null);
-  if (file === null) return "missing";
-  try {
-    const hash = new Bun.CryptoHasher("sha256");
-    const buffer = new Uint8Array(READ_BYTES);
-    let size = 0;
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, READ_BYTES, size);
-      if (bytesRead === 0) break;
-      hash.update(buffer.subarray(0, bytesRead));
-      size += bytesRead;
-      onBytes(bytesRead);
-    }
-    return size === row.size_bytes && hash.digest("hex") === row.sha256 ? "intact" : "damaged";
-  } catch (error) {
-    if (codeOf(error) === "EIO") return "damaged";
-    throw error;
-  } finally {
-    await file.close();
+  if (stored === null) return "missing";
+  const hash = new Bun.CryptoHasher("sha256");
+  for await (const chunk of stored.chunks) {
+    hash.update(chunk);
+    onBytes(chunk.length);
   }
+  return stored.size === row.size_bytes && hash.digest("hex") === row.sha256 ? "intact" : "damaged";
 }
 
 /** Counts blobs without a record, including an upload whose record is not written yet. */

@@ -1,101 +1,107 @@
 /**
- * Restores a backup into an empty directory.
+ * Restores a backup: into an empty directory, or into an empty database of PostgreSQL.
  *
- * Invariant: every byte is checked against its checksum before anything is moved into place, and the database is moved
- * last. So a hub finds the complete restore or, after an interrupted one, refuses to start.
+ * Invariant: every byte is checked against its checksum before the target is finished (target.ts). So a hub finds the
+ * complete restore or, after an interrupted one, none.
  */
 import { Database } from "bun:sqlite";
-import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { readdir, rmdir } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
-import { blobFileOf, flushDirectory } from "../blobs/disk.ts";
+import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
+import { must } from "../lib/assert.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { fetchObject } from "./backup-target.ts";
-import { ArchiveReader, type Copied, type Entry } from "./archive.ts";
+import { schemaVersion } from "../store/sqlite/migrate.ts";
+import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
+import { ArchiveReader, type Entry } from "./archive.ts";
+import { openBackup } from "./backup-target.ts";
+import { type Target, directoryTarget, postgresTarget, toTargetError, withLock } from "./target.ts";
 import {
-  ADMIN_KEY_ENTRY,
+  BACKUP_FORMAT,
+  BadArchive,
+  type Copied,
   DATABASE_ENTRY,
+  type HubPlace,
   MANIFEST_ENTRY,
   type Manifest,
-  SECRET_ENTRY,
+  SECRET_ENTRIES,
   type Tools,
+  formatSchema,
   manifestSchema,
   sizeText,
+  writeNewFile,
 } from "./upkeep.ts";
 
-const DIR_MODE = 0o700;
 /** Exceeds the number of times that a task can have been handed out since the backup was made. */
 const EPOCHS_RAISED_BY = 1_000_000;
 /** A manifest names missing and damaged files; a million names fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
-/** The entries that are moved into place, in this order. */
-const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const;
+
+export type Restored = {
+  readonly manifest: Manifest;
+  /** Secrets of the data directory that differ from those in the backup, and stay. */
+  readonly keptSecrets: readonly string[];
+};
 
 /**
- * Restores the backup `from` into the directory `path`.
- * @throws {Error} one line: a directory in use, a file that is no backup or is incomplete, a full disk
+ * Restores the backup `from` (a path, `s3://BUCKET/KEY`, or `-` for standard input) into the directory `path`, or into the
+ * database `url` and what it lacks of secrets into the directory.
+ * @throws {StoreUnavailable}; {Error} one line: a directory or database in use, no backup, an incomplete one, a full disk
  */
-export async function restore(from: string, path: string, tools: Tools): Promise<Manifest> {
-  const archive = await ArchiveReader.open(from).catch((error: unknown) => {
-    throw new Error(`cannot read ${from}: ${reasonOf(error)}`);
-  });
+export async function restore(from: string, place: HubPlace, tools: Tools): Promise<Restored> {
+  const { url } = place;
+  const { path } = place.dir;
+  const isNew = url === null && (await refuseInUse(place.dir)); // before a long download
+  const dir = makeDataDir(path);
   try {
-    const isNew = await refuseInUse(path);
-    const dir = makeDataDir(path);
-    try {
-      await mkdir(dir.unfinishedRestore, { mode: DIR_MODE });
-      const manifest = await unpack(archive, dir.unfinishedRestore, tools).catch((error: unknown) => {
-        throw new Error(
-          isAboutArchive(error)
-            ? `${from} cannot be restored: ${error.message}`
-            : `cannot write into ${path}: ${reasonOf(error)}`,
-        );
-      });
-      raiseEpochs(join(dir.unfinishedRestore, DATABASE_ENTRY));
-      await putInPlace(dir);
-      return manifest;
-    } catch (error) {
-      await rm(dir.unfinishedRestore, { recursive: true, force: true });
-      if (isNew) await rmdir(dir.path).catch(() => {}); // fails if someone else has put a file there
-      throw error;
-    }
-  } finally {
-    await archive.close();
-  }
-}
-
-/**
- * Restores the object `from` (`s3://BUCKET/KEY`). It is fetched into a file beside the directory first, because checksums
- * are verified before anything is moved into place.
- * @throws {Error} one line: as restore(), or a storage that cannot be reached
- */
-export async function restoreObject(from: string, path: string, tools: Tools): Promise<Manifest> {
-  await refuseInUse(path); // before the long download
-  const file = `${path}.${Bun.randomUUIDv7()}.partial`;
-  let doneBytes = 0;
-  try {
-    await fetchObject(from, file, (bytes) => {
-      tools.signal.throwIfAborted();
-      doneBytes += bytes;
-      tools.onProgress(`fetching: ${sizeText(doneBytes)}`);
-    });
-    return await restore(file, path, tools);
-  } finally {
-    await rm(file, { force: true });
+    if (url === null) return await fill(await directoryTarget(dir), from, path, tools);
+    return await withLock(dir, async () => fill(await postgresTarget(dir, url, null), from, path, tools));
+  } catch (error) {
+    if (isNew) await rmdir(path).catch(() => {}); // fails if someone else has put a file there
+    if (isAboutArchive(error))
+      throw new Error(`${nameOf(from)} cannot be restored: ${error.message}`, { cause: error });
+    const known = toTargetError(error, dir, url);
+    if (codeOf(known) === "") throw known;
+    throw new Error(`cannot write into ${path}: ${reasonOf(known)}`, { cause: error });
   }
 }
 
 /** Refuses a directory that is not empty. Returns whether the directory is still to be created. */
-async function refuseInUse(path: string): Promise<boolean> {
+async function refuseInUse({ path, unfinishedRestore }: DataDir): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
     throw new Error(`cannot list ${path}: ${reasonOf(error)}`);
   });
-  if (names !== null && names.length > 0) {
+  if (names?.includes(basename(unfinishedRestore)))
+    throw new Error(
+      `${path} has a restore or a move that was not finished; delete it, or name a new directory`,
+    );
+  if (names !== null && names.length > 0)
     throw new Error(`${path} is not empty; name an empty directory or a new one`);
-  }
   return names === null;
+}
+
+async function fill(target: Target, from: string, path: string, tools: Tools): Promise<Restored> {
+  const archive = new ArchiveReader(openBackup(from));
+  try {
+    const manifest = await unpack(archive, target, tools);
+    const isKept = (name: string): boolean => {
+      const [own, brought] = [join(path, name), join(target.folder, name)];
+      return (
+        existsSync(own) && existsSync(brought) && readFileSync(own, "utf8") !== readFileSync(brought, "utf8")
+      );
+    };
+    const keptSecrets = SECRET_ENTRIES.filter(isKept);
+    const database = join(target.folder, DATABASE_ENTRY);
+    raiseEpochs(database);
+    await target.finish(database, tools);
+    return { manifest, keptSecrets };
+  } finally {
+    await archive.close();
+    await target.close();
+  }
 }
 
 class Unpacked {
@@ -105,7 +111,7 @@ class Unpacked {
   files = 0;
 }
 
-async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promise<Manifest> {
+async function unpack(archive: ArchiveReader, target: Target, tools: Tools): Promise<Manifest> {
   const unpacked = new Unpacked();
   let doneBytes = 0;
   const onBytes = (bytes: number): void => {
@@ -114,45 +120,38 @@ async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promi
     tools.onProgress(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
   };
   const first = await archive.next().catch((error: unknown) => {
-    throw new Error(`it is no whole backup of luxhub (${reasonOf(error)})`, { cause: error });
+    if (!(error instanceof BadArchive)) throw error;
+    throw new BadArchive(`it is no whole backup of luxhub (${error.message})`, { cause: error });
   });
-  if (first?.header.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
-  const database = join(into, DATABASE_ENTRY);
-  unpacked.sha256.set(DATABASE_ENTRY, (await archive.copyTo(database, first, onBytes)).sha256);
+  if (first?.header.name !== DATABASE_ENTRY) throw new BadArchive("it is no backup of luxhub");
+  const database = join(target.folder, DATABASE_ENTRY);
+  unpacked.sha256.set(DATABASE_ENTRY, (await writeNewFile(database, archive.chunks(first), onBytes)).sha256);
   const db = new Database(database, { readonly: true });
   try {
     for (let entry = await archive.next(); entry !== null; entry = await archive.next()) {
-      if (entry.header.name === MANIFEST_ENTRY)
-        return check(await readManifest(archive, entry), unpacked, db);
-      await unpackOne(archive, entry, { into, db, unpacked, onBytes });
+      const { name } = entry.header;
+      if (name === MANIFEST_ENTRY) return check(await readManifest(archive, entry), unpacked, db);
+      if (SECRET_ENTRIES.includes(name)) {
+        const { sha256 } = await writeNewFile(join(target.folder, name), archive.chunks(entry), onBytes);
+        unpacked.sha256.set(name, sha256);
+        continue;
+      }
+      const fileId = fileIdOf(entry);
+      const copied = await target.put(fileId, archive.chunks(entry), onBytes);
+      unpacked.files++;
+      if (!isAsRecorded(db, fileId, copied)) unpacked.differing.push(fileId);
     }
-    throw new Error("it is cut short");
+    throw new BadArchive("it is cut short");
   } finally {
     db.close();
   }
 }
 
-type Place = {
-  readonly into: string;
-  readonly db: Database;
-  readonly unpacked: Unpacked;
-  readonly onBytes: (bytes: number) => void;
-};
-
-async function unpackOne(archive: ArchiveReader, entry: Entry, place: Place): Promise<void> {
-  const { into, db, unpacked, onBytes } = place;
-  const { name } = entry.header;
-  const path = join(into, name);
-  if (name === SECRET_ENTRY || name === ADMIN_KEY_ENTRY) {
-    unpacked.sha256.set(name, (await archive.copyTo(path, entry, onBytes)).sha256);
-    return;
-  }
+function fileIdOf({ header: { name } }: Entry): string {
   const fileId = basename(name);
-  if (!isBlobId(fileId) || blobFileOf(fileId) !== name) throw new Error(`${name} is not part of a backup`);
-  await mkdir(dirname(path), { recursive: true, mode: DIR_MODE });
-  const copied = await archive.copyTo(path, entry, onBytes);
-  unpacked.files++;
-  if (!isAsRecorded(db, fileId, copied)) unpacked.differing.push(fileId);
+  if (!isBlobId(fileId) || blobFileOf(fileId) !== name)
+    throw new BadArchive(`${name} is not part of a backup`);
+  return fileId;
 }
 
 function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): boolean {
@@ -161,27 +160,37 @@ function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): b
 }
 
 async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manifest> {
-  const text = new TextDecoder().decode(await archive.bytes(entry, MANIFEST_MAX_BYTES));
+  const text = await archive.text(entry, MANIFEST_MAX_BYTES);
   try {
-    return manifestSchema.parse(JSON.parse(text));
+    const found: unknown = JSON.parse(text);
+    refuseNewer("format", formatSchema.parse(found).format, BACKUP_FORMAT);
+    return manifestSchema.parse(found);
   } catch (error) {
-    throw new Error(`its ${MANIFEST_ENTRY} cannot be read`, { cause: error });
+    if (error instanceof BadArchive) throw error;
+    throw new BadArchive(`its ${MANIFEST_ENTRY} cannot be read`, { cause: error });
   }
 }
 
-/** Checks that everything in the backup was unpacked and is unchanged. */
+/** Checks that everything in the backup was unpacked and is unchanged, and that this luxhub can use it. */
 function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
-  if (wrong !== undefined) throw new Error(`${wrong} is not what was backed up`);
-  const named = db.query<{ n: number }, []>("SELECT count(*) AS n FROM files").get()?.n ?? 0;
+  if (wrong !== undefined) throw new BadArchive(`${wrong} is not what was backed up`);
+  refuseNewer("schema", schemaVersion(db), SQLITE_MIGRATIONS.length);
+  const count = db.query<{ n: number }, []>("SELECT count(*) AS n FROM files").get();
+  const named = must(count, "an aggregate has a value").n;
   if (named !== manifest.files || unpacked.files + manifest.missing.length !== named) {
-    throw new Error(`it has ${unpacked.files} files, and its database names ${named}`);
+    throw new BadArchive(`it has ${unpacked.files} files, and its database names ${named}`);
   }
   const damaged = new Set(manifest.damaged);
   const differing = unpacked.differing.find((fileId) => !damaged.has(fileId));
-  if (differing !== undefined) throw new Error(`the file ${differing} is not what was backed up`);
+  if (differing !== undefined) throw new BadArchive(`the file ${differing} is not what was backed up`);
   return manifest;
+}
+
+function refuseNewer(what: string, found: number, known: number): void {
+  if (found > known)
+    throw new BadArchive(`it is of a newer luxhub (${what} ${found}, this one knows ${known})`);
 }
 
 /**
@@ -199,25 +208,12 @@ function raiseEpochs(path: string): void {
   }
 }
 
-async function putInPlace(dir: DataDir): Promise<void> {
-  const there = await readdir(dir.unfinishedRestore);
-  await flushDirectories(dir.unfinishedRestore);
-  for (const name of PLACES.filter((place) => there.includes(place))) {
-    await rename(join(dir.unfinishedRestore, name), join(dir.path, name));
-    await flushDirectory(dir.path); // keeps the same order on disk
-  }
-  await rmdir(dir.unfinishedRestore);
-  await flushDirectory(dir.path);
+function nameOf(from: string): string {
+  return from === "-" ? "standard input" : from;
 }
 
-async function flushDirectories(path: string): Promise<void> {
-  for (const entry of await readdir(path, { withFileTypes: true })) {
-    if (entry.isDirectory()) await flushDirectories(join(path, entry.name));
-  }
-  await flushDirectory(path);
-}
-
-/** Whether an error is about the archive. The system's errors, which have a code, are about the target directory. */
+/** Whether an error is about the archive, or about the database in it. */
 function isAboutArchive(error: unknown): error is Error {
-  return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
+  const isDamage = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|ERROR)/.test(codeOf(error));
+  return error instanceof BadArchive || (error instanceof Error && isDamage);
 }

@@ -1,13 +1,16 @@
 /**
- * Shared by the commands on a data directory: the format of a backup, progress, cancellation, and sizes as text.
+ * Shared by backup, restore, move and doctor: the format of a backup, progress, cancellation, errors, sizes as text.
  *
- * A backup is one tar archive: luxhub.db first, then the secrets that are in the directory, the bytes of every file that
- * the database names, and backup.json last. So an archive without backup.json is recognised as cut short.
+ * A backup is one tar archive, the same for both engines: luxhub.db first (a SQLite database with all rows), then the
+ * secrets that are in the data directory, the bytes of every file that the database names, and backup.json last. So an
+ * archive without backup.json is recognised as cut short.
  */
+import { type FileHandle, open } from "node:fs/promises";
 import * as z from "zod/mini";
+import type { DataDir } from "../data-dir.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** The parameters that all commands on a data directory share. */
+/** The parameters that all these commands share. */
 export type Tools = {
   readonly clock: Clock;
   /** Called with a line about the current step and its progress. */
@@ -16,12 +19,25 @@ export type Tools = {
   readonly signal: AbortSignal;
 };
 
+/** Where a hub is. */
+export type HubPlace = {
+  readonly dir: DataDir;
+  /** Of its database in PostgreSQL; null for a hub on SQLite, all of which is in the data directory. */
+  readonly url: string | null;
+};
+
+export const FILE_MODE = 0o600;
 export const DATABASE_ENTRY = "luxhub.db";
 export const SECRET_ENTRY = "secret";
 export const ADMIN_KEY_ENTRY = "admin-key";
 export const MANIFEST_ENTRY = "backup.json";
 /** The version of the format; others are refused. */
 export const BACKUP_FORMAT = 1;
+/** The entries for the hub's secrets, which are named as the files in the data directory. */
+export const SECRET_ENTRIES: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY];
+
+/** What every version of the last entry has. */
+export const formatSchema = z.object({ format: z.int() });
 
 /** The last entry of a backup. */
 export const manifestSchema = z.object({
@@ -29,7 +45,7 @@ export const manifestSchema = z.object({
   software: z.string(),
   /** The time of the snapshot, ISO 8601. */
   at: z.string(),
-  /** SHA-256 of the database and of the secrets, by entry. The database has those of the files. */
+  /** SHA-256 of the database and of the secrets, by entry. The database has the checksums of the files. */
   sha256: z.record(z.string(), z.string()),
   /** How many files the database names. */
   files: z.int(),
@@ -40,6 +56,25 @@ export const manifestSchema = z.object({
 
 export type Manifest = z.infer<typeof manifestSchema>;
 
+/** The stored bytes of a file: their number, and as many of them as can be read. */
+export type StoredBytes = { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> };
+
+/** A copied file. `sha256` is lower-case hex. */
+export type Copied = { readonly size: number; readonly sha256: string };
+
+/** Called with the number of bytes of each chunk; may throw to cancel the copy. */
+export type OnBytes = (bytes: number) => void;
+
+/** An archive is damaged, cut short, of a newer luxhub, or no backup. The message begins with "it" or a name in it. */
+export class BadArchive extends Error {
+  override readonly name = "BadArchive";
+}
+
+/** An archive cannot be read: the file, the storage or the pipe fails. */
+export class ArchiveUnread extends Error {
+  override readonly name = "ArchiveUnread";
+}
+
 /** A backup cannot be stored where it should go; the cause is the system's or the storage's error. */
 export class ArchiveUnwritten extends Error {
   override readonly name = "ArchiveUnwritten";
@@ -47,6 +82,35 @@ export class ArchiveUnwritten extends Error {
   constructor(cause: unknown) {
     super("the archive cannot be written", { cause });
   }
+}
+
+/** Writes a new file that only its owner can read; returns when its bytes are on disk. */
+export async function writeNewFile(
+  path: string,
+  chunks: AsyncIterable<Uint8Array>,
+  onBytes: OnBytes,
+): Promise<Copied> {
+  const hash = new Bun.CryptoHasher("sha256");
+  let size = 0;
+  const file = await open(path, "wx", FILE_MODE);
+  try {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      await writeAll(file, chunk);
+      size += chunk.length;
+      onBytes(chunk.length);
+    }
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  return { size, sha256: hash.digest("hex") };
+}
+
+/** write(2) may write less than it was given. */
+export async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length;)
+    done += (await file.write(bytes, done, bytes.length - done)).bytesWritten;
 }
 
 export function sizeText(bytes: number): string {

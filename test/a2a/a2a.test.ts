@@ -31,11 +31,17 @@ const COMPLETED = "TASK_STATE_COMPLETED";
 const CARD = "/.well-known/agent-card.json";
 
 type Fields = Record<string, unknown>;
-type Asked = { secret?: string | null; headers?: Record<string, string>; to?: string; method?: string };
+type Asked = {
+  secret?: string | null;
+  headers?: Record<string, string>;
+  to?: string;
+  method?: string;
+  variant?: "A" | "B";
+};
 
 function send(hub: TestHub, path: string, body: unknown, asked: Asked = {}): Promise<Response> {
   const { secret = SECRET, headers = {}, to = "/a2a", method = body === undefined ? "GET" : "POST" } = asked;
-  return fetch(hub.base() + to + path, {
+  return fetch(hub.base(asked.variant) + to + path, {
     method,
     headers: {
       "A2A-Version": "1.0",
@@ -280,6 +286,15 @@ describe("the official client", () => {
     });
   }
 
+  test("finds the card below the address, and calls an address with a slash", async () => {
+    for (const binding of BINDINGS) {
+      const client = await connect(hub, binding, "/a2a/");
+      expect((await client.getAgentCard()).name).toBe("luxhub");
+    }
+    for (const to of ["/a2a/", "/a2a/nodes/w1/"])
+      expect(codeOf(await rpc(hub, "GetTask", { id: "nosuch" }, { to }))).toBe(-32_001);
+  });
+
   test("a node's card: its skills, and its tasks are assigned to it", async () => {
     await addNode(hub, "painter:1", { name: "Painter", capabilities: "draw,paint" });
     for (const binding of BINDINGS) {
@@ -493,11 +508,23 @@ describe("the specification's examples", () => {
     await claim(hub, task["id"]);
     const result = { ...RESULT, tickets: [{ ticketNumber: "REQ12312" }] };
     await ok(hub.post("/task/complete", { task_id: task["id"], node_id: "w1", result }));
-    const done = await http(hub, `/tasks/${task["id"]}`);
-    expect(list(done, "artifacts")[0]?.["parts"]).toMatchObject([
+    const partsOf = async (id: unknown): Promise<unknown> =>
+      list(await http(hub, `/tasks/${String(id)}`), "artifacts")[0]?.["parts"];
+    expect(await partsOf(task["id"])).toMatchObject([
       { text: expect.stringMatching(/^Problem/) },
       { data: result },
     ]);
+    for (const output of [{ key: "value", count: 42 }, [1, "b"], 7, false]) {
+      const { id } = record((await http(hub, "/message:send", said("data", {}, AT_ONCE)))["task"]);
+      await claim(hub, id);
+      const withOutput = { ...result, output };
+      await ok(hub.post("/task/complete", { task_id: id, node_id: "w1", result: withOutput }));
+      expect(await partsOf(id)).toEqual([
+        { data: output, mediaType: "application/json" },
+        { text: expect.stringMatching(/^Problem/), mediaType: "text/plain" },
+        { data: result, mediaType: "application/json" },
+      ]);
+    }
   });
 
   test("6.9: there is no extended card", async () => {
@@ -597,17 +624,106 @@ describe("the cards", () => {
         { url, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
         { url, protocolBinding: "HTTP+JSON", protocolVersion: "1.0" },
       ],
-      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
+      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
       securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
       skills: [{ id: "task", tags: ["task"] }],
     });
-    const again = await fetch(hub.base() + CARD, { headers: { "If-None-Match": `"x", W/${etag}` } });
-    expect([again.status, await again.text(), again.headers.get("etag")]).toEqual([304, "", etag]);
+    const again = async (headers: Record<string, string>): Promise<unknown> => {
+      const answer = await fetch(hub.base("B") + CARD, { headers });
+      return [answer.status, (await answer.text()) === "", answer.headers.get("etag")];
+    };
+    expect(await again({ "If-None-Match": `"x", W/${etag}` })).toEqual([304, true, etag]);
+    const modified = first.headers.get("last-modified") ?? "";
+    const before = new Date(Date.parse(modified) - 1_000).toUTCString();
+    expect(await again({ "If-Modified-Since": modified })).toEqual([304, true, etag]);
+    expect(await again({ "If-Modified-Since": before })).toEqual([200, false, etag]);
+    expect(await again({ "If-Modified-Since": modified, "If-None-Match": '"x"' })).toEqual([
+      200,
+      false,
+      etag,
+    ]);
 
     await using named = await startHub({ publicUrl: "https://hub.example.org/lux", variants: ["A"] });
     const body = record(await (await fetch(named.base() + CARD)).json());
     expect(body["documentationUrl"]).toBe("https://hub.example.org/lux/docs");
     expect(list(body, "supportedInterfaces")[0]?.["url"]).toBe("https://hub.example.org/lux/a2a");
+  });
+
+  test("the hub's has the capabilities of its nodes as skills, those of the most nodes first", async () => {
+    await using hub = await startHub({ variants: ["A", "B"], alone: "ownHead" });
+    const skillsAt = async (path: string, variant: "A" | "B" = "A"): Promise<unknown> => {
+      const card = record(await (await fetch(hub.base(variant) + path)).json());
+      return list(card, "skills").map(({ id }) => id);
+    };
+    expect(await skillsAt(CARD)).toEqual(["task"]);
+    await addNode(hub, "n1", { capabilities: "sing,draw" });
+    await addNode(hub, "n2", { capabilities: "draw" });
+    await addNode(hub, "n3", { capabilities: "act" });
+    const skills = ["task", "type:draw", "type:act", "type:sing"];
+    expect(await skillsAt(CARD)).toEqual(skills);
+    expect(await skillsAt(`/a2a${CARD}`)).toEqual(skills);
+    await ok(hub.admin("/node/delete", { node_id: "n3" }));
+    expect(await skillsAt(CARD)).toEqual(["task", "type:draw", "type:sing"]);
+    const first = await fetch(hub.base() + CARD);
+    hub.clock.pass(5_000);
+    await addNode(hub, "n3", { capabilities: "act" });
+    const second = await fetch(hub.base() + CARD);
+    const modifiedAt = ({ headers }: Response): number => Date.parse(headers.get("last-modified") ?? "");
+    expect(modifiedAt(second)).toBeGreaterThan(modifiedAt(first));
+    const since = { "If-Modified-Since": first.headers.get("last-modified") ?? "" };
+    expect((await fetch(hub.base() + CARD, { headers: since })).status).toBe(200);
+
+    // Where the list of nodes needs the secret, the skills do too.
+    expect(await skillsAt(CARD, "B")).toEqual(["task"]);
+    const { result } = await rpc(hub, "GetExtendedAgentCard", {}, { variant: "B" });
+    expect(list(record(result), "skills").map(({ id }) => id)).toEqual(skills);
+    const byPath = await http(hub, "/extendedAgentCard", undefined, { variant: "B" });
+    expect(list(byPath, "skills").map(({ id }) => id)).toEqual(skills);
+  });
+
+  test("the hub's has a bounded number of skills", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    for (const group of ["a", "b"]) {
+      const capabilities = Array.from({ length: limit.CAPABILITIES_MAX }, (_, i) => `${group}${i}`);
+      await addNode(hub, group, { capabilities: capabilities.join() });
+    }
+    const card = record(await (await fetch(hub.base() + CARD)).json());
+    expect(list(card, "skills")).toHaveLength(limit.A2A_SKILLS_MAX);
+  });
+
+  test("GET /a2a/nodes lists the nodes with the addresses of their cards, in pages", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "painter:1", { name: "Painter", capabilities: "draw,paint" });
+    for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId, { capabilities: "sing" });
+    await ok(hub.post("/node/leave", { node_id: "n2" }));
+    const get = async (path: string): Promise<Fields> => {
+      const answer = await fetch(`${hub.base()}/a2a/nodes${path}`, {
+        headers: { "X-Matrix-Secret": SECRET },
+      });
+      expect(answer.status).toBe(200);
+      return record(await answer.json());
+    };
+    const ids = (page: Fields): unknown => list(page, "nodes").map(({ node_id }) => node_id);
+    const all = await get("");
+    expect(ids(all)).toEqual(["n1", "n2", "painter:1"]);
+    expect(all["next_cursor"]).toBeNull();
+    const url = `${hub.base()}/a2a/nodes/painter%3A1`;
+    expect(list(all, "nodes")[2]).toEqual({
+      node_id: "painter:1",
+      name: "Painter",
+      online: true,
+      url,
+      card: `${url}${CARD}`,
+      skills: ["draw", "paint"],
+    });
+    const card = await fetch(`${url}${CARD}`, { headers: { "X-Matrix-Secret": SECRET } });
+    expect(record(await card.json())["name"]).toBe("Painter");
+    expect(ids(await get("/?skill=sing"))).toEqual(["n1", "n2"]);
+    expect(ids(await get("?online=1&skill=sing"))).toEqual(["n1"]);
+    const first = await get("?limit=2");
+    expect(ids(first)).toEqual(["n1", "n2"]);
+    expect(ids(await get(`?limit=2&cursor=${String(first["next_cursor"])}`))).toEqual(["painter:1"]);
+    expect((await fetch(`${hub.base()}/a2a/nodes`)).status).toBe(401);
   });
 
   test("a node's asks for the secret, and follows its profile", async () => {
@@ -749,17 +865,17 @@ describe("a message that is sent again", () => {
       const stream = await send(hub, "/message:stream", { message: message["message"] });
       const [first] = await events(stream, 1);
       expect(record(first?.data["task"])["id"]).toBe(id);
-      const changed = { message: { ...record(message["message"]), parts: [{ text: "twice" }] } };
-      expect(await httpError(hub, "/message:send", changed)).toEqual([
-        400,
-        "INVALID_PARAMS",
-        ["message.messageId"],
-      ]);
+      const changed = { ...message, message: { ...record(message["message"]), parts: [{ text: "twice" }] } };
+      const other = async (): Promise<unknown> =>
+        record((await http(hub, "/message:send", changed))["task"])["id"];
+      const others = [await other(), await other()];
+      expect(others[0]).not.toBe(id); // the same id with another content is another message
+      expect(others[1]).toBe(others[0]);
       expect(await idOf(hub, { secret: await addKey(hub, "other") })).not.toBe(id);
     }
     await using hub = await startHub({ dataDir, variants: ["A"] });
     expect(await idOf(hub)).toBe(id);
-    expect((await ok(hub.get("/task/list")))["tasks"]).toHaveLength(2);
+    expect((await ok(hub.get("/task/list")))["tasks"]).toHaveLength(3);
     await hub.close();
     rmSync(dataDir, { recursive: true });
   });

@@ -89,6 +89,13 @@ describe("a result", () => {
       ...RESULT,
       output: { say: odd, n: [1, 2.5, true, null] },
     });
+    const taught = String(
+      (await call("task_create", { title: odd, description: "d", task_type: "odd; type, of: it" }))[
+        "task_id"
+      ],
+    );
+    await call("task_claim", { task_id: taught });
+    await call("task_complete", { task_id: taught, ...RESULT, lesson: odd });
     const made = await call("task_create", {
       title: odd,
       description: odd,
@@ -104,8 +111,14 @@ describe("a result", () => {
     const next = record((await call("task_next"))["task"]);
     expect(next).toMatchObject({
       task_id,
-      context: { inputs: [{ task_id: before, result: { lesson: RESULT.lesson } }] },
+      context: {
+        inputs: [{ task_id: before, result: { lesson: RESULT.lesson } }],
+        lessons: [{ task_id: taught, node_id: "a1", verified: false, lesson: odd }],
+      },
     });
+    const lessons = await call("task_list", { lessons: true, task_type: "odd; type, of: it", q: "boss" });
+    expect(lessons).toMatchObject({ lessons: [{ task_id: taught, lesson: odd }], next_cursor: null });
+    expect((await call("task_list", { lessons: true, q: "nowhere" }))["say"]).toContain("No such lessons");
     await call("task_next");
     await call("task_progress", { task_id, note: odd, checkpoint: { at: odd, rows: [] } });
     await call("task_fail", { task_id, error: odd });

@@ -109,7 +109,7 @@ function formOf({ file, metadata }: Fields): FormData {
 }
 
 function isStream(id: string): boolean {
-  return id === "agent_sse" || id === "events_stream";
+  return id === "agent_sse" || id === "events_stream" || id === "task_output_stream";
 }
 
 /** The first two events of a stream. */
@@ -163,6 +163,23 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     checkpoint: { points: 2 },
     usage: [{ seq: 1, model: "large", input_tokens: 52_000, output_tokens: 800, cost_usd: 0.168 }],
   });
+  await post("task_output", { task_id, ...worker, epoch, offset: 0, data: "Reading page 1 of 12\n" });
+  await call("task_output_get", { task_id, from: 8, wait: 10 });
+  const asked = await post("task_ask", {
+    task_id,
+    ...worker,
+    epoch,
+    question: "The report names two dates for the release. Which one is right?",
+    choices: ["1 March", "15 March"],
+    within_s: 3_600,
+  });
+  await call("questions", { state: "open", limit: 20 });
+  await post("task_answer", {
+    task_id,
+    question_id: record(asked["question"])["question_id"],
+    answer: "15 March",
+  });
+  await call("task_questions", { task_id, wait: 10, since: 1 });
   const metadata = { task_id, node: "worker-1", pages: 12 };
   const { file_id } = await post("file_upload", { file: "Three points.\n", metadata });
   await post("task_complete", {
@@ -176,8 +193,10 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
+  await call("task_output_stream", { task_id, "Last-Event-ID": `8.${String(epoch)}` });
   await call("task_get", { task_id, wait: 10, context: "1" });
   await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
+  await call("lessons", { q: "date", limit: 20 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
@@ -234,10 +253,10 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     type: "alert",
   });
   await call("message_history", { ...worker, count: 2, thread: sent["message_id"] });
-  const asked = await post("agent_message", { ...hello, to_node: "worker-2" });
+  const told = await post("agent_message", { ...hello, to_node: "worker-2" });
   await post("agent_broadcast", { from_node: "planner", content: "Back again.", type: "update" });
   await post("message_receive", { node_id: "worker-2", count: 10 });
-  await post("agent_ack", { node_id: "worker-2", message_id: asked["message_id"] });
+  await post("agent_ack", { node_id: "worker-2", message_id: told["message_id"] });
 
   const parked = await post("message_send", { ...hello, to_node: "worker-2" });
   for (let delivery = 0; delivery <= 6; delivery++) {
@@ -270,6 +289,12 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       { path: "message/send", body: { ...plain, content: "The report is archived today." } },
     ],
   });
+  const nightly = { title: "Back up the wiki", description: "Into the archive.", task_type: "backup" };
+  const name = "nightly-backup";
+  await post("schedule_put", { name, cron: "30 2 * * *", tz: "Europe/Berlin", task: nightly, jitter_s: 300 });
+  await post("schedule_run", { name });
+  await call("schedule_list");
+  await post("schedule_delete", { name });
   await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
   await call("key_list");
   await post("key_revoke", { name: "dashboard" });

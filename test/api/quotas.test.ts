@@ -273,6 +273,38 @@ describe("bytes", () => {
     await addTask(hub, { description: "x".repeat(40 * KIB) }); // other keys have no quota
   });
 
+  test("output counts against the node that sends it; deleting the task, or newer attempts, give it back", async () => {
+    await using scene = await Scene.open({ quotaBytes: 100 * KIB });
+    const { hub } = scene;
+    await ok(hub.post("/node/register", { node_id: "n1", name: "n1" }));
+    const task = await addTask(hub, { backoff_s: 0 });
+    const of = { task_id: task, node_id: "n1" };
+    const start = async () => (await ok(hub.post("/task/claim", of)), (await scene.usage()).bytes);
+    const before = await start();
+    const data = "x".repeat(30_000);
+    const send = (offset: number) => scene.post("task/output", { ...of, offset, data });
+    await ok(send(0));
+    await ok(send(30_000));
+    expect((await scene.usage()).bytes - before).toBeWithin(60_000, 62_000);
+    await ok(send(0)); // a repeat
+    await exceeded(scene.post("task/output", { ...of, offset: 60_000, data: data + data }), {
+      allowed: 100 * KIB,
+    });
+    await ok(hub.post("/task/output", { ...of, offset: 60_000, data })); // other keys have no quota
+    for (let n = 0; n < 3; n++) {
+      await ok(hub.post("/task/fail", { ...of, error: "no" }));
+      await start();
+      await ok(hub.post("/task/output", { ...of, offset: 0, data }));
+    }
+    expect((await scene.usage()).bytes).toBe(before);
+    await ok(hub.post("/task/fail", { ...of, error: "no" }));
+    await start();
+    await ok(send(0));
+    expect((await scene.usage()).bytes).toBeGreaterThan(before + 30_000);
+    await ok(hub.admin("/task/delete", { task_id: task }));
+    expect((await scene.usage()).bytes).toBe(before);
+  });
+
   test("retention gives room back", async () => {
     await using scene = await Scene.open();
     const content = "x".repeat(5_000);

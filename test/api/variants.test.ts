@@ -71,11 +71,24 @@ describe("every endpoint on both variants", () => {
       });
     }
     await post("/task/retry", { task_id: fourth });
+    const running = await addTask(hub);
+    await ok(hub.post("/task/claim", { task_id: running, node_id: "n1" }));
+    await post("/task/output", { task_id: running, node_id: "n1", offset: 0, data: "one" });
+    const output = await ok(hub.get(`/task/${running}/output`, { variant }));
+    seen.set("GET /task/:task_id/output", output);
+    await ok(hub.admin("/task/delete", { task_id: running }));
+    await ok(hub.post("/task/claim", { task_id: fourth, node_id: "n1" }));
+    const { question } = await post("/task/ask", { task_id: fourth, node_id: "n1", question: "which?" });
+    await get("/questions");
+    const { question_id } = record(question);
+    await post("/task/answer", { task_id: fourth, question_id, answer: "that" });
+    seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/wait", `?task_ids=${fourth}`);
     seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
+    await get("/lessons");
     await get("/task/list");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
@@ -139,6 +152,15 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
     await get("/node/list");
     await get("/stats/nodes");
+    const nightly = {
+      name: "nightly",
+      cron: "0 3 * * *",
+      task: { title: "t", description: "d", task_type: "z" },
+    };
+    await post("/schedule/put", nightly);
+    await post("/schedule/run", { name: "nightly" });
+    await get("/schedule/list");
+    await post("/schedule/delete", { name: "nightly" });
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(

@@ -123,6 +123,25 @@ const CASES: readonly Case[] = [
     events: ["task.progress true"],
   },
   {
+    path: "/task/ask",
+    strict: "bound",
+    body: async (scene) => ({ ...(await held(scene)), question: "?" }),
+    events: ["task.asked true"],
+  },
+  {
+    path: "/task/answer",
+    strict: "bound",
+    body: async ({ hub, n1 }) => {
+      const asked = { title: "t", description: "d", creator_node: "n1" };
+      const { task_id } = await ok(hub.post("/task/create", asked, as(n1)));
+      const of = { task_id, node_id: "n1" };
+      await ok(hub.post("/task/claim", of, as(n1)));
+      const { question } = await ok(hub.post("/task/ask", { ...of, question: "?" }, as(n1)));
+      return { ...of, question_id: record(question)["question_id"], answer: 1 };
+    },
+    events: ["task.answered true"],
+  },
+  {
     path: "/task/cancel",
     strict: "bound",
     body: async ({ hub, n1 }) => {

@@ -19,7 +19,14 @@ async function sentOf(text: string): Promise<{ readonly sent: unknown[]; readonl
       inputs: [],
       checkpoint: undefined,
       failures: [],
+      lessons: [],
+      answers: [],
+      ask: async (question: string, options: object = {}) => {
+        sent.push({ ask: { question, ...options } });
+        return "yes";
+      },
       extend: async (note?: string) => void sent.push({ note }),
+      output: () => {},
       saveCheckpoint: async (checkpoint: unknown) => void sent.push({ checkpoint }),
       reportUsage: async (usage: unknown) => (sent.push({ usage }), null),
     };
@@ -51,8 +58,19 @@ test.each([
   const { sent, wrong } = await sentOf(`${line}\n{"note":"next"}\n`);
   expect(sent).toEqual([{ note: "next" }]);
   expect(wrong).toEqual([
-    'a line of the report file is no {"note": "text"}, {"checkpoint": JSON} or {"usage": {…}}',
+    'a line of the report file is no {"note": …}, {"checkpoint": …}, {"usage": …} or {"ask": …}',
   ]);
+});
+
+test("a question at the end of a command is asked only if it parks the task", async () => {
+  const waits = { question: "Which?", choices: ["a"] };
+  const parks = { question: "And?", within_s: 60, park: true };
+  const lines = [waits, parks].map((ask) => `${JSON.stringify({ ask })}\n`);
+  expect(await sentOf(lines.join(""))).toEqual({
+    sent: [{ ask: { question: "And?", within: 60, park: true } }],
+    wrong: [],
+  });
+  expect((await sentOf('{"ask":{"choices":[]}}\n')).wrong).toHaveLength(1);
 });
 
 test("a file without end is read up to its limit", async () => {

@@ -210,9 +210,13 @@ test("the last usage comes with the result", async () => {
 test("a handler gets the context of its task, and saves a checkpoint for the next attempt", async () => {
   const before = await create("first-step");
   const first = new TestWorker("first-step", () => ({ ...RESULT, pages: 3 }));
+  const taught = new TestWorker("second-step", () => ({ ...RESULT, lesson: "go slowly" }));
+  await hub.tasks.get({ task_id: (await create("second-step")).task_id, wait: 30 });
+  await taught[Symbol.asyncDispose]();
   const { task_id } = await create("second-step", { depends_on: [before.task_id], backoff_s: 0 });
   const seen: unknown[] = [];
-  const handler: Handler = async (_, { inputs, checkpoint, failures, saveCheckpoint }) => {
+  const handler: Handler = async (_, { inputs, checkpoint, failures, lessons, saveCheckpoint }) => {
+    expect(lessons.map(({ lesson }) => lesson)).toEqual(["go slowly"]);
     seen.push([inputs.map(({ result }) => result), checkpoint, failures.map(({ message }) => message)]);
     if (checkpoint !== undefined) return RESULT;
     await saveCheckpoint({ page: 2 });
@@ -226,6 +230,34 @@ test("a handler gets the context of its task, and saves a checkpoint for the nex
     [inputs, undefined, []],
     [inputs, { page: 2 }, ["half done"]],
   ]);
+  expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
+});
+
+test("what a handler writes can be read while it runs, and all of it before its result; the reader follows", async () => {
+  const { task_id } = await create("chatty", { backoff_s: 0 });
+  const line = (attempt: number, i: number): string => `attempt ${attempt}, line ${i} ✓\n`;
+  const text = (attempt: number): string =>
+    Array.from({ length: 3_000 }, (_, i) => line(attempt, i)).join("");
+  const read: string[] = [];
+  const begun = Promise.withResolvers<void>();
+  let attempt = 0;
+  const handler: Handler = async (_, { output }) => {
+    attempt++;
+    for (let i = 0; i < 3_000; i++) {
+      output(line(attempt, i));
+      if (i === 2_000) await begun.promise; // the reader has some of it while the handler runs
+    }
+    if (attempt === 1) throw new Error("once more");
+    return RESULT;
+  };
+  await using worker = new TestWorker("chatty", handler);
+  for await (const { attempt: epoch, data, dropped } of hub.output(task_id, { follow: true })) {
+    begun.resolve();
+    expect(dropped).toBe(0);
+    read[epoch] = (read[epoch] ?? "") + data;
+  }
+  expect(read.filter((one) => one !== undefined)).toEqual([text(1), text(2)]);
+  await worker.heard("completed");
   expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
 });
 

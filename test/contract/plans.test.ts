@@ -21,6 +21,7 @@ import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
+import * as scheduleReads from "../../src/store/sql/schedules.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { statementOf } from "../../src/store/sql/statements.ts";
@@ -118,6 +119,8 @@ describe("store: sqlite: plans", () => {
   const pageOf = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, "n1", slice);
   const anyOf = (patch: Partial<taskReads.TaskFilter>): taskReads.TaskFilter => ({ ...ANY_TASK, ...patch });
   const hot: Readonly<Record<string, Query<unknown>>> = {
+    dueSchedules: scheduleReads.dueSchedules(1, 100),
+    hasUnfinishedTask: scheduleReads.hasUnfinishedTask("s"),
     nodeById: nodeReads.nodeById("n1"),
     pulseOf: nodeReads.pulseOf("n1"),
     pulsesOf: nodeReads.pulsesOf(["n1", "n2"]),
@@ -454,6 +457,9 @@ describe("store: sqlite: plans", () => {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
     allKeys: keyReads.allKeys(),
+    scheduleByName: scheduleReads.scheduleByName("s"),
+    scheduleCounts: scheduleReads.scheduleCounts("n1"),
+    schedulePage: scheduleReads.schedulePage(10, 0),
     keysByHash: keyReads.keysByHash(["h"]),
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),

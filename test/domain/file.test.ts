@@ -98,12 +98,12 @@ test("the kinds of events, and those of tasks, for which poll waits", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.registered node.updated node.online node.offline node.draining node.left node.deleted task.created " +
-      "task.assigned task.requeued task.revoked task.released task.progress task.attempt_failed task.timed_out " +
-      "task.failed task.retried task.completed task.deleted lux.paid lux.signin message.sent message.acked " +
+      "task.assigned task.requeued task.revoked task.released task.progress task.asked task.answered " +
+      "task.question_timed_out task.attempt_failed task.timed_out task.failed task.retried task.completed task.deleted schedule.saved schedule.skipped schedule.deleted lux.paid lux.signin message.sent message.acked " +
       "message.parked message.expired file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(12);
+  expect(TASK_EVENT_KINDS).toHaveLength(15);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });

@@ -37,7 +37,9 @@ test("the commands report the result, and where the secrets are", async () => {
   await using other = await Hub.start({ data: dir.join("other") }); // its secrets are in its environment
   expect((await other.get("/status")).status).toBe(200);
   const without = await run(["backup", dir.join("other.tar"), "--data", dir.join("other")]);
-  expect(without.stdout).toContain("It does not contain the secrets that the hub gets from its environment.");
+  expect(without.stdout).toContain(
+    "It does not contain the secrets, because they are not in the data directory",
+  );
   const twice = await run(["backup", to, "--data", data]);
   expect(twice).toMatchObject({
     code: 1,

@@ -625,7 +625,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["backup"], says: /backup needs FILE;/ },
     { args: ["backup", "a", "b"], says: /unexpected "b"/ },
     { args: ["restore", "--data", "d"], says: /restore needs FILE;/ },
-    { args: ["restore", "-"], says: /restore needs a FILE, not - / },
+    { args: ["restore", "-"], says: /standard input cannot be restored: it is no whole backup/, code: 1 },
     { args: ["backup", ""], says: /the FILE is ""/ },
     { args: ["backup", "~/x"], says: /the FILE is "~\/x".*without ~/ },
     { args: ["move", "x"], says: /unexpected "x"/ },

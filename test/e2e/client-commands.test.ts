@@ -77,6 +77,33 @@ async function withInput(input: string, ...args: readonly string[]): Promise<str
 }
 
 describe("a session", () => {
+  test("task logs: plain text, unchanged with --raw, JSON lines, an attempt, and what is no longer kept", async () => {
+    const id = await add("Print");
+    const claim = async (): Promise<number> => {
+      const { lease } = (await hub.post("/task/claim", { task_id: id, node_id: "w1" })).body;
+      return Number(objectOf(JSON.stringify(lease))["epoch"]);
+    };
+    const send = (offset: number, data: string) =>
+      hub.post("/task/output", { task_id: id, node_id: "w1", offset, data });
+    const first = await claim();
+    expect(await out("task", "logs", id)).toBe("");
+    await send(0, "\u001b[1mone\u001b[0m\r\n");
+    expect(await out("task", "logs", id)).toBe("one");
+    expect(await out("task", "logs", id, "--raw")).toBe("\u001b[1mone\u001b[0m");
+    const part = { attempt: first, from: 0, next_offset: 13, dropped: 0, data: "\u001b[1mone\u001b[0m\r\n" };
+    expect(JSON.parse(await out("task", "logs", id, "--json"))).toEqual(part);
+    await hub.post("/task/release", { task_id: id, node_id: "w1" });
+    await claim();
+    const line = "0123456789abcde\n".repeat(4_000);
+    for (let n = 0; n < 6; n++) await send(n * line.length, line);
+    const newest = await luxhub("task", "logs", id);
+    expect(newest.stderr).toMatch(/attempt \d+ on w1\n.*: \d+ bytes here are no longer kept/);
+    expect(newest.stdout.length).toBeLessThan(6 * line.length);
+    expect((await luxhub("task", "logs", id, "--attempt", String(first))).stdout).toBe("one\n");
+    await hub.post("/task/cancel", { task_id: id });
+    expect(await luxhub("task", "logs", "-f", "none")).toMatchObject({ code: 3, stdout: "" });
+  });
+
   test("status, and top once", async () => {
     expect(await json("status")).toMatchObject({ status: "ok", nodes_count: 2 });
     expect(await out("status")).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
@@ -175,8 +202,49 @@ describe("a session", () => {
     );
     expect(await waiting).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^ {4}j$/m) });
     expect(await json("task", "show", taskId)).toMatchObject({ result: { improvement: "i\nj", n: 1 } });
+    expect(await out("lessons", "say l")).toMatch(/^Say .*\n  .* task \S+ by w1\n  l$/);
+    expect(await jsonList("lessons")).toMatchObject([{ task_id: taskId, lesson: "l", node_id: "w1" }]);
+    expect(await jsonList("lessons", "--type", "other")).toEqual([]);
     expect(await out("lux", "w1")).toMatch(/^w1 has 2\.5 LUX\nTIME +LUX +KIND +TASK\n.* 2\.5 +reward +\S+$/);
     expect(await jsonList("lux", "w1")).toMatchObject([{ amount: 2.5, task_id: taskId }]);
+  });
+
+  test("a question: ask, list, answer; and a checkpoint", async () => {
+    const taskId = await add("Choose");
+    await out("task", "claim", taskId, "--node", "w1");
+    const of = ["--node", "w1", "--epoch", "1"];
+    const choices = ["--choice", "red", "--choice", "blue"];
+    const questionId = await out("task", "ask", taskId, "Which colour?", ...of, ...choices);
+    expect(await out("questions")).toMatch(
+      new RegExp(`^TASK .*\\n${taskId} +${questionId} +\\S.* w1 +Which colour\\? \\(red, blue\\)$`),
+    );
+    expect(await jsonList("questions")).toMatchObject([{ question_id: questionId, task_title: "Choose" }]);
+    const asking = ["task", "ask", taskId, "Which colour?", ...of, ...choices, "--wait"];
+    expect(await luxhub(...asking, "100ms")).toMatchObject({
+      code: 124,
+      stdout: "",
+      stderr: "luxhub: there is no answer yet\n",
+    });
+    const waiting = luxhub(...asking, "300");
+    expect(await out("task", "answer", taskId, "blue")).toBe(`${questionId}  answered`);
+    // It may have asked after the answer: then its question is a new one.
+    const again = await jsonList("questions");
+    if (again.length > 0) await out("task", "answer", taskId, "blue");
+    expect(await waiting).toMatchObject({ code: 0, stdout: "blue\n" });
+    expect((await luxhub("task", "answer", taskId, "red")).stderr).toContain("has no open question");
+    const parked = await json("task", "ask", taskId, "How many?", "--park", "--within", "1h", ...of);
+    expect(parked).toMatchObject({ state: "open" });
+    expect(await json("task", "show", taskId)).toMatchObject({ status: "open", waiting_for: "answer" });
+    expect(await json("task", "answer", taskId, '{"n":7}', "--parse", "--node", "w2")).toMatchObject({
+      answer: { n: 7 },
+      answered_by: "w2",
+    });
+    await out("task", "claim", taskId, "--node", "w1");
+    const save = ["task", "checkpoint", taskId, "--node", "w1"];
+    expect(await withInput('{"page": 3}', ...save)).toBe(`${taskId}  saved`);
+    const { body } = await hub.get(`/task/${taskId}?context=1`);
+    expect(body["context"]).toMatchObject({ checkpoint: { data: { page: 3 } } });
+    await out("task", "cancel", taskId);
   });
 
   test("several tasks: for one node, and waited for together", async () => {
@@ -595,7 +663,7 @@ describe("output generated from the declarations", () => {
       return (await child.stdout.text()).trimEnd().replaceAll("\n", " ");
     };
     expect(await complete("ta")).toBe("task");
-    expect(await complete("task", "c")).toBe("claim complete cancel");
+    expect(await complete("task", "c")).toBe("claim complete checkpoint cancel");
     expect(await complete("task", "list", "--st")).toBe("--status");
     expect(await complete("task", "list", "--status", "c")).toBe("completed");
     expect(await complete("--url", "x", "nod")).toBe("");

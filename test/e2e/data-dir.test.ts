@@ -141,7 +141,7 @@ describe("damaged or missing files are refused, named and left unchanged", () =>
         rmSync(data, { recursive: true });
         mkdirSync(`${data}/.restoring`, { recursive: true });
       },
-      says: /has no database, but \.restoring/,
+      says: /: a restore or a move into \S.* was not finished: repeat the move, or delete/,
     },
   ];
 

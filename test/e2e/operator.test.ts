@@ -380,7 +380,10 @@ describe("a backup that cannot be written", () => {
     expect((await run(["backup", dir.join("hub.tar"), "--data", data])).code).toBe(0);
     const into = dir.join("disk", "hub");
     const restore = ["restore", dir.join("hub.tar"), "--data", into];
-    expect(await refusal(restore, inside)).toEqual([1, `cannot write into ${into}: no space left on device`]);
+    expect(await refusal(restore, inside)).toEqual([
+      1,
+      `the disk of ${into} is full: make room, then run it again`,
+    ]);
     expect(readdirSync(disk.inside(disk.path))).toEqual(["ballast"]);
     disk.free();
     const remount = Bun.spawnSync([...disk.command(["mount", "-o", "remount,ro", disk.path])]);

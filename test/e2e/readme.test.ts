@@ -23,6 +23,7 @@ import {
   fileSchema,
   messageSchema,
   nodeSchema,
+  questionSchema,
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
@@ -239,15 +240,18 @@ test("the first worker and the first agent of the README", async () => {
   const out = await runBlocks([
     { ...work, mark: "terminal" },
     ask,
-    // The agent's own command is not here: this one tries the address and the header that it would get.
-    { text: `claude() { curl -fsS -H "$8" "\${6%/mcp}/api/v1/task/pull?node_id=agent-1"; }`, mark: "" },
-    { text: 'luxhub() { command luxhub "$@"; }', mark: "" },
     {
       text: `curl -fsS -o register -H "X-Matrix-Secret: $(cat luxhub-data/secret)" -d '{"node_id":"agent-1","name":"A"}' \\
       http://127.0.0.1:19104/api/v1/node/register`,
       mark: "",
     },
     join,
+    // The agent itself is not here: this tries the address and the header that it would get.
+    { text: `url=$(grep -o 'http://[^"]*/mcp' .mcp.json) key=$(grep -o 'Bearer [^"]*' .mcp.json)`, mark: "" },
+    {
+      text: `curl -fsS -H "Authorization: $key" "\${url%/mcp}/api/v1/task/pull?node_id=agent-1"`,
+      mark: "",
+    },
   ]);
   expect(out).toMatch(/status +completed/);
   expect(out).toContain("Hello, Ada");
@@ -328,9 +332,10 @@ test("the pages say which paths are open", () => {
   const wanted = ALL_ENDPOINTS.filter(({ auth }) => auth === "public").map((endpoint) => shortPath(endpoint));
   expect(codeSpans(open).toSorted()).toEqual(wanted.toSorted());
   // Outside /api/v1 some paths need no secret on either variant, even with --private.
-  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no stored data/.exec(text) ?? [];
+  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no\s+stored data/.exec(text) ?? [];
   const paths = codeSpans(always).filter((span) => span.startsWith("/"));
-  const server = ["/", "/.well-known/agent-card.json", "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
+  const card = "/.well-known/agent-card.json";
+  const server = ["/", card, `/a2a${card}`, "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
   expect(paths.toSorted()).toEqual(server);
   for (const path of server.filter((one) => one !== "/")) expect(page("docs/api.md")).toContain(path);
 });
@@ -340,6 +345,7 @@ test("the paths that the pages call open are open, even with --private", async (
   for (const path of [
     "/",
     "/.well-known/agent-card.json",
+    "/a2a/.well-known/agent-card.json",
     "/client/luxhub.py",
     "/docs",
     "/healthz",
@@ -432,6 +438,7 @@ describe("the pages", () => {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
+      question: questionSchema(),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -553,12 +560,42 @@ describe("limits", () => {
     ["Each string of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Additional properties of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
     ["`checkpoint` of a task", bytes("CHECKPOINT_MAX_BYTES")],
+    ["`data` of task/output", bytes("OUTPUT_SENT_MAX_BYTES")],
+    [
+      "Output of an attempt that is kept, without settings",
+      bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
+      bytes("OUTPUT_TAIL_DEFAULT_BYTES"),
+    ],
+    ["`--output-head`, `--output-tail`", bytes("OUTPUT_KEPT_MAX_BYTES")],
+    ["Attempts of a task whose output is kept", count("OUTPUT_ATTEMPTS_KEPT")],
+    ["`data` of `task/<task_id>/output`", count("OUTPUT_BLOCKS_PER_READ"), bytes("OUTPUT_BLOCK_BYTES")],
     [
       "Results and files in the `context` of a task",
       bytes("CONTEXT_RESULTS_MAX_BYTES"),
       count("CONTEXT_FILES_MAX"),
     ],
+    ["Lessons in the `context` of a task", count("CONTEXT_LESSONS_MAX"), bytes("CONTEXT_LESSONS_MAX_BYTES")],
+    ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
+    ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
+    ["`question` of task/ask", count("QUESTION_MAX_CHARS")],
+    ["`choices` of a question", count("CHOICES_MAX"), count("CHOICE_MAX_CHARS")],
+    ["`schema` of a question", bytes("ANSWER_SCHEMA_MAX_BYTES")],
+    ["`answer` to a question", bytes("ANSWER_MAX_BYTES")],
+    [
+      "`within_s` of a question",
+      "1",
+      `${count("QUESTION_MAX_SECONDS")} s`,
+      count("QUESTION_DEFAULT_SECONDS"),
+    ],
+    ["Questions of a task", count("OPEN_QUESTIONS_OF_TASK_MAX"), count("QUESTIONS_OF_TASK_MAX")],
+    [
+      "Questions in the `context` of a task",
+      count("CONTEXT_ANSWERS_MAX"),
+      bytes("CONTEXT_ANSWERS_MAX_BYTES"),
+    ],
+    ["`limit` of questions and task/<task_id>/questions", count("QUESTIONS_PER_PAGE_MAX")],
+    ["`total` of questions", count("QUESTIONS_COUNTED_MAX")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
@@ -622,6 +659,15 @@ describe("limits", () => {
       "LUX balance of a node",
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
     ],
+    ["Schedules", count("SCHEDULES_MAX")],
+    ["Schedules of a node's keys", count("SCHEDULES_OF_NODE_MAX")],
+    ["Name of a schedule", count("SCHEDULE_NAME_MAX_CHARS")],
+    ["A cron expression", count("CRON_MAX_CHARS")],
+    ["A time zone", count("TIME_ZONE_MAX_CHARS")],
+    ["`description` of a scheduled task", count("SCHEDULE_DESCRIPTION_MAX_BYTES")],
+    ["`every_s`", "1", count("SCHEDULE_EVERY_MAX_SECONDS")],
+    ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
+    ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
     ["Keys", count("KEYS_MAX")],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
     ["A secret", count("SECRET_MAX_CHARS")],
@@ -693,6 +739,7 @@ describe("limits", () => {
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
+    ["docs/a2a.md", `a card has at most ${count("A2A_SKILLS_MAX")}`],
     ["docs/a2a.md", `**SendMessage** waits up to ${count("A2A_WAIT_SECONDS")} s`],
     ["docs/a2a.md", `a message has at most ${count("A2A_PARTS_MAX")} parts`],
     ["docs/a2a.md", `\`contextId\` (at most ${count("A2A_CONTEXT_ID_MAX_CHARS")} characters)`],
@@ -712,7 +759,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -801,7 +848,6 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
-      ...["--transport", "--header"], // claude
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

@@ -2,10 +2,10 @@
  * A pool of ids that exist in the hub. A generated request contains placeholders such as `_.task.3._`, which are replaced
  * by ids when it is sent. The pool keeps only the newest ids, so that several requests use the same ones.
  */
-export type IdKind = "task" | "node" | "message" | "file";
+export type IdKind = "task" | "node" | "message" | "file" | "question";
 
 const KEPT = 10;
-const PLACEHOLDER = /_\.(task|node|message|file)\.(\d)\._/g;
+const PLACEHOLDER = /_\.(task|node|message|file|question)\.(\d)\._/g;
 
 /** A placeholder for an id. It has the form of an id, so that schemas accept it. */
 export function placeholder(kind: IdKind, n: number): string {
@@ -13,7 +13,13 @@ export function placeholder(kind: IdKind, n: number): string {
 }
 
 export class IdPool {
-  readonly #ids: Readonly<Record<IdKind, string[]>> = { task: [], node: [], message: [], file: [] };
+  readonly #ids: Readonly<Record<IdKind, string[]>> = {
+    task: [],
+    node: [],
+    message: [],
+    file: [],
+    question: [],
+  };
 
   /** Replaces the placeholders by ids. */
   resolve(text: string): string {
@@ -29,6 +35,10 @@ export class IdPool {
       const id = body[`${kind}_id`];
       if (typeof id === "string" && !this.#ids[kind].includes(id)) this.add(kind, id);
     }
+    const { question } = body;
+    if (typeof question !== "object" || question === null || !("question_id" in question)) return;
+    const id = String(question.question_id);
+    if (!this.#ids.question.includes(id)) this.add("question", id);
   }
 
   add(kind: IdKind, id: string): void {

@@ -116,11 +116,13 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
 /**
  * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create looks
  * at the clock and at the tasks there are, key/add and the presigned URLs for an Idempotency-Key, key/add at the clock,
+ * schedule/put whether its fields go together,
  * the lists whether their fields go together, and of task/<id> a query can be invalid beside a path that is any text.
  */
 const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/task/batch-assign",
   "/api/v1/task/create",
+  "/api/v1/schedule/put",
   "/api/v1/key/add",
   "/api/v1/task/list",
   "/api/v1/file/list",
@@ -131,6 +133,8 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/budget/set",
   "/api/v1/budget/delete",
   "/api/v1/task/:task_id",
+  "/api/v1/task/:task_id/inputs",
+  "/api/v1/task/:task_id/questions",
 ]);
 
 /** The endpoint that answers. It is not request.target when a path parameter makes the path that of another endpoint. */
@@ -144,8 +148,9 @@ function targetsAt(path: string): readonly Target[] {
   const literal = TARGETS.filter((target) => target.path === path);
   if (literal.length > 0) return literal;
   return TARGETS.filter((target) => {
-    const at = target.path.indexOf(":");
-    return at > 0 && path.startsWith(target.path.slice(0, at)) && /^[^/]+$/.test(path.slice(at));
+    const [before = "", parameter, after = ""] = target.path.split(/:(\w+)/);
+    if (parameter === undefined || !path.startsWith(before) || !path.endsWith(after)) return false;
+    return /^[^/]+$/.test(path.slice(before.length, path.length - after.length));
   });
 }
 

@@ -7,6 +7,7 @@ import type * as z from "zod/mini";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
+import { OUTPUT_STREAM } from "../../src/api/output.ts";
 import { LOG_STREAM, NODE_STREAM } from "../../src/api/stream.ts";
 import { JSON_BODY_MAX_BYTES } from "../../src/domain/limits.ts";
 import { placeholder } from "./id-pool.ts";
@@ -26,6 +27,7 @@ export type Target = Pick<Endpoint, "kind" | "method" | "path" | "auth" | "rejec
 
 const SSE: Target = { kind: "raw", ...NODE_STREAM };
 const LOG: Target = { kind: "raw", ...LOG_STREAM };
+const OUTPUT: Target = { kind: "raw", ...OUTPUT_STREAM };
 
 export const TARGETS: readonly Target[] = [
   ...[...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES)].map((endpoint): Target =>
@@ -33,6 +35,7 @@ export const TARGETS: readonly Target[] = [
   ),
   SSE,
   LOG,
+  OUTPUT,
 ];
 
 export const SECRETS = ["right", "bound", "pinned", "wrong", "missing"] as const;
@@ -112,14 +115,14 @@ const segment = fc.oneof(
 );
 
 function pathOf(path: string): fc.Arbitrary<string> {
-  const [before = "", parameter] = path.split(":");
+  const [before = "", parameter, after = ""] = path.split(/:(\w+)/);
   if (parameter === undefined)
     return often(path, 40, `${path}/`, `${path}/x`, path.toUpperCase(), `${path}%20`);
   const kind = ({ file_id: "file", task_id: "task" } as const)[parameter] ?? "node";
   const known = fc.nat({ max: 9 }).map((n) => placeholder(kind, n));
   return fc
     .oneof({ weight: 5, arbitrary: known }, { weight: 1, arbitrary: segment })
-    .map((value) => before + value);
+    .map((value) => before + value + after);
 }
 
 function queryOf(target: Target): fc.Arbitrary<string> {

@@ -52,8 +52,11 @@ export async function furnish(ids: IdPool, post: Post): Promise<void> {
   for (let i = 0; i < 6; i++) {
     const made = await post("/task/create", draft, "A");
     ids.learn(made);
-    if (i < 5) await post("/task/claim", { task_id: made["task_id"], node_id: `n${i % 2}` });
-    else await post("/task/cancel", { task_id: made["task_id"] });
+    const { task_id } = made;
+    const node_id = `n${i % 2}`;
+    if (i < 5) await post("/task/claim", { task_id, node_id });
+    if (i < 2) ids.learn(await post("/task/ask", { task_id, node_id, question: "?" }));
+    if (i === 5) await post("/task/cancel", { task_id: made["task_id"] });
   }
   const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
   for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));

@@ -59,7 +59,7 @@ function compose(request: FuzzRequest, path: string, query: string, body: Buffer
 
 /** Appends timeout=0 to a poll, and wait=0 to a task, that would wait: of two parameters with one name the last counts. */
 function impatient({ target }: FuzzRequest, query: string): string {
-  if (target.path === "/api/v1/task/:task_id") {
+  if (target.path === "/api/v1/task/:task_id" || target.path === "/api/v1/task/:task_id/questions") {
     const wait = new URLSearchParams(query).getAll("wait").at(-1);
     const waits = wait !== undefined && target.input?.safeParse({ task_id: "t", wait }).success;
     return waits ? `${query}&wait=0` : query;

@@ -9,7 +9,7 @@
 import fc from "fast-check";
 import type * as z from "zod/mini";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
-import { encodeCursor, encodeNodeCursor } from "../../src/api/request-fields.ts";
+import { encodeCursor, encodeNodeCursor, encodeOpenCursor } from "../../src/api/request-fields.ts";
 import { NODE_ORDERS } from "../../src/service/node-lists.ts";
 import { type IdKind, placeholder } from "./id-pool.ts";
 
@@ -96,6 +96,7 @@ function idKindOf(name: string): IdKind | null {
   if (name === "since" || name === "message_id") return "message";
   if (name === "task_id") return "task";
   if (name === "file_id") return "file";
+  if (name === "question_id") return "question";
   return /(^|_)node(_id)?$/.test(name) ? "node" : null;
 }
 
@@ -103,6 +104,8 @@ const made = new WeakMap<Schema, fc.Arbitrary<JsonText>>();
 
 function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   const def = defOf(schema);
+  // Few tasks have output, so any other offset is refused.
+  if (name === "offset" && def.type === "number") return fc.constantFrom("0", "0", "1");
   // A random epoch is never the current one.
   if (name === "epoch" && def.type === "number")
     return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));
@@ -125,9 +128,11 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
         fc.constantFrom("", "n1", "z"),
       )
       .map(([order, rank, nodeId]) => json(encodeNodeCursor(order, { rank, nodeId })));
-    const arbitrary = takes(schema, json(encodeNodeCursor("id", { rank: 0n, nodeId: "" })))
-      ? ofNodes
-      : ofTasks;
+    const ofQuestions = fc.nat({ max: 60 }).map((seq) => json(encodeOpenCursor({ until: 0, seq })));
+    const ofParts = fc.nat({ max: 60 }).map((number) => json(String(number)));
+    const arbitrary =
+      [ofNodes, ofQuestions, ofParts].find((one) => fc.sample(one, 1).every((text) => takes(schema, text))) ??
+      ofTasks;
     return fc.oneof({ weight: 9, arbitrary }, hostile);
   }
   // Of keys, which are named by their maker: a few names, so that one is met again. The field of a node takes a space too.

@@ -44,7 +44,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
-  concurrency: ["concurrency", "broadcasts"],
+  concurrency: ["concurrency", "broadcasts", "output"],
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "offline",
@@ -53,9 +53,12 @@ export const PARTS = {
     "context",
     "usage",
     "budgets",
+    "lessons",
+    "questions",
     "next",
     "fates",
     "threads",
+    "schedules",
     "system",
     "monitoring",
     "quotas",

@@ -25,6 +25,7 @@ import {
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
 import { type Schema, dropSchemas, takeSchema } from "../support/schemas.ts";
 import {
+  RESULT,
   addNode,
   addNodes,
   addTask,
@@ -114,6 +115,33 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   afterEach(() => fleet[Symbol.asyncDispose]());
+
+  test("a task carries the lessons of tasks that another hub has completed and deleted", async () => {
+    await addNode(a, "n1");
+    const complete = async (hub: TestHub, lesson: string): Promise<string> => {
+      const task_id = await addTask(hub, { task_type: "review" });
+      await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+      await ok(hub.post("/task/complete", { task_id, node_id: "n1", result: { ...RESULT, lesson } }));
+      fleet.clock.pass(5);
+      return task_id;
+    };
+    const waiting = await addTask(a, { task_type: "review" });
+    const lessonsOf = async (hub: TestHub): Promise<readonly unknown[]> => {
+      const { context } = await ok(hub.get(`/task/${waiting}?context=1`));
+      return context === undefined ? [] : list(record(context), "lessons").map(({ lesson }) => lesson);
+    };
+    const eventually = async (expected: readonly string[]): Promise<void> => {
+      for (const hub of [a, b])
+        await until(expected.join(), async () => Bun.deepEquals(await lessonsOf(hub), expected));
+    };
+    await complete(a, "before");
+    await eventually(["before"]); // both hubs have loaded their lessons
+    await complete(a, "of a");
+    const ofB = await complete(b, "of b");
+    await eventually(["of b", "of a", "before"]);
+    await ok(a.admin("/task/delete", { task_id: ofB }));
+    await eventually(["of a", "before"]);
+  });
 
   test("of simultaneous claims at both exactly one wins, and a reward is paid once", async () => {
     const nodes = Array.from({ length: 8 }, (_, i) => `n${i}`);

@@ -85,6 +85,7 @@ class World {
           priority: 1,
           creatorNode: null,
           creatorVerified: false,
+          schedule: null,
           ...UNSCHEDULED,
         } as const;
         return this.#tasks.create(transact, { ...draft, luxRewardMicro: roll(3), balanced: roll(2) === 0 });

@@ -191,6 +191,7 @@ describe("thousands of nodes, each with its own capabilities,", () => {
         priority: 1,
         creatorNode: null,
         creatorVerified: false,
+        schedule: null,
         luxRewardMicro: 0,
         ...UNSCHEDULED,
       } as const;

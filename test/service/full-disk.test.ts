@@ -22,6 +22,7 @@ import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
+import { ScheduleService } from "../../src/service/schedules.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
@@ -80,6 +81,7 @@ async function openScene(
   const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, files, minutes };
   const choreParts = {
     ...parts,
+    schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
     noteStart: async () => undefined,
     compareSecrets: null,
     requeueOffline: true,

@@ -23,6 +23,7 @@ import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
+import { ScheduleService } from "../../src/service/schedules.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { historySizes, messageById, waitingPart } from "../../src/store/sql/messages.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
@@ -73,6 +74,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       takes,
     ),
     minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
+    schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
     noteStart: async () => undefined,
     compareSecrets: null,
     requeueOffline,

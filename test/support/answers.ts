@@ -28,6 +28,7 @@ const PROBLEM = z.strictObject({
   errors: z.optional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
   used: z.optional(z.int()),
   allowed: z.optional(z.int()),
+  expected: z.optional(z.int()),
 });
 
 /** What is wrong with an answer in JSON; null if its endpoint declares it. `path` begins with /api/v1. */

@@ -165,6 +165,7 @@ function ofFields(read: Fields, value: unknown, path: string): string | null {
 /** Who wrote a text, and whether that is verified: the fields that say so, by the name of the text. */
 const AUTHORS: Readonly<Record<string, readonly [node: string, verified: string]>> = {
   content: ["from_node", "verified"],
+  lesson: ["node_id", "verified"],
   description: ["creator_node", "creator_verified"],
   result: ["assigned_node", "result_verified"],
 };

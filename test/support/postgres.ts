@@ -165,7 +165,9 @@ export async function sharedServer(): Promise<string> {
 let made = 0;
 
 /** Creates an empty schema: its address and a function that drops it. */
-export async function newSchema(server?: string): Promise<{ url: string; remove(): Promise<void> }> {
+export async function newSchema(
+  server?: string,
+): Promise<{ url: string; empty(): Promise<void>; remove(): Promise<void> }> {
   const base = server ?? (await sharedServer());
   const name = `luxhub_${process.pid}_${Date.now().toString(36)}_${++made}`;
   const run = async (text: string): Promise<void> => {
@@ -176,5 +178,7 @@ export async function newSchema(server?: string): Promise<{ url: string; remove(
   await run(`CREATE SCHEMA ${name}`);
   const url = new URL(base);
   url.searchParams.set("search_path", name);
-  return { url: url.href, remove: () => run(`DROP SCHEMA ${name} CASCADE`) };
+  const remove = (): Promise<void> => run(`DROP SCHEMA ${name} CASCADE`);
+  const empty = (): Promise<void> => remove().then(() => run(`CREATE SCHEMA ${name}`));
+  return { url: url.href, empty, remove };
 }

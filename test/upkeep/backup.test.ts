@@ -18,10 +18,11 @@ import { blobFileOf } from "../../src/blobs/disk.ts";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isHeld, takeSharedLock } from "../../src/store/sqlite/file-lock.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { fileTarget } from "../../src/upkeep/backup-target.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
-import { restore } from "../../src/upkeep/restore.ts";
-import type { Tools } from "../../src/upkeep/upkeep.ts";
+import { restore as restoreInto } from "../../src/upkeep/restore.ts";
+import type { HubPlace, Manifest, Tools } from "../../src/upkeep/upkeep.ts";
 import { newDataDir, startHub } from "../support/hub.ts";
 
 const FILES = 6;
@@ -32,6 +33,10 @@ const tools = (patch: Partial<Tools> = {}): Tools => ({
   signal: NO_SIGNAL,
   ...patch,
 });
+
+const at = (path: string): HubPlace => ({ dir: dataDirAt(path), url: null });
+const restore = async (from: string, path: string, own: Tools): Promise<Manifest> =>
+  (await restoreInto(from, at(path), own)).manifest;
 
 /** A folder for all of this; `data` in it is a hub that has ended, `backup.tar` its backup. */
 let folder = "";
@@ -55,7 +60,7 @@ beforeAll(async () => {
   writeFileSync(join(data, "secret"), "a-secret\n");
   writeFileSync(join(data, "admin-key"), "an-admin-key\n");
   backup = join(folder, "backup.tar");
-  await backUp(dataDirAt(data), fileTarget(backup), "luxhub test", tools());
+  await backUp(at(data), fileTarget(backup), "luxhub test", tools());
 });
 
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -93,21 +98,19 @@ describe("a backup", () => {
 
   test("does not overwrite an existing one", async () => {
     const before = readFileSync(backup);
-    await expect(backUp(dataDirAt(data), fileTarget(backup), "", tools())).rejects.toThrow("already exists");
+    await expect(backUp(at(data), fileTarget(backup), "", tools())).rejects.toThrow("already exists");
     expect(readFileSync(backup).equals(before)).toBe(true);
   });
 
   test("of an empty directory or a damaged database is refused and leaves nothing", async () => {
     const to = join(folder, "none.tar");
-    await expect(backUp(dataDirAt(join(folder, "nowhere")), fileTarget(to), "", tools())).rejects.toThrow(
+    await expect(backUp(at(join(folder, "nowhere")), fileTarget(to), "", tools())).rejects.toThrow(
       "there is no hub in",
     );
     const damaged = join(folder, "damaged");
     cpSync(data, damaged, { recursive: true });
     truncateSync(join(damaged, "luxhub.db"), 20_480);
-    await expect(backUp(dataDirAt(damaged), fileTarget(to), "", tools())).rejects.toThrow(
-      "the database is damaged",
-    );
+    await expect(backUp(at(damaged), fileTarget(to), "", tools())).rejects.toThrow("the database is damaged");
     expect(existsSync(to)).toBe(false);
     expect(beside()).toEqual([]);
   });
@@ -119,7 +122,7 @@ describe("a backup", () => {
       if (text.startsWith("copying 6 files")) ending.abort(new Error("ended by hand"));
     };
     await expect(
-      backUp(dataDirAt(data), fileTarget(to), "", tools({ onProgress, signal: ending.signal })),
+      backUp(at(data), fileTarget(to), "", tools({ onProgress, signal: ending.signal })),
     ).rejects.toThrow("by hand");
     expect(existsSync(to)).toBe(false);
     expect(beside()).toEqual([]);
@@ -129,7 +132,7 @@ describe("a backup", () => {
     const held = new Map<string, boolean>();
     const onProgress = (text: string): void =>
       void held.set(text.split(" ", 2).join(" "), isHeld(dataDirAt(data).pin));
-    await backUp(dataDirAt(data), fileTarget(join(folder, "pinned.tar")), "", tools({ onProgress }));
+    await backUp(at(data), fileTarget(join(folder, "pinned.tar")), "", tools({ onProgress }));
     expect([...held]).toEqual([
       ["copying the", true],
       [`copying ${FILES}`, true],
@@ -161,7 +164,7 @@ describe("a backup", () => {
     writeFileSync(join(harmed, blobFileOf(changed)), "other bytes");
     truncateSync(join(harmed, blobFileOf(cut)), 5);
     const to = join(folder, "harmed.tar");
-    const { manifest } = await backUp(dataDirAt(harmed), fileTarget(to), "", tools());
+    const { manifest } = await backUp(at(harmed), fileTarget(to), "", tools());
     expect(manifest).toMatchObject({ files: FILES, missing: [gone], damaged: [changed, cut] });
     const into = join(folder, "harmed-again");
     expect(await restore(to, into, tools())).toEqual(manifest);
@@ -176,6 +179,9 @@ describe("a restore", () => {
     writeFileSync(join(used, "mine"), "mine");
     await expect(restore(backup, used, tools())).rejects.toThrow("is not empty");
     expect(contents(used)).toHaveLength(1);
+    const killed = join(folder, "killed");
+    mkdirSync(join(killed, ".restoring"), { recursive: true });
+    await expect(restore(backup, killed, tools())).rejects.toThrow("was not finished; delete it, or name");
     const empty = join(folder, "empty");
     mkdirSync(empty);
     await restore(backup, empty, tools());
@@ -241,6 +247,26 @@ describe("a restore", () => {
       await tryIt(bytes.subarray(0, Math.floor((i / 20) * (bytes.length - 1_024))));
     expect(refused).toBeGreaterThan(80); // what is flipped between the files is nobody's
   });
+});
+
+test("a backup of a newer luxhub is refused, with its version", async () => {
+  const newer = join(folder, "newer");
+  cpSync(data, newer, { recursive: true });
+  const db = new Database(join(newer, "luxhub.db"));
+  db.run("PRAGMA user_version = 99");
+  db.close();
+  const to = join(folder, "newer.tar");
+  await backUp(at(newer), fileTarget(to), "", tools());
+  const into = join(folder, "newer-again");
+  await expect(restore(to, into, tools())).rejects.toThrow(
+    `${to} cannot be restored: it is of a newer luxhub (schema 99, this one knows ${SQLITE_MIGRATIONS.length})`,
+  );
+  // The last entry says of which format the archive is.
+  const bytes = readFileSync(backup);
+  const place = bytes.lastIndexOf('"format": 1');
+  writeFileSync(to, Buffer.from(bytes).fill('"format": 2', place, place + '"format": 2'.length));
+  await expect(restore(to, into, tools())).rejects.toThrow("of a newer luxhub (format 2, this one knows 1)");
+  expect(existsSync(into)).toBe(false);
 });
 
 test("a restored database equals the original, and every lease of a task is stale", () => {

@@ -185,6 +185,47 @@ async function taskFiles(stage: Stage): Promise<void> {
     await ok(hub.post("/file/delete", { file_id }));
 }
 
+async function output(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "printer");
+  const taskId = await addTask(hub, { title: "Print", backoff_s: 0 });
+  const of = { task_id: taskId, node_id: "printer" };
+  const send = (offset: number, data: string) => ok(hub.post("/task/output", { ...of, offset, data }));
+  await ok(hub.post("/task/claim", of));
+  using page = await admin(stage);
+  await page.go(`tasks/${taskId}`);
+  await page.shows("Description");
+  expect(await page.text()).not.toContain("Output while it runs");
+  const hostile = "\u001b[31mred\u001b[0m <img src=x onerror=document.title='run'> ✓\n";
+  await send(0, hostile);
+  await page.shows("red <img src=x onerror=document.title='run'> ✓");
+  expect(await page.eval(`document.querySelectorAll("pre.output img").length`)).toBe(0);
+  const from = Buffer.byteLength(hostile);
+  const line = "0123456789abcde\n".repeat(4_000);
+  for (let n = 0; n < 6; n++) await send(from + n * line.length, line);
+  await send(from + 6 * line.length, "the last line\n");
+  await page.shows(/\[[\d,.]+ bytes are no longer kept\][\s\S]*the last line/);
+  const isAtEnd = `(() => {
+    const box = document.querySelector("pre.output");
+    return box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
+  })()`;
+  await page.until(isAtEnd);
+  await page.press("follow-output");
+  await page.eval(`void (document.querySelector("pre.output").scrollTop = 0)`);
+  await send(from + 6 * line.length + 14, "one more\n");
+  await page.shows("one more");
+  expect(await page.eval(isAtEnd)).toBe(false);
+  await ok(hub.post("/task/release", of));
+  await ok(hub.post("/task/claim", of));
+  await send(0, "again\n");
+  await page.until(`document.querySelector("pre.output")?.innerText === "again\\n"`);
+  await page.press("output-0");
+  await page.shows(/the last line\s+one more/);
+  await page.press("output-1");
+  await page.until(`document.querySelector("pre.output")?.innerText === "again\\n"`);
+  await ok(hub.admin("/task/delete", { task_id: taskId }));
+}
+
 /** Fails a task for good. */
 async function failed(hub: TestHub, title: string): Promise<void> {
   const taskId = await addTask(hub, { title });
@@ -565,6 +606,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
+  { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },

@@ -39,6 +39,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     release: "task/release",
     fail: "task/fail",
     extend: "task/extend",
+    ask: "task/ask",
+    answer: "task/answer",
     retry: "task/retry",
     cancel: "task/cancel",
     revoke: "task/revoke",
@@ -49,6 +51,11 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    lessons: "lessons",
+    output: "task/output",
+    read_output: "task/{task_id}/output",
+    questions: "task/{task_id}/questions",
+    open_questions: "questions",
     wait: "task/wait",
   },
   Messages: {
@@ -74,6 +81,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
+  Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -95,6 +103,8 @@ const WITHOUT_METHOD = [
 const NOTES: Readonly<Record<string, string>> = {
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
+  "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",
+  "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",

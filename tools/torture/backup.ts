@@ -1,5 +1,5 @@
 /**
- * A backup of a busy hub: writers record every acknowledged write, and files are uploaded and deleted meanwhile. The
+ * A backup of a busy hub, or of two on one PostgreSQL: writers record every acknowledged write, and files are uploaded and deleted meanwhile. The
  * backup is restored elsewhere and must be one snapshot with everything that was acknowledged before it began: its events
  * are a prefix of the hub's, its rows are consistent, and every file has its bytes.
  */
@@ -18,6 +18,8 @@ export type BackupOptions = {
   readonly warmUpMs: number;
   /** What a writer leaves the machine between two rounds of writes: all of it taken, a backup may get next to nothing. */
   readonly pauseMs: number;
+  /** On PostgreSQL: the database of the hubs, and an empty one. The backup is restored into that and into a directory. */
+  readonly databases?: { readonly from: string; readonly to: string };
 };
 
 const DELETE_EVERY_MS = 50;
@@ -68,7 +70,10 @@ export async function backUpUnderLoad(
   using dir = new TempDir();
   const told = new Told();
   const archive = dir.join("hub.tar");
-  await using hub = await Hub.start({ data: dir.join("data") });
+  const { databases } = options;
+  const env = onDatabase(databases?.from);
+  await using hub = await Hub.start({ data: dir.join("data"), env });
+  await using second = databases ? await Hub.start({ data: dir.join("second"), env }) : null;
   for (let i = 0; i < WRITERS; i++) await hub.register(`w${i}`);
   for (let i = 0; i < options.files; i++) await upload(hub, told, options.fileBytes);
   const early = [...told.files.keys()];
@@ -76,13 +81,16 @@ export async function backUpUnderLoad(
 
   const stopping = new AbortController();
   const working = Promise.all(
-    Array.from({ length: WRITERS }, (_, i) => write(hub, told, i, options.pauseMs, stopping.signal)),
+    Array.from({ length: WRITERS }, (_, i) => {
+      const at = second !== null && i % 2 === 1 ? second : hub;
+      return write(at, told, i, options.pauseMs, stopping.signal);
+    }),
   );
   await Bun.sleep(options.warmUpMs); // load, for as long as was asked
   await until(() => told.writes > early.length + WARM_UP_WRITES);
   const before = { p99: p99Of(told), writes: told.writes, mark: markOf(told) };
   const deleting = deleteInTurn(hub, told, early, stopping.signal);
-  const ended = await runWatched(["backup", archive, "--data", dir.join("data")]);
+  const ended = await runWatched(["backup", archive, "--data", dir.join("data")], env);
   const during = { p99: p99Of(told), writes: told.writes - before.writes };
   const deletedMeanwhile = told.deleted.size - before.mark.deleted.size;
   stopping.abort();
@@ -100,23 +108,39 @@ export async function backUpUnderLoad(
   report.sizeMib /= MIB;
   if (ended.code !== 0) report.faults.push(`backup ended with ${ended.code}: ${ended.stderr}`);
   progress(`backed up ${report.sizeMib.toFixed(1)} MiB in ${ended.seconds.toFixed(1)} s`);
-  if (ended.code === 0)
-    await restoreAndLook({ hub, archive, to: dir.join("again"), mark: before.mark }, report);
+  if (ended.code !== 0) return report;
+  const restored = { hub, archive, mark: before.mark };
+  await restoreAndLook({ ...restored, to: dir.join("again") }, report);
+  if (databases) await restoreAndLook({ ...restored, to: dir.join("third"), database: databases.to }, report);
   return report;
 }
 
-type Restored = { readonly hub: Hub; readonly archive: string; readonly to: string; readonly mark: Mark };
+function onDatabase(url?: string): Readonly<Record<string, string>> {
+  return url === undefined ? {} : { LUXHUB_DATABASE: url };
+}
 
-async function restoreAndLook({ hub, archive, to, mark }: Restored, report: BackupReport): Promise<void> {
+type Restored = {
+  readonly hub: Hub;
+  readonly archive: string;
+  readonly to: string;
+  readonly database?: string;
+  readonly mark: Mark;
+};
+
+async function restoreAndLook(
+  { hub, archive, to, database, mark }: Restored,
+  report: BackupReport,
+): Promise<void> {
   const { faults } = report;
-  const restored = await runWatched(["restore", archive, "--data", to]);
+  const env = onDatabase(database);
+  const restored = await runWatched(["restore", archive, "--data", to], env);
   report.restoreSeconds = restored.seconds;
   if (restored.code !== 0) faults.push(`restore ended with ${restored.code}: ${restored.stderr}`);
-  const doctor = await runWatched(["doctor", "--data", to]);
+  const doctor = await runWatched(["doctor", "--data", to], env);
   if (doctor.code !== 0 || doctor.stdout.includes("note"))
     faults.push(`doctor: ${doctor.stdout}${doctor.stderr}`);
   if (faults.length > 0) return;
-  await using again = await Hub.start({ data: to });
+  await using again = await Hub.start({ data: to, env });
   await lookForAll(again, mark, faults);
   const is = await eventsOf(again, 1); // but for that of its own start
   const was = await eventsOf(hub, 0);
@@ -246,8 +270,8 @@ function p99Of(told: Told): number {
 }
 
 /** Runs the program to its end and watches how much memory it takes. */
-async function runWatched(args: readonly string[]) {
-  await using program = new Program(args);
+async function runWatched(args: readonly string[], env: Readonly<Record<string, string>>) {
+  await using program = new Program(args, { env });
   let mostMib = 0;
   const timer = setInterval(() => {
     try {

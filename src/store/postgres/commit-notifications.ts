@@ -30,6 +30,8 @@ type Notice = {
   readonly mailboxes?: readonly string[];
   readonly offers?: readonly Offered[];
   readonly keys?: boolean;
+  /** Tasks that have new output, which is not in the log. */
+  readonly outputs?: readonly string[];
   /** Messages, which are in the log: they wake a receive before the log is read. */
   readonly sent?: readonly Sent[];
 };
@@ -45,6 +47,7 @@ const PAYLOAD_MAX_BYTES = 7_999;
 const MAILBOXES_PER_NOTICE = 50;
 const OFFERS_PER_NOTICE = 10;
 const SENT_PER_NOTICE = 40;
+const OUTPUTS_PER_NOTICE = 40;
 
 const NOTIFY: WriteStatement = {
   sql: `SELECT pg_notify($1, $2)`,
@@ -122,6 +125,7 @@ export class CommitNotifications {
     const filled = new Set<string>(); // without an event: what is redelivered or put back
     const offered = new Map<string, { readonly offer: Offer; count: number }>();
     const sent: Sent[] = [];
+    const outputs = new Set<string>();
     for (const { changes, eventIds } of written) {
       let logged = 0;
       for (const offer of offersOf(changes)) {
@@ -132,6 +136,7 @@ export class CommitNotifications {
       }
       for (const change of changes) {
         if (change.kind === "key.saved") keys = true;
+        else if (change.kind === "output.appended") outputs.add(change.taskId);
         else if (change.kind === "event.logged") {
           const eventId = must(eventIds[logged++], "each logged event has an id");
           const mailbox = mailboxOf(change.event);
@@ -145,6 +150,7 @@ export class CommitNotifications {
       ...(filled.size > 0 && { mailboxes: [...filled] }),
       ...(offered.size > 0 && { offers: [...offered.values()] }),
       ...(sent.length > 0 && { sent }),
+      ...(outputs.size > 0 && { outputs: [...outputs] }),
     });
     return { statement: NOTIFY, columns: [payloads.map(() => this.#parts.channel), payloads] };
   }
@@ -223,6 +229,7 @@ export class CommitNotifications {
     if (notice.sent) this.#wake(notice.sent);
     // Offers have no place in the order of the log, so they need not wait for it to be read.
     if (notice.offers) this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
+    if (notice.outputs) this.#notify(notice.outputs.map((taskId) => ({ kind: "output.changed", taskId })));
     if (!notice.mailboxes && !notice.keys) return void this.#enqueueCatchUp();
     void this.#enqueue(async () => {
       await this.#catchUp(null);
@@ -307,7 +314,7 @@ export class CommitNotifications {
 function payloadsOf(notice: Notice): readonly string[] {
   const payload = JSON.stringify(notice);
   if (Buffer.byteLength(payload) <= PAYLOAD_MAX_BYTES) return [payload];
-  const { from, keys, mailboxes = [], offers = [], sent = [] } = notice;
+  const { from, keys, mailboxes = [], offers = [], sent = [], outputs = [] } = notice;
   const parts: Notice[] = keys ? [{ from, keys }] : [{ from }];
   for (let at = 0; at < mailboxes.length; at += MAILBOXES_PER_NOTICE)
     parts.push({ from, mailboxes: mailboxes.slice(at, at + MAILBOXES_PER_NOTICE) });
@@ -315,6 +322,8 @@ function payloadsOf(notice: Notice): readonly string[] {
     parts.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
   for (let at = 0; at < sent.length; at += SENT_PER_NOTICE)
     parts.push({ from, sent: sent.slice(at, at + SENT_PER_NOTICE) });
+  for (let at = 0; at < outputs.length; at += OUTPUTS_PER_NOTICE)
+    parts.push({ from, outputs: outputs.slice(at, at + OUTPUTS_PER_NOTICE) });
   return parts.map((part) => JSON.stringify(part));
 }
 

@@ -56,7 +56,6 @@ import {
   POSTGRES_MIGRATIONS,
   SCHEMA,
   migrate,
-  refuseUnfinishedMove,
   refuseOtherSchema,
   schemaIsMigrated,
 } from "./migrations.ts";
@@ -148,7 +147,6 @@ async function open(
     const refused = [...refusedSettings(url).keys()].join(", ");
     if (refused !== "")
       warn("a pooler refuses settings of sessions (docs/postgresql.md)", { settings: refused });
-    await refuseUnfinishedMove(pool);
     await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
     const store = new PostgresStore(pool, String(row?.["channel"]), base, parts);

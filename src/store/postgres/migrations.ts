@@ -8,7 +8,7 @@
 import type { SQL } from "bun";
 import { LEADER_LEASE_MS } from "../../domain/limits.ts";
 import { SECOND_MS } from "../../lib/clock.ts";
-import { type Connection, query } from "./connection.ts";
+import { type Connection, isLockTimeout, query } from "./connection.ts";
 import { StoreUnavailable } from "../store.ts";
 
 /** The steps; the version is kept in the table schema_version. */
@@ -465,6 +465,72 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  ALTER TABLE tasks ADD COLUMN has_output INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE outputs (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    begun_at BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (task_id, epoch)
+  );
+  CREATE TABLE output_blocks (
+    task_id TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    start BIGINT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (task_id, epoch, n)
+  );
+  `,
+  `
+  ALTER TABLE tasks ADD COLUMN questions TEXT;
+  CREATE TABLE questions (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    question_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    task_id TEXT COLLATE "C" NOT NULL,
+    question TEXT NOT NULL,
+    choices TEXT,
+    schema TEXT,
+    asked_by TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    asked_at BIGINT NOT NULL,
+    until BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    answer TEXT,
+    answered_by TEXT,
+    answered_at BIGINT,
+    verified INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX questions_task ON questions (task_id, seq);
+  CREATE INDEX questions_open ON questions (until, seq) WHERE state = 'open';
+  `,
+  `
+  CREATE TABLE schedules (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    timing TEXT NOT NULL,
+    task TEXT NOT NULL,
+    creator_node TEXT COLLATE "C",
+    overlap TEXT NOT NULL,
+    catch_up TEXT NOT NULL,
+    jitter_ms BIGINT NOT NULL,
+    until BIGINT,
+    paused INTEGER NOT NULL,
+    next_at BIGINT,
+    last_task_id TEXT COLLATE "C",
+    last_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+  );
+  CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+  ALTER TABLE tasks
+    ADD COLUMN schedule TEXT COLLATE "C",
+    ADD COLUMN schedule_at BIGINT;
+  CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
+  `,
+  `
   -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
   ALTER TABLE tasks ADD COLUMN spent TEXT;
   ALTER TABLE tasks ADD COLUMN max_cost_micro BIGINT;
@@ -521,21 +587,13 @@ function lockOf(purpose: number | string, take = "pg_advisory_xact_lock"): strin
   return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
 }
 
-/** Whether a move into the database runs or was not finished: `luxhub move` makes this table before all else. */
-export function isMoveUnfinished(connection: Connection): Promise<boolean> {
-  return hasTable(connection, "moving");
-}
+/** Of the processes that make a backup by schedule, one gets this lock, until its connection ends. */
+export const TRY_BACKUP_LOCK = `${lockOf(1_819_637_863, "pg_try_advisory_lock")} AS taken`;
 
 export async function hasTable(connection: Connection, name: string): Promise<boolean> {
   const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.' || $1::text) IS NOT NULL AS there`;
   const [row] = await query(connection, sql, [name]);
   return Boolean(row?.["there"]);
-}
-
-/** @throws {Error} one line for the operator */
-export async function refuseUnfinishedMove(connection: Connection): Promise<void> {
-  if (!(await isMoveUnfinished(connection))) return;
-  throw new Error("a move into this database was not finished: run luxhub move --to again");
 }
 
 /** Whether a hub runs on a database that has the tables: then one of them is the leader. */
@@ -548,29 +606,36 @@ export async function isHubRunning(connection: Connection): Promise<boolean> {
  * Migrates the schema to the newest version. Hubs that start at the same moment wait for one another.
  * A hub of an older luxhub that is frozen counts as gone. When it wakes, it finds another schema (isMigrated()); the write
  * lock is for a group of it that has checked the schema already.
- * @param writesAreHeld by the caller, through another connection
- * @throws {Error} one line: the database is of a newer luxhub, or a hub of an older one runs on it
+ * @throws {Error} one line: the database is of a newer luxhub, or a hub of an older one runs on it, or a restore
  */
-export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
-  await pool.begin(async (tx) => {
-    await query(tx, LOCK.migrate);
-    await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
-    const version = await schemaOf(tx);
-    const known = POSTGRES_MIGRATIONS.length;
-    if (version > known) {
-      throw new Error(
-        `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
-      );
-    }
-    if (version > 0 && version < known && (await isHubRunning(tx))) {
-      throw new Error(
-        `a hub of an older luxhub is running on the database: stop all of them first (a killed one counts as running for ${LEADER_LEASE_MS / SECOND_MS} s)`,
-      );
-    }
-    if (version > 0 && version < known && !writesAreHeld) await query(tx, LOCK.write);
-    for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
-    if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
+export async function migrate(pool: SQL): Promise<void> {
+  await pool.begin(migrateWithin);
+}
+
+/** Migrates the schema in the caller's transaction. @throws as migrate() */
+export async function migrateWithin(tx: Connection): Promise<void> {
+  await query(tx, LOCK.migrate).catch((error: unknown) => {
+    if (!isLockTimeout(error)) throw error;
+    throw new Error(
+      "a restore or a move into the database is running, or another hub migrates it: try again later",
+    );
   });
+  await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
+  const version = await schemaOf(tx);
+  const known = POSTGRES_MIGRATIONS.length;
+  if (version > known) {
+    throw new Error(
+      `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
+    );
+  }
+  if (version > 0 && version < known && (await isHubRunning(tx))) {
+    throw new Error(
+      `a hub of an older luxhub is running on the database: stop all of them first (a killed one counts as running for ${LEADER_LEASE_MS / SECOND_MS} s)`,
+    );
+  }
+  if (version > 0 && version < known) await query(tx, LOCK.write);
+  for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
+  if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
 }
 
 /** For a command that opens the database of running hubs; changes nothing. @throws {Error} one line: there is no hub, or one of another schema */

@@ -26,7 +26,11 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "output_blocks"
+  | "outputs"
+  | "questions"
   | "quota_usage"
+  | "schedules"
   | "settlements"
   | "task_totals"
   | "tasks"
@@ -68,6 +72,9 @@ export const keyOf = {
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
+  /** The output of all attempts of a task. */
+  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -80,6 +87,7 @@ export const keyOf = {
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
+  schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

@@ -7,6 +7,9 @@
 export type Fact = { readonly name: string; readonly holds: string; readonly sql: string };
 
 const SHOWN = 5;
+/** What a task knows of its questions. */
+const QUESTIONS = "coalesce(json_extract(questions, '$.state'), 'none')";
+const NOT_ASKING = `${QUESTIONS} <> 'open'`;
 
 export const FACTS: readonly Fact[] = [
   {
@@ -97,14 +100,15 @@ export const FACTS: readonly Fact[] = [
   {
     name: "leases",
     holds:
-      "only an assigned task has a lease, and each with a timeout or max_run_s has one; only an open one waits for its time",
+      "only an assigned task has a lease, and each with a timeout or max_run_s and without an open question has one; only an open one waits for its time",
     sql: `
       SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM tasks
       WHERE (lease_until IS NOT NULL) <>
-          (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL))
-        OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL)
+          (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL) AND ${NOT_ASKING})
+        OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL AND ${NOT_ASKING})
         OR lease_until > run_until
-        OR (scheduled = 1 AND (status <> 'open' OR (not_before IS NULL AND unmet = 0)))
+        OR (scheduled = 1
+          AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND ${QUESTIONS} <> 'parked')))
         OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
   },
   {
@@ -150,6 +154,46 @@ export const FACTS: readonly Fact[] = [
         FROM usage_reports GROUP BY node_id, at / 86400000) r
       LEFT JOIN usage_sums s ON s.scope = 'node' AND s.value = r.node_id AND s.day = r.day
       WHERE s.reports IS NULL OR s.reports < r.n OR s.cost_micro < r.cost
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "output",
+    holds:
+      "every attempt's output has its last block, which ends where it says; only a task that says so has output",
+    sql: `
+      SELECT 'the output of task ' || o.task_id || ' (' || o.epoch || ') has ' || o.bytes
+        || ' bytes, and its last block ends elsewhere' FROM outputs o
+      WHERE o.bytes <> coalesce((
+        SELECT b.start + octet_length(b.data) FROM output_blocks b
+        WHERE b.task_id = o.task_id AND b.epoch = o.epoch ORDER BY b.n DESC LIMIT 1), 0)
+      UNION ALL
+      SELECT 'output of task ' || task_id || ' (' || epoch || ') has no record' FROM output_blocks b
+      WHERE NOT EXISTS (SELECT 1 FROM outputs o WHERE o.task_id = b.task_id AND o.epoch = b.epoch)
+      UNION ALL
+      SELECT 'output of task ' || o.task_id || ' has no task that says so' FROM outputs o
+      LEFT JOIN tasks t ON t.task_id = o.task_id WHERE coalesce(t.has_output, 0) = 0
+      UNION ALL
+      SELECT 'task ' || task_id || ' has no output, and says that it has some' FROM tasks
+      WHERE has_output = 1 AND task_id NOT IN (SELECT task_id FROM outputs)`,
+  },
+  {
+    name: "questions",
+    holds:
+      "a task says that it waits for an answer exactly if it has an open question, and a parked one is open and not ready",
+    sql: `
+      SELECT 'question ' || question_id || ' is of no task, or its answer is not what its state says' FROM questions
+      WHERE task_id NOT IN (SELECT task_id FROM tasks)
+        OR (state = 'answered') <> (answer IS NOT NULL) OR (state = 'open') <> (answered_at IS NULL)
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its questions are ' || ${QUESTIONS} FROM tasks t
+      LEFT JOIN (
+        SELECT task_id, count(*) AS asked, sum(state = 'open') AS open FROM questions GROUP BY task_id) q
+        ON q.task_id = t.task_id
+      WHERE (t.questions IS NOT NULL OR q.asked IS NOT NULL) AND (
+        coalesce(q.asked, 0) <> coalesce(json_extract(t.questions, '$.asked'), 0)
+        OR (coalesce(q.open, 0) > 0) <> (${QUESTIONS} IN ('open', 'parked'))
+        OR (t.status IN ('completed', 'failed') AND coalesce(q.open, 0) > 0)
+        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))
       LIMIT ${SHOWN}`,
   },
   {
@@ -220,6 +264,8 @@ export const FACTS: readonly Fact[] = [
           WHERE kept_bytes > 0 GROUP BY creator_node
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM outputs WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
         SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
         UNION ALL

@@ -1,17 +1,17 @@
 /** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { FileRecord } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
+  always,
   count,
-  padded,
   many,
   one,
+  padded,
   pageRows,
   placeholders,
-  query,
   rowsBySeq,
   sizes,
 } from "./query.ts";
@@ -68,11 +68,8 @@ export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]
 export type FileTotals = { readonly files: number; readonly bytes: number };
 
 export function fileTotals(): Query<FileTotals> {
-  const shape: Query<FileTotals>["shape"] = ([row]) => ({
-    files: Number(row?.["files"]),
-    bytes: Number(row?.["bytes"]),
-  });
-  return query(`SELECT files, bytes FROM file_totals`, [], shape, ["file_totals"]);
+  const totals = ({ files, bytes }: Row): FileTotals => ({ files: Number(files), bytes: Number(bytes) });
+  return always(`SELECT files, bytes FROM file_totals`, [], totals, ["file_totals"]);
 }
 
 export function filesCountOf(taskId: string): Query<number> {

@@ -13,11 +13,12 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
+  always,
   byKey,
   count,
-  padded,
   many,
   one,
+  padded,
   placeholders,
   query,
   sizes,
@@ -150,11 +151,8 @@ const WAITING_PART = byKey(
 
 /** Counts the waiting deliveries of a node after a seq (0: from the first), up to WAITING_PART_MAX. */
 export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
-  const shape: Query<WaitingPart>["shape"] = ([row]) => ({
-    count: Number(row?.["n"]),
-    last: Number(row?.["last"] ?? after),
-  });
-  return query(WAITING_PART, [nodeId, after], shape, mailboxReads(nodeId));
+  const part = ({ n, last }: Row): WaitingPart => ({ count: Number(n), last: Number(last ?? after) });
+  return always(WAITING_PART, [nodeId, after], part, mailboxReads(nodeId));
 }
 
 const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1 AND deleted = 0`);
@@ -162,8 +160,7 @@ const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id =
 /** The owner of a mailbox; null when no node has this id. Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
   const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
-  const cached = { as: "owner", id: nodeId } as const;
-  return { ...one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]), cached };
+  return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
 }
 
 const EMPTY_MAILBOX = byKey(
@@ -341,7 +338,7 @@ export function queuedDeliveries(seq: number, limit: number): Query<number> {
 
 /** The unique id of this database, made with it and never changed. */
 export function databaseId(): Query<string> {
-  return query("SELECT database_id FROM identity", [], ([row]) => String(row?.["database_id"]), ["identity"]);
+  return always("SELECT database_id FROM identity", [], (row) => String(row["database_id"]), ["identity"]);
 }
 
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {

@@ -3,7 +3,7 @@
  */
 import { MICRO_PER_LUX } from "../../domain/limits.ts";
 import type { Query, Row } from "../store.ts";
-import { count, many, one, query, union } from "./query.ts";
+import { always, count, many, one, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
 /** `online`: without those that drain; `luxMicro`: the sum of the balances. */
@@ -25,15 +25,16 @@ export function nodeCounts(after: number, limit: number): Query<NodeCountsPart> 
       CAST(sum((1 - deleted) * (balance_micro / ${MICRO_PER_LUX})) AS TEXT) AS lux,
       CAST(sum((1 - deleted) * (balance_micro % ${MICRO_PER_LUX})) AS TEXT) AS micro
     FROM (SELECT seq, online, draining, deleted, balance_micro FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
-  const shape = ([row]: readonly Row[]): NodeCountsPart => ({
-    online: Number(row?.["online"]),
-    draining: Number(row?.["draining"]),
-    offline: Number(row?.["offline"]),
+  // A sum of no rows is NULL.
+  const part = (row: Row): NodeCountsPart => ({
+    online: Number(row["online"]),
+    draining: Number(row["draining"]),
+    offline: Number(row["offline"]),
     // In two sums, because one of all balances may exceed 64 bits.
-    luxMicro: BigInt(row?.["lux"] ?? 0) * BigInt(MICRO_PER_LUX) + BigInt(row?.["micro"] ?? 0),
-    next: Number(row?.["n"]) < limit ? null : Number(row?.["last"]),
+    luxMicro: BigInt(row["lux"] ?? 0) * BigInt(MICRO_PER_LUX) + BigInt(row["micro"] ?? 0),
+    next: Number(row["n"]) < limit ? null : Number(row["last"]),
   });
-  return query(sql, [after, limit], shape, ["nodes"]);
+  return always(sql, [after, limit], part, ["nodes"]);
 }
 
 /** Messages in one state, counted up to `limit`. The states are those of the partial indexes. */
@@ -61,11 +62,11 @@ export function readyOfType(taskType: string, limit: number): Query<ReadyOfType>
   const sql = `
     SELECT (SELECT count(*) FROM (${union(ofType)} LIMIT $2) AS counted) AS n,
       ${oldestReadyWhere("AND task_type = $1")} AS at`;
-  const shape = ([row]: readonly Row[]): ReadyOfType => ({
-    count: Number(row?.["n"]),
-    oldestAt: row?.["at"] == null ? null : Number(row["at"]),
+  const ready = ({ n, at }: Row): ReadyOfType => ({
+    count: Number(n),
+    oldestAt: at == null ? null : Number(at),
   });
-  return query(sql, [taskType, limit], shape, ["tasks"]);
+  return always(sql, [taskType, limit], ready, ["tasks"]);
 }
 
 /** The time of the oldest ready task, as SQL. One index lookup for each priority. */

@@ -5,7 +5,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { byKey, count, padded, many, one, placeholders, query } from "./query.ts";
+import { always, byKey, count, many, one, padded, placeholders, query } from "./query.ts";
 import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
@@ -171,9 +171,8 @@ export type NodeRange = { readonly after: number; readonly last: number };
 /** The range of the next `limit` nodes; null after the last node. */
 export function nodeRangeAfter(after: number, limit: number): Query<NodeRange | null> {
   const sql = `SELECT max(seq) AS last FROM (SELECT seq FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
-  const shape = ([row]: readonly Row[]): NodeRange | null =>
-    row?.["last"] == null ? null : { after, last: Number(row["last"]) };
-  return query(sql, [after, limit], shape, ["nodes"]);
+  const range = ({ last }: Row): NodeRange | null => (last == null ? null : { after, last: Number(last) });
+  return always(sql, [after, limit], range, ["nodes"]);
 }
 
 /** The top `limit` nodes of a range after a position in the order (keyset pagination). */
@@ -242,7 +241,7 @@ const HAS_NODES = byKey(
  * its limit, or with many deleted nodes, counts its nodes.
  */
 export function hasNodes(limit: number): Query<boolean> {
-  return query(HAS_NODES, [limit], ([row]) => Number(row?.["n"]) >= limit, [keyOf.registrations]);
+  return always(HAS_NODES, [limit], ({ n }) => Number(n) >= limit, [keyOf.registrations]);
 }
 
 export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {

@@ -1,4 +1,5 @@
 /** Builds queries: one row, many rows, parameter lists, pages of lists. Must not: know a table. */
+import { must } from "../../lib/assert.ts";
 import type { Param, ParamType, Query, ReadByKey, Row } from "../store.ts";
 import type { ConflictKey } from "./conflict-keys.ts";
 
@@ -28,9 +29,14 @@ export function many<R>(read: Read, params: Params, of: (row: Row) => R, reads: 
   return query(read, params, (rows) => rows.map(of), reads);
 }
 
+/** A query that always has one row, as one of totals or of aggregates without GROUP BY. */
+export function always<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R> {
+  return query(read, params, ([row]) => of(must(row, "a query of totals has a row")), reads);
+}
+
 /** A query that always has one row with a column `n`. */
 export function count(sql: string, params: Params, reads: Keys): Query<number> {
-  return query(sql, params, (rows) => Number(rows[0]?.["n"]), reads);
+  return always(sql, params, ({ n }) => Number(n), reads);
 }
 
 /**

@@ -8,7 +8,7 @@ import { ANSWERS_TRIMMED_MIN, ANSWER_MIN_BYTES } from "../../domain/limits.ts";
 import type { DeliveryStub } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { count, many, query } from "./query.ts";
+import { always, count, many } from "./query.ts";
 import { toDeliveryStub } from "./rows.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
 
@@ -114,11 +114,11 @@ export function excessAnswers(
   const sql = `
     SELECT (SELECT min(key_id) FROM answer_totals WHERE bytes > $1) AS key_id,
       CASE WHEN (SELECT coalesce(sum(bytes), 0) FROM answer_totals) > $2 THEN 1 ELSE 0 END AS too_many`;
-  const shape = ([row]: readonly Row[]) => ({
-    keyId: row?.["key_id"] == null ? null : String(row["key_id"]),
-    isTooMany: row?.["too_many"] === 1,
+  const excess = (row: Row) => ({
+    keyId: row["key_id"] == null ? null : String(row["key_id"]),
+    isTooMany: row["too_many"] === 1,
   });
-  return query(sql, [maxBytes, maxBytesOfAll], shape, ["answers", "answer_totals"]);
+  return always(sql, [maxBytes, maxBytesOfAll], excess, ["answers", "answer_totals"]);
 }
 
 export function oldMessages(old: OldRows): Query<number> {

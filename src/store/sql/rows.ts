@@ -12,6 +12,8 @@ import type {
   MessageFate,
   Node,
   Pulse,
+  Question,
+  Schedule,
   Task,
   TaskOrigin,
   TaskState,
@@ -19,19 +21,31 @@ import type {
   Usage,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
-import { must } from "../../lib/assert.ts";
+import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
+
+const NAMED = "a row has every column that it is decoded from";
 
 // The casts below are safe: the tables are STRICT, and only the rules write to them.
 const text = (value: Param | undefined): string => column(value) as string;
-const maybeText = (value: Param | undefined): string | null => (value ?? null) as string | null;
+const maybeText = (value: Param | undefined): string | null => maybe(value) as string | null;
 const whole = (value: Param | undefined): number => Number(column(value));
-const maybeWhole = (value: Param | undefined): number | null => (value == null ? null : Number(value));
+const maybeWhole = (value: Param | undefined): number | null => {
+  const stored = maybe(value);
+  return stored === null ? null : Number(stored);
+};
 const big = (value: Param | undefined): bigint => BigInt(column(value));
+const flag = (value: Param | undefined): boolean => column(value) === 1;
 
 /** Of a column that a query must name and that is not NULL. */
 function column(value: Param | undefined): string | number | bigint {
-  return must(value, "a row has every column that it is decoded from");
+  return must(value, NAMED);
+}
+
+/** Of a column that a query must name. */
+function maybe(value: Param | undefined): Param {
+  assert(value !== undefined, NAMED);
+  return value;
 }
 
 /** ",a,b,", so that a search for ",a," finds a capability; "" for no capabilities. */
@@ -51,6 +65,11 @@ export function capabilitiesOf(row: Row): readonly string[] {
 /** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
+}
+
+/** Encodes the choices of a question as one text; NULL for none. */
+export function encodeChoices(choices: readonly string[]): string | null {
+  return choices.length === 0 ? null : JSON.stringify(choices);
 }
 
 export function encodeOriginIds({ contextId, messageId }: TaskOrigin): string {
@@ -77,9 +96,9 @@ export function toNode(row: Row): Node {
     capabilities: capabilitiesOf(row),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
-    autoAssign: row["auto_assign"] === 1,
-    draining: row["draining"] === 1,
-    online: row["online"] === 1,
+    autoAssign: flag(row["auto_assign"]),
+    draining: flag(row["draining"]),
+    online: flag(row["online"]),
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
     leaseUntil: whole(row["lease_until"]),
@@ -96,8 +115,8 @@ export function toPulse(row: Row): Pulse {
   return {
     nodeId: text(row["node_id"]),
     variant: text(row["variant"]) as Node["variant"],
-    online: row["online"] === 1,
-    draining: row["draining"] === 1,
+    online: flag(row["online"]),
+    draining: flag(row["draining"]),
     tasksAssigned: whole(row["tasks_assigned"]),
   };
 }
@@ -124,21 +143,22 @@ export function toTask(row: Row): Task {
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
   const spent = maybeText(row["spent"]);
+  const questions = maybeText(row["questions"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
     title: text(row["title"]),
     description: text(row["description"]),
     taskType: text(row["task_type"]),
-    priority: row["priority"] as Task["priority"],
+    priority: whole(row["priority"]) as Task["priority"],
     creatorNode: maybeText(row["creator_node"]),
-    creatorVerified: row["creator_verified"] === 1,
-    status: row["status"] as Task["status"],
+    creatorVerified: flag(row["creator_verified"]),
+    status: text(row["status"]) as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
     result: toResult(row),
-    resultVerified: row["result_verified"] === 1,
-    balanced: row["balanced"] === 1,
+    resultVerified: flag(row["result_verified"]),
+    balanced: flag(row["balanced"]),
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
     failures: whole(row["failures"]),
@@ -154,8 +174,8 @@ export function toTask(row: Row): Task {
     expiresAt: maybeWhole(row["expires_at"]),
     dependsOn: dependsOn === null ? [] : dependsOn.split(","),
     unmet: whole(row["unmet"]),
-    hasDependents: row["has_dependents"] === 1,
-    scheduled: row["scheduled"] === 1,
+    hasDependents: flag(row["has_dependents"]),
+    scheduled: flag(row["scheduled"]),
     startedAt: maybeWhole(row["started_at"]),
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
@@ -163,10 +183,36 @@ export function toTask(row: Row): Task {
     checkpointBytes: whole(row["checkpoint_bytes"]),
     spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
     maxCostMicro: maybeWhole(row["max_cost_micro"]),
+    hasOutput: row["has_output"] === 1,
+    questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    schedule:
+      row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
     keptBytes: whole(row["kept_bytes"]),
+  };
+}
+
+export function toSchedule(row: Row): Schedule {
+  return {
+    name: text(row["name"]),
+    timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
+    // A schedule of an earlier version has no limit of cost.
+    task: {
+      maxCostMicro: null,
+      ...(JSON.parse(text(row["task"])) as Omit<Schedule["task"], "maxCostMicro">),
+    },
+    overlap: text(row["overlap"]) as Schedule["overlap"],
+    catchUp: text(row["catch_up"]) as Schedule["catchUp"],
+    jitterMs: whole(row["jitter_ms"]),
+    until: maybeWhole(row["until"]),
+    paused: row["paused"] === 1,
+    nextAt: maybeWhole(row["next_at"]),
+    lastTaskId: maybeText(row["last_task_id"]),
+    lastAt: maybeWhole(row["last_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
   };
 }
 
@@ -175,7 +221,7 @@ export function toTaskState(row: Row): TaskState {
   return {
     taskId: text(row["task_id"]),
     title: text(row["title"]),
-    status: row["status"] as Task["status"],
+    status: text(row["status"]) as Task["status"],
     assignedNode: maybeText(row["assigned_node"]),
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
@@ -200,6 +246,26 @@ export function toCheckpoint(row: Row): Checkpoint {
     epoch: whole(row["epoch"]),
     nodeId: text(row["node_id"]),
     at: whole(row["at"]),
+  };
+}
+
+export function toQuestion(row: Row): Question {
+  const choices = maybeText(row["choices"]);
+  return {
+    questionId: text(row["question_id"]),
+    taskId: text(row["task_id"]),
+    question: text(row["question"]),
+    choices: choices === null ? [] : (JSON.parse(choices) as Question["choices"]),
+    schema: maybeText(row["schema"]),
+    askedBy: text(row["asked_by"]),
+    epoch: whole(row["epoch"]),
+    askedAt: whole(row["asked_at"]),
+    until: whole(row["until"]),
+    state: row["state"] as Question["state"],
+    answer: maybeText(row["answer"]),
+    answeredBy: maybeText(row["answered_by"]),
+    answeredAt: maybeWhole(row["answered_at"]),
+    verified: row["verified"] === 1,
   };
 }
 
@@ -231,8 +297,8 @@ export function decodeOriginIds(stored: string): Omit<TaskOrigin, "caller"> {
 export function toDependency(row: Row): Dependency {
   return {
     taskId: text(row["task_id"]),
-    status: row["status"] as Task["status"],
-    hasDependents: row["has_dependents"] === 1,
+    status: text(row["status"]) as Task["status"],
+    hasDependents: flag(row["has_dependents"]),
     brokenBy: maybeText(row["broken_by"]),
   };
 }
@@ -244,7 +310,7 @@ export function toSettlement(row: Row): {
   readonly root: string;
 } {
   const taskId = text(row["task_id"]);
-  return { taskId, outcome: row["outcome"] as Outcome, root: maybeText(row["broken_by"]) ?? taskId };
+  return { taskId, outcome: text(row["outcome"]) as Outcome, root: maybeText(row["broken_by"]) ?? taskId };
 }
 
 export function toLedgerEntry(row: Row): LedgerEntry {
@@ -254,7 +320,7 @@ export function toLedgerEntry(row: Row): LedgerEntry {
     n: whole(row["n"]),
     amountMicro: whole(row["amount_micro"]),
     balanceMicro: big(row["balance"]),
-    kind: row["kind"] as LedgerEntry["kind"],
+    kind: text(row["kind"]) as LedgerEntry["kind"],
     taskId: maybeText(row["task_id"]),
     at: whole(row["at"]),
   };
@@ -265,12 +331,12 @@ export function toMessage(row: Row): Message {
     messageId: text(row["message_id"]),
     fromNode: text(row["from_node"]),
     toNode: maybeText(row["to_node"]),
-    type: row["type"] as Message["type"],
+    type: text(row["type"]) as Message["type"],
     content: text(row["content"]),
-    requireAck: row["require_ack"] === 1,
+    requireAck: flag(row["require_ack"]),
     replyTo: maybeText(row["reply_to"]),
     thread: maybeText(row["thread"]),
-    verified: row["verified"] === 1,
+    verified: flag(row["verified"]),
     sentAt: whole(row["sent_at"]),
   };
 }
@@ -279,10 +345,10 @@ export function toDeliveryStub(row: Row): DeliveryStub {
   return {
     messageId: text(row["message_id"]),
     fromNode: text(row["from_node"]),
-    broadcast: row["broadcast"] === 1,
+    broadcast: flag(row["broadcast"]),
     seq: whole(row["seq"]),
     toNode: text(row["delivered_to"]),
-    state: row["state"] as DeliveryStub["state"],
+    state: text(row["state"]) as DeliveryStub["state"],
     deliveries: whole(row["deliveries"]),
     leaseUntil: maybeWhole(row["lease_until"]),
   };
@@ -298,7 +364,7 @@ export function toMessageFate(row: Row): MessageFate {
   return {
     message: toMessage(row),
     delivery: isDelivered
-      ? { state: row["state"] as Delivery["state"], deliveries: whole(row["deliveries"]) }
+      ? { state: text(row["state"]) as Delivery["state"], deliveries: whole(row["deliveries"]) }
       : null,
     recipients:
       row["waiting"] == null
@@ -321,7 +387,7 @@ export function toFile(row: Row): FileRecord {
     metadata: text(row["metadata"]),
     nodeId: maybeText(row["node_id"]),
     taskId: maybeText(row["task_id"]),
-    attached: row["task_id"] == null ? null : row["output"] === 1 ? "output" : "input",
+    attached: row["task_id"] == null ? null : flag(row["output"]) ? "output" : "input",
     uploadedAt: whole(row["uploaded_at"]),
     keptBytes: whole(row["kept_bytes"]),
   };
@@ -331,11 +397,11 @@ export function toEvent(row: Row): LoggedEvent {
   return {
     id: whole(row["id"]),
     at: whole(row["at"]),
-    kind: row["kind"] as LoggedEvent["kind"],
+    kind: text(row["kind"]) as LoggedEvent["kind"],
     nodeId: maybeText(row["node_id"]),
     taskId: maybeText(row["task_id"]),
     data: JSON.parse(text(row["data"])) as LoggedEvent["data"],
-    verified: row["verified"] === 1,
+    verified: flag(row["verified"]),
   };
 }
 
@@ -346,7 +412,7 @@ export function toUsage(row: Row): Usage {
 export function toKey(row: Row): KeyRecord {
   return {
     keyId: text(row["key_id"]),
-    role: row["role"] === "secret" ? "full" : (row["role"] as KeyRecord["role"]),
+    role: text(row["role"]) === "secret" ? "full" : (text(row["role"]) as KeyRecord["role"]),
     hash: text(row["hash"]),
     variant: maybeText(row["variant"]) as KeyRecord["variant"],
     nodeId: maybeText(row["node_id"]),

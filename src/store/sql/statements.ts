@@ -7,6 +7,7 @@ import type { UsageReport } from "../../domain/model.ts";
 import { plus } from "../../domain/spending.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
+import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
 import {
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
@@ -19,7 +20,14 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
-import { bytesOf, encodeCapabilities, encodeDependsOn, encodeOriginIds, keyIdOf } from "./rows.ts";
+import {
+  bytesOf,
+  encodeCapabilities,
+  encodeChoices,
+  encodeDependsOn,
+  encodeOriginIds,
+  keyIdOf,
+} from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -111,6 +119,8 @@ const TASK_STATE: Columns<OfTask> = {
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
   spent: text(({ task }) => task.spent && JSON.stringify(task.spent)),
   max_cost_micro: whole(({ task }) => task.maxCostMicro),
+  has_output: flag(({ task }) => task.hasOutput),
+  questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
@@ -172,6 +182,7 @@ const ADD_REPORTS: Statement<Of<"usage.reported">> = {
     return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
   },
 };
+const ofOutput = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.outputs(taskId);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
@@ -279,8 +290,36 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
+      schedule: text(({ task }) => task.schedule?.name ?? null),
+      schedule_at: whole(({ task }) => task.schedule?.at ?? null),
       ...TASK_STATE,
     }),
+  },
+  "schedule.saved": {
+    row: ({ schedule }) => keyOf.schedule(schedule.name),
+    statement: upsert(
+      "schedules",
+      { name: text(({ schedule }) => schedule.name) },
+      {
+        timing: text(({ schedule }) => JSON.stringify(schedule.timing)),
+        task: text(({ schedule }) => JSON.stringify(schedule.task)),
+        creator_node: text(({ schedule }) => schedule.task.creatorNode),
+        overlap: text(({ schedule }) => schedule.overlap),
+        catch_up: text(({ schedule }) => schedule.catchUp),
+        jitter_ms: whole(({ schedule }) => schedule.jitterMs),
+        until: whole(({ schedule }) => schedule.until),
+        paused: flag(({ schedule }) => schedule.paused),
+        next_at: whole(({ schedule }) => schedule.nextAt),
+        last_task_id: text(({ schedule }) => schedule.lastTaskId),
+        last_at: whole(({ schedule }) => schedule.lastAt),
+        updated_at: whole(({ schedule }) => schedule.updatedAt),
+      },
+      { created_at: whole(({ schedule }) => schedule.createdAt) },
+    ),
+  },
+  "schedule.deleted": {
+    row: ({ name }) => keyOf.schedule(name),
+    statement: remove("schedules", { name: text(({ name }) => name) }),
   },
   "task.sent": {
     row: ({ taskId }) => keyOf.task(taskId),
@@ -385,6 +424,90 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       value: text(({ key }) => key.value),
       per: text(({ key }) => key.per),
     }),
+  },
+  "output.begun": {
+    row: ofOutput,
+    statement: insert("outputs", {
+      task_id: text(({ taskId }) => taskId),
+      epoch: whole(({ attempt }) => attempt.epoch),
+      node_id: text(({ attempt }) => attempt.nodeId),
+      bytes: whole(({ attempt }) => attempt.bytes),
+      kept_bytes: whole(({ attempt }) => attempt.keptBytes),
+      begun_at: whole(({ attempt }) => attempt.begunAt),
+      at: whole(({ attempt }) => attempt.at),
+    }),
+  },
+  "output.grown": {
+    row: ofOutput,
+    statement: update(
+      "outputs",
+      { task_id: text(({ taskId }) => taskId), epoch: whole(({ epoch }) => epoch) },
+      {
+        bytes: whole(({ bytes }) => bytes),
+        kept_bytes: whole(({ keptBytes }) => keptBytes),
+        at: whole(({ at }) => at),
+      },
+    ),
+  },
+  "output.appended": {
+    row: ofOutput,
+    statement: insert(
+      "output_blocks",
+      {
+        task_id: text(({ taskId }) => taskId),
+        epoch: whole(({ epoch }) => epoch),
+        n: whole(({ n }) => n),
+        start: whole(({ start }) => start),
+        data: text(({ data }) => data),
+      },
+      ` ON CONFLICT (task_id, epoch, n) DO UPDATE SET data = output_blocks.data || excluded.data`,
+    ),
+  },
+  "output.cut": { row: ofOutput, frees: true, statement: CUT_OUTPUT },
+  "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
+  "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
+  "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
+  "question.asked": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: insert("questions", {
+      question_id: text(({ question }) => question.questionId),
+      task_id: text(({ question }) => question.taskId),
+      question: text(({ question }) => question.question),
+      choices: text(({ question }) => encodeChoices(question.choices)),
+      schema: text(({ question }) => question.schema),
+      asked_by: text(({ question }) => question.askedBy),
+      epoch: whole(({ question }) => question.epoch),
+      asked_at: whole(({ question }) => question.askedAt),
+      until: whole(({ question }) => question.until),
+      state: text(({ question }) => question.state),
+    }),
+  },
+  "question.settled": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: update(
+      "questions",
+      { question_id: text(({ question }) => question.questionId) },
+      {
+        state: text(({ question }) => question.state),
+        answer: text(({ question }) => question.answer),
+        answered_by: text(({ question }) => question.answeredBy),
+        answered_at: whole(({ question }) => question.answeredAt),
+        verified: flag(({ question }) => question.verified),
+      },
+    ),
+  },
+  "questions.closed": {
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: update(
+      "questions",
+      { task_id: text(({ taskId }) => taskId), state: "'open'" },
+      { state: "'timed_out'", answered_at: whole(({ at }) => at) },
+    ),
+  },
+  "questions.removed": {
+    frees: true,
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: remove("questions", { task_id: text(({ taskId }) => taskId) }),
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),

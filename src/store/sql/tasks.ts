@@ -21,14 +21,15 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
-  NO_ROW,
+  always,
   bind,
   byKey,
   count,
-  padded,
   many,
+  NO_ROW,
   one,
   orderOf,
+  padded,
   pageRows,
   placeholders,
   query,
@@ -43,7 +44,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, spent, max_cost_micro, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, spent, max_cost_micro, has_output, questions, schedule, schedule_at, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -55,7 +56,7 @@ export const READY = `status = 'open' AND scheduled = 0`;
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
 /** The read set of a query with TASK_COLUMNS. */
-const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
+export const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
 
 const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
 
@@ -83,13 +84,14 @@ export function taskStates(taskIds: readonly string[]): Query<readonly TaskState
 }
 
 export function taskTotals(): Query<TaskTotals> {
-  const shape: Query<TaskTotals>["shape"] = ([row]) => ({
-    open: Number(row?.["open"]),
-    assigned: Number(row?.["assigned"]),
-    completed: Number(row?.["completed"]),
-    failed: Number(row?.["failed"]),
+  const sql = `SELECT open, assigned, completed, failed FROM task_totals`;
+  const totals = ({ open, assigned, completed, failed }: Row): TaskTotals => ({
+    open: Number(open),
+    assigned: Number(assigned),
+    completed: Number(completed),
+    failed: Number(failed),
   });
-  return query(`SELECT open, assigned, completed, failed FROM task_totals`, [], shape, ["task_totals"]);
+  return always(sql, [], totals, ["task_totals"]);
 }
 
 /** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
@@ -220,7 +222,6 @@ export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
     patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
-    cached: { as: "gift", id: nodeId },
   };
 }
 
@@ -344,6 +345,8 @@ export type TaskWork = {
   readonly expired: boolean;
   readonly due: boolean;
   readonly settled: boolean;
+  /** Questions whose deadline has passed. */
+  readonly questions: boolean;
 };
 
 /**
@@ -361,14 +364,16 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
     SELECT ${oneIf(hasCome("lease_until", LEASED, "$2"))} AS timed_out,
       ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
       ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
-      ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled`;
-  const shape: Query<TaskWork>["shape"] = ([row]) => ({
-    timedOut: row?.["timed_out"] === 1,
-    expired: row?.["expired"] === 1,
-    due: row?.["due"] === 1,
-    settled: row?.["settled"] === 1,
+      ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
+      ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions`;
+  const work = (row: Row): TaskWork => ({
+    timedOut: row["timed_out"] === 1,
+    expired: row["expired"] === 1,
+    due: row["due"] === 1,
+    settled: row["settled"] === 1,
+    questions: row["questions"] === 1,
   });
-  return query(sql, [now, steady], shape, ["tasks", "settlements"]);
+  return always(sql, [now, steady], work, ["tasks", "settlements", "questions"]);
 }
 
 /** The dependencies of a task: the fields that its rules read. */

@@ -568,6 +568,79 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN creator_verified INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  -- whether an attempt has sent output
+  ALTER TABLE tasks ADD COLUMN has_output INTEGER NOT NULL DEFAULT 0;
+  -- the output of each attempt, without its text
+  CREATE TABLE outputs (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL,
+    begun_at INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (task_id, epoch)
+  ) STRICT, WITHOUT ROWID;
+  -- the text, in blocks; with row ids, because a block is large (as the table answers)
+  CREATE TABLE output_blocks (
+    task_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (task_id, epoch, n)
+  ) STRICT;
+  `,
+  `
+  -- the questions of workers; and what their task knows of them: JSON, NULL for a task that has none (domain/question.ts)
+  ALTER TABLE tasks ADD COLUMN questions TEXT;
+  CREATE TABLE questions (
+    seq INTEGER PRIMARY KEY,
+    question_id TEXT NOT NULL UNIQUE,
+    task_id TEXT NOT NULL,
+    question TEXT NOT NULL,
+    choices TEXT,                                                         -- JSON array
+    schema TEXT,                                                          -- JSON
+    asked_by TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    asked_at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    answer TEXT,                                                          -- JSON
+    answered_by TEXT,
+    answered_at INTEGER,
+    verified INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  -- the questions of a task
+  CREATE INDEX questions_task ON questions (task_id);
+  -- those that wait, the most urgent first; and those whose deadline has passed
+  CREATE INDEX questions_open ON questions (until) WHERE state = 'open';
+  `,
+  `
+  -- the schedules; timing and task are JSON
+  CREATE TABLE schedules (
+    name TEXT PRIMARY KEY,
+    timing TEXT NOT NULL,
+    task TEXT NOT NULL,
+    creator_node TEXT,
+    overlap TEXT NOT NULL,
+    catch_up TEXT NOT NULL,
+    jitter_ms INTEGER NOT NULL,
+    until INTEGER,
+    paused INTEGER NOT NULL,
+    next_at INTEGER,
+    last_task_id TEXT,
+    last_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+  -- the schedule that created a task, and its nominal time
+  ALTER TABLE tasks ADD COLUMN schedule TEXT;
+  ALTER TABLE tasks ADD COLUMN schedule_at INTEGER;
+  CREATE INDEX tasks_schedule ON tasks (schedule, status) WHERE schedule IS NOT NULL;
+  `,
+  `
   -- what workers report that their tasks have used, its sum by task (NULL: nothing), and what a task may cost
   ALTER TABLE tasks ADD COLUMN spent TEXT;
   ALTER TABLE tasks ADD COLUMN max_cost_micro INTEGER;

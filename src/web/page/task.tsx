@@ -26,8 +26,9 @@ import {
   useEvents,
   useLoad,
 } from "./parts.tsx";
+import { Output } from "./output.tsx";
 import { go, route, to } from "./route.ts";
-import { describe, hub, isAdmin, mayAct } from "./session.ts";
+import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 
 /** The most events that the time line shows. */
 const STORY = 1_000;
@@ -71,6 +72,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
               <pre class="text">{task.progress}</pre>
             </section>
           )}
+          {hasSecret.value && <Output key={id} taskId={id} />}
           {task.failure !== null && (
             <section>
               <h2>{stateOf(task) === "failed" ? "Why it failed" : "Why the last attempt ended"}</h2>

@@ -125,7 +125,14 @@ class History {
       const { lux_reward, ...texts } = TASK;
       const draft = { ...texts, taskType, priority: 1, luxRewardMicro: lux_reward * 1_000_000 } as const;
       const made = create(
-        { ...draft, ...UNSCHEDULED, creatorNode: null, creatorVerified: false, balanced: false },
+        {
+          ...draft,
+          ...UNSCHEDULED,
+          creatorNode: null,
+          creatorVerified: false,
+          schedule: null,
+          balanced: false,
+        },
         uuidAt(now),
         [],
         {

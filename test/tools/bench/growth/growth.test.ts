@@ -54,7 +54,7 @@ test("a filled store is one that a hub could have left", async () => {
     { n: 1_000 },
   ]);
   const tools = { clock: systemClock(), onProgress: () => {}, signal: new AbortController().signal };
-  const findings = await Array.fromAsync(examine(dataDirAt(data), tools));
+  const findings = await Array.fromAsync(examine({ dir: dataDirAt(data), url: null }, tools));
   expect(findings.length).toBeGreaterThan(10);
   expect(findings.filter(({ grade }) => grade === "bad")).toEqual([]);
 });

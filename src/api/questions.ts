@@ -1,0 +1,160 @@
+/** The endpoints of questions: task/ask, task/answer, task/<task_id>/questions, questions. */
+import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
+import type { Question } from "../domain/model.ts";
+import type { Settled } from "../domain/question.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { encodeQuestion, questionSchema } from "./response-schemas.ts";
+import { HOLDER_REJECTIONS, holderOf, ofHolder } from "./tasks.ts";
+
+/** An open question with what its task is about. */
+export const openQuestionSchema = () =>
+  z.extend(questionSchema(), { task_title: z.string(), creator_node: z.nullable(z.string()) });
+
+const questionAnswer = () => z.strictObject({ question: questionSchema() });
+
+const ask = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/task/ask",
+  auth: "secret",
+  strict: "bound",
+  summary: "A node asks a person, or another agent, about a task that it holds",
+  rejections: [...HOLDER_REJECTIONS, "questions_limit", "question_not_found"],
+  input: () =>
+    z.extend(ofHolder(), {
+      question: field.question(),
+      choices: z.optional(field.choices()),
+      schema: z.optional(field.answerSchema()),
+      within_s: z.optional(field.within()),
+      park: z.optional(z.boolean()),
+      wait: z.optional(field.waitSeconds()),
+    }),
+  exactNumbers: true,
+  actsFor: (input) => [input.node_id],
+  notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
+  answer: questionAnswer,
+  handle: async ({ services, transact, hold }, input) => {
+    const { question, choices = [], schema = null, within_s, park = false, wait = 0, ...holder } = input;
+    const asked = await services.questions.ask(transact, {
+      ...holderOf(holder),
+      question,
+      choices,
+      schema,
+      withinMs: within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS,
+      park,
+    });
+    return wait > 0 ? hold((signal) => services.questions.settled(asked, wait, signal)) : asked;
+  },
+  encode: (question: Question) => ({ question: encodeQuestion(question) }),
+});
+
+const answer = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/task/answer",
+  auth: "secret",
+  strict: "bound",
+  summary: "Answers a question of a task; the first answer counts",
+  rejections: [
+    "task_not_found",
+    "node_not_found",
+    "question_not_found",
+    "key_bound_to_other_node",
+    "question_answered",
+    "question_timed_out",
+  ],
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      question_id: field.id(),
+      answer: field.answer(),
+      node_id: z.optional(field.nodeId()),
+    }),
+  exactNumbers: true,
+  actsFor: (input) => [input.node_id],
+  answer: questionAnswer,
+  handle: ({ services, transact, key }, { task_id, question_id, answer: text, node_id }) =>
+    services.questions.answer(transact, {
+      taskId: task_id,
+      questionId: question_id,
+      answer: text,
+      nodeId: node_id ?? null,
+      boundTo: key?.nodeId ?? null,
+    }),
+  encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
+});
+
+const ofTask = readEndpoint({
+  path: "/api/v1/task/:task_id/questions",
+  auth: "public",
+  summary: "The questions of a task with their answers; may wait until one changes",
+  once: true,
+  rejections: ["task_not_found", "question_not_found"],
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      question_id: z.optional(field.id()),
+      wait: z.optional(field.queryWaitSeconds()),
+      since: z.optional(field.questionsVersion()),
+      cursor: z.optional(field.inputsCursor()),
+      limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
+    }),
+  answer: () =>
+    z.strictObject({
+      questions: z.array(questionSchema()),
+      total: z.int(),
+      version: z.int(),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services, hold, exchange }, { task_id, question_id, wait = 0, since, cursor, limit: most }) => {
+    const asked = {
+      taskId: task_id,
+      questionId: question_id ?? null,
+      from: cursor ?? 0,
+      limit: most ?? limit.QUESTIONS_PER_PAGE_DEFAULT,
+      since: since ?? null,
+    };
+    const read = (signal: AbortSignal) => services.questions.ofTask(asked, wait, signal);
+    return wait === 0 ? read(exchange.request.signal) : hold(read);
+  },
+  encode: ({ questions, total, version, next }) => ({
+    questions: questions.map(encodeQuestion),
+    total,
+    version,
+    next_cursor: next === null ? null : String(next),
+  }),
+});
+
+const open = readEndpoint({
+  path: "/api/v1/questions",
+  auth: "secret",
+  summary: "The open questions of all tasks, the most urgent first",
+  readsMany: true,
+  rejections: [],
+  input: () =>
+    z.object({
+      state: z.optional(field.openWord()),
+      cursor: z.optional(field.openCursor()),
+      limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
+    }),
+  answer: () =>
+    z.strictObject({
+      questions: z.array(openQuestionSchema()),
+      total: z.int(),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services }, { cursor, limit: most }) =>
+    services.questions.open(cursor ?? null, most ?? limit.QUESTIONS_PER_PAGE_DEFAULT),
+  encode: ({ questions, total, next }) => ({
+    questions: questions.map(({ question, taskTitle, creatorNode }) => ({
+      ...encodeQuestion(question),
+      task_title: taskTitle,
+      creator_node: creatorNode,
+    })),
+    total,
+    next_cursor: next && field.encodeOpenCursor(next),
+  }),
+});
+
+export const QUESTION_ENDPOINTS: readonly Endpoint[] = [ask, answer, ofTask, open];

@@ -1,0 +1,218 @@
+/** The endpoints of schedules: schedule/*. */
+import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
+import { toLux } from "../domain/lux.ts";
+import { toUsd } from "../domain/spending.ts";
+import { CATCH_UPS, type Moment, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import type { Variant } from "../variant/variant.ts";
+import type { JsonAnswer } from "./answer.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import {
+  count,
+  encodePage,
+  encodeTask,
+  maybeTime,
+  pageSchema,
+  taskSchema,
+  time,
+} from "./response-schemas.ts";
+import { draftOf, newTask } from "./tasks.ts";
+
+const UTC = "UTC";
+
+/** The task of a schedule: as for task/create, without what names a moment, another task, a file or a node. */
+const scheduledTask = () => {
+  const { not_before, expires_at, depends_on, files, description, ...fields } = newTask().shape;
+  const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
+  const isShort = (text: string): boolean => Buffer.byteLength(text) <= max;
+  return z.strictObject({
+    ...fields,
+    description: description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
+  });
+};
+
+const put = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/schedule/put",
+  auth: "secret",
+  strict: "bound",
+  summary: "Creates or replaces a schedule, which creates a task at certain times",
+  rejections: ["key_bound_to_other_node", "schedules_limit"],
+  input: () =>
+    z.object({
+      name: field.scheduleName(),
+      cron: z.optional(field.cron()),
+      every_s: z.optional(field.scheduleInterval()),
+      tz: z.optional(field.timeZone()),
+      task: scheduledTask(),
+      overlap: z._default(field.overlap(), "skip"),
+      catch_up: z._default(field.catchUp(), "one"),
+      jitter_s: z._default(field.jitter(), 0),
+      until: z.optional(field.date()),
+      paused: z._default(z.boolean(), false),
+    }),
+  actsFor: ({ task }) => [task.creator_node],
+  answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
+  handle: (call, { task, ...input }) => {
+    return call.services.schedules.put(
+      call.transact,
+      {
+        name: input.name,
+        timing: timingOf(input),
+        task: { ...draftOf(call, task), delayMs: task.delay_s ?? 0 },
+        overlap: input.overlap,
+        catchUp: input.catch_up,
+        jitterMs: input.jitter_s,
+        until: input.until ?? null,
+        paused: input.paused,
+      },
+      call.key?.nodeId ?? null,
+    );
+  },
+  encode: (schedule: Schedule, variant: Variant) => ({
+    name: schedule.name,
+    schedule: encodeSchedule(schedule, variant),
+  }),
+});
+
+type AskedTiming = {
+  readonly cron?: string | undefined;
+  readonly every_s?: number | undefined;
+  readonly tz?: string | undefined;
+};
+
+/** @throws {Problem} 400 */
+function timingOf({ cron, every_s: everyMs, tz }: AskedTiming): Schedule["timing"] {
+  const errors: FieldError[] = [];
+  if (cron === undefined && everyMs === undefined)
+    errors.push({ path: "cron", message: "is required, or every_s" });
+  if (cron !== undefined && everyMs !== undefined)
+    errors.push({ path: "every_s", message: "must not be sent together with cron" });
+  if (tz !== undefined && cron === undefined) errors.push({ path: "tz", message: "needs cron" });
+  if (errors.length > 0) throw invalidRequest(errors);
+  if (cron !== undefined) return { cron, tz: tz ?? UTC };
+  return { everyMs: everyMs ?? 0 };
+}
+
+const list = readEndpoint({
+  path: "/api/v1/schedule/list",
+  readsMany: true,
+  auth: "secret",
+  summary: "All schedules, by name",
+  rejections: [],
+  input: () => z.object(field.paging()),
+  answer: (variant) => z.strictObject({ schedules: z.array(scheduleSchema(variant)), ...pageSchema() }),
+  handle: ({ services, variant }, paging) =>
+    services.schedules.list(field.pageRequest(paging, variant.unpaged)),
+  encode: (page, variant) => encodePage("schedules", page, (schedule) => encodeSchedule(schedule, variant)),
+});
+
+const run = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/schedule/run",
+  auth: "secret",
+  strict: "bound",
+  summary: "Creates a task of a schedule now; its next time stays",
+  rejections: ["key_bound_to_other_node", "schedule_not_found"],
+  input: () => z.object({ name: field.scheduleName() }),
+  answer: (variant) => z.strictObject({ task_id: z.string(), task: taskSchema(variant) }),
+  handle: ({ services, transact, key }, { name }) =>
+    services.schedules.run(transact, { name, boundTo: key?.nodeId ?? null }),
+  encode: (task: Task, variant: Variant, at: Moment) => ({
+    task_id: task.taskId,
+    task: encodeTask(task, variant, at),
+  }),
+});
+
+const remove = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/schedule/delete",
+  auth: "secret",
+  strict: "bound",
+  summary: "Deletes a schedule; its tasks stay",
+  rejections: ["key_bound_to_other_node", "schedule_not_found"],
+  input: () => z.object({ name: field.scheduleName() }),
+  answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
+  handle: ({ services, transact, key }, { name }) =>
+    services.schedules.delete(transact, { name, boundTo: key?.nodeId ?? null }),
+  encode: (schedule: Schedule, variant: Variant) => ({
+    name: schedule.name,
+    schedule: encodeSchedule(schedule, variant),
+  }),
+});
+
+export const scheduleSchema = (variant: Variant) =>
+  z.strictObject({
+    name: z.string(),
+    cron: z.nullable(z.string()),
+    tz: z.nullable(z.string()),
+    every_s: z.nullable(z.number()),
+    task: z.strictObject({
+      title: z.string(),
+      description: z.string(),
+      task_type: z.nullable(z.string()),
+      priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
+      creator_node: z.nullable(z.string()),
+      lux_reward: z.number(),
+      max_attempts: z.nullable(count()),
+      backoff_s: z.number(),
+      timeout_s: z.nullable(z.number()),
+      max_run_s: z.nullable(z.number()),
+      max_cost_usd: z.nullable(z.number()),
+      delay_s: z.number(),
+    }),
+    overlap: z.enum(OVERLAPS),
+    catch_up: z.enum(CATCH_UPS),
+    jitter_s: z.number(),
+    until: z.nullable(time()),
+    paused: z.boolean(),
+    next_at: z.nullable(time()),
+    last_task_id: z.nullable(z.string()),
+    last_at: z.nullable(time()),
+    created_at: time(),
+    updated_at: time(),
+  });
+
+function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
+  const { timing } = schedule;
+  return {
+    name: schedule.name,
+    cron: "cron" in timing ? timing.cron : null,
+    tz: "cron" in timing ? timing.tz : null,
+    every_s: "cron" in timing ? null : timing.everyMs / SECOND_MS,
+    task: encodeDraft(schedule.task, variant),
+    overlap: schedule.overlap,
+    catch_up: schedule.catchUp,
+    jitter_s: schedule.jitterMs / SECOND_MS,
+    until: maybeTime(schedule.until),
+    paused: schedule.paused,
+    next_at: maybeTime(schedule.nextAt),
+    last_task_id: schedule.lastTaskId,
+    last_at: maybeTime(schedule.lastAt),
+    created_at: maybeTime(schedule.createdAt),
+    updated_at: maybeTime(schedule.updatedAt),
+  };
+}
+
+function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
+  const seconds = (ms: number | null): number | null => (ms === null ? null : ms / SECOND_MS);
+  return {
+    title: draft.title,
+    description: draft.description,
+    task_type: draft.taskType === "" ? null : draft.taskType,
+    priority: variant.priorityWord(draft.priority),
+    creator_node: draft.creatorNode,
+    lux_reward: toLux(draft.luxRewardMicro),
+    max_attempts: draft.maxAttempts,
+    backoff_s: draft.backoffMs / SECOND_MS,
+    timeout_s: seconds(draft.timeoutMs),
+    max_run_s: seconds(draft.maxRunMs),
+    max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
+    delay_s: draft.delayMs / SECOND_MS,
+  };
+}
+
+export const SCHEDULE_ENDPOINTS: readonly Endpoint[] = [put, list, run, remove];

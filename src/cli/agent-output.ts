@@ -1,0 +1,199 @@
+/**
+ * Reads what an AI agent's program prints: lines of JSON, in which the places of its table (agents.ts) have the session,
+ * the answer, the error and the usage. Lines that are no JSON are ignored. Must not: know a program by its name, or hold
+ * more than one line and the last value of each place.
+ */
+
+/** What is read; `answer` and `error` are for people. */
+export const FIELDS = [
+  "session",
+  "model",
+  "answer",
+  "error",
+  "input_tokens",
+  "output_tokens",
+  "cached_tokens",
+  "cost_usd",
+] as const;
+export type Field = (typeof FIELDS)[number];
+
+export const TAKES = ["last", "sum", "join"] as const;
+
+/** Where a value is. Paths have dots between the names of fields. */
+export type Place = {
+  /** The paths that a line must have, with these values. */
+  readonly where: Readonly<Record<string, string>>;
+  /** Numbers at several paths are added up; of texts the first counts. */
+  readonly at: readonly string[];
+  /**
+   * Which line counts: the last one that fits; `sum`: all, added up; `join`: all that follow each other at the end, put
+   * together.
+   */
+  readonly take: (typeof TAKES)[number];
+  /** A number that goes on counting when a session is resumed is of the `session`. */
+  readonly over: "run" | "session";
+};
+
+export type Reads = Readonly<Partial<Record<Field, Place>>>;
+
+/** What an agent has used. `input_tokens` has the cached ones too; a cost that is not known is left out. */
+export type AgentUsage = {
+  readonly model: string;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cached_tokens?: number;
+  readonly cost_usd?: number;
+};
+
+/** The numbers of the usage as the program printed them. */
+export type Counters = Readonly<Partial<Record<(typeof NUMBERS)[number], number>>>;
+
+const NUMBERS = ["input_tokens", "output_tokens", "cached_tokens", "cost_usd"] as const;
+/** A longer line is ignored. The longest of interest has the answer. */
+const LINE_MAX_CHARS = 8 * 1024 * 1024;
+/** The costs of a run are rounded to a millionth of a dollar. */
+const MICRO = 1_000_000;
+
+export class AgentOutput {
+  readonly #reads: Reads;
+  readonly #onSession: (session: string) => void;
+  readonly #decoder = new TextDecoder();
+  readonly #texts = new Map<Field, string>();
+  readonly #numbers = new Map<Field, number>();
+  /** The fields of `join` that the last line had. */
+  #joining = new Set<Field>();
+  #rest: string[] = [];
+  #restChars = 0;
+
+  /** @param onSession called when the program names its session, and when it names another one */
+  constructor(reads: Reads, onSession: (session: string) => void) {
+    this.#reads = reads;
+    this.#onSession = onSession;
+  }
+
+  /** Takes the next bytes of standard output. */
+  add(bytes: Uint8Array): void {
+    const lines = this.#decoder.decode(bytes, { stream: true }).split("\n");
+    const last = lines.pop() ?? "";
+    for (const line of lines) {
+      this.#keep(line);
+      this.#endLine();
+    }
+    this.#keep(last);
+  }
+
+  /** Takes the last line, which may lack its end. */
+  end(): void {
+    this.#endLine();
+  }
+
+  /** The session, the model, the answer or the error; null: the program did not print it. */
+  text(field: Field): string | null {
+    return this.#texts.get(field) ?? null;
+  }
+
+  counters(): Counters {
+    return Object.fromEntries(NUMBERS.flatMap((name) => pairOf(name, this.#numbers.get(name))));
+  }
+
+  /**
+   * What this run has used; null when the program did not print it.
+   * @param before the counters at the end of the last run of the session
+   */
+  usage(before: Counters, model: string): AgentUsage | null {
+    const of = (name: (typeof NUMBERS)[number]): number | undefined => {
+      const now = this.#numbers.get(name);
+      const then = this.#reads[name]?.over === "session" ? (before[name] ?? 0) : 0;
+      // A counter that is smaller than before has begun anew.
+      return now === undefined || now < then ? now : now - then;
+    };
+    const [input, output, cached, cost] = NUMBERS.map(of);
+    if (input === undefined || output === undefined) return null;
+    return {
+      model: this.text("model") ?? model,
+      input_tokens: input,
+      output_tokens: output,
+      ...(cached !== undefined && { cached_tokens: cached }),
+      ...(cost !== undefined && { cost_usd: Math.round(cost * MICRO) / MICRO }),
+    };
+  }
+
+  #keep(part: string): void {
+    this.#restChars += part.length;
+    if (this.#restChars <= LINE_MAX_CHARS) this.#rest.push(part);
+    else this.#rest = [];
+  }
+
+  #endLine(): void {
+    const line = this.#rest.join("").trim();
+    this.#rest = [];
+    this.#restChars = 0;
+    if (line.startsWith("{")) this.#read(line);
+  }
+
+  #read(line: string): void {
+    let value: unknown;
+    try {
+      value = JSON.parse(line);
+    } catch {
+      return;
+    }
+    const joined = new Set<Field>();
+    for (const field of FIELDS) {
+      const place = this.#reads[field];
+      if (!place || !isOf(place, value)) continue;
+      if (isNumber(field)) this.#count(field, place, value);
+      else if (this.#say(field, place, value) && place.take === "join") joined.add(field);
+    }
+    this.#joining = joined;
+  }
+
+  #count(field: Field, { at, take }: Place, line: unknown): void {
+    const found = at.map((path) => valueAt(line, path)).filter(isCount);
+    if (found.length === 0) return;
+    const sum = found.reduce((a, b) => a + b, 0);
+    this.#numbers.set(field, take === "sum" ? (this.#numbers.get(field) ?? 0) + sum : sum);
+  }
+
+  #say(field: Field, { at, take }: Place, line: unknown): boolean {
+    const text = at.map((path) => valueAt(line, path)).find((one) => typeof one === "string" && one !== "");
+    if (typeof text !== "string") return false;
+    const known = this.#texts.get(field);
+    if (field === "session") {
+      if (!isSessionId(text)) return false;
+      if (text !== known) this.#onSession(text);
+    }
+    const isMore = take !== "last" && (take === "sum" || this.#joining.has(field));
+    this.#texts.set(field, isMore ? `${known ?? ""}${text}` : text);
+    return true;
+  }
+}
+
+/** It becomes an argument of the program, and must not be taken for a flag. */
+export function isSessionId(text: string): boolean {
+  return /^\w[\w.:-]{0,199}$/.test(text);
+}
+
+function isNumber(field: Field): field is (typeof NUMBERS)[number] {
+  return NUMBERS.some((name) => name === field);
+}
+
+export function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}
+
+function isOf({ where }: Place, line: unknown): boolean {
+  return Object.entries(where).every(([path, value]) => String(valueAt(line, path)) === value);
+}
+
+function valueAt(value: unknown, path: string): unknown {
+  for (const name of path.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = Object.entries(value).find(([key]) => key === name)?.[1];
+  }
+  return value;
+}
+
+function pairOf<N extends string>(name: N, value: number | undefined): [N, number][] {
+  return value === undefined ? [] : [[name, value]];
+}

@@ -1,0 +1,326 @@
+/**
+ * Does one task of `luxhub worker --agent`: makes the directory of the task, runs the agent's program with a prompt,
+ * goes on with its session when the task is tried again, and reads its result. Must not: report the task to the hub;
+ * the typed client's worker does.
+ *
+ * The directory keeps its path and its content until the task has ended, because programs find a session by the
+ * directory in which it began: node-ID/agent-TASK/work, next to the file `session`, which the agent's sandbox does not
+ * let it write. Everything in work/ is the agent's: no link in it is followed.
+ */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/luxhub.ts";
+import { assert } from "../lib/assert.ts";
+import { DAY_MS, systemClock } from "../lib/clock.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { AgentOutput, type AgentUsage, type Counters, isCount, isSessionId } from "./agent-output.ts";
+import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
+import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
+import type { Run } from "./worker-process.ts";
+import {
+  CONTEXT,
+  OUT,
+  type TaskOptions,
+  fetchFile,
+  firstLineOf,
+  isFileName,
+  isSaid,
+  refuseFailure,
+  resultIn,
+  resultOf,
+  runForTask,
+  uploadFiles,
+  writeContext,
+} from "./worker-task.ts";
+
+const DIR = "agent-";
+const INPUTS = "inputs";
+/** The beginning of the directory of the report file: within the sandbox of the agent. */
+const REPORT = ".luxhub-";
+const RESULT_MAX_BYTES = 1024 * 1024;
+/** Directories of tasks that have not ended here: the newest are kept, and none for longer than this. */
+const KEPT_MAX = 100;
+const KEPT_MS = 7 * DAY_MS;
+
+/** What the worker keeps between two attempts of a task. */
+type Kept = {
+  readonly agent: string;
+  readonly session: string;
+  /** The counters at the end of the last run. */
+  readonly counters: Counters;
+  /** How many runs in a row have resumed it and failed before the model said anything. */
+  readonly inVain: number;
+};
+
+/** Then a new session begins: the model can no longer read this one, for example because it is too long. */
+const IN_VAIN_MAX = 3;
+
+/**
+ * Does a task with an agent.
+ * @throws {FatalError} when it failed permanently; {Error} when the attempt failed; the signal's reason when it aborted
+ */
+export async function doAgentTask(
+  task: Task,
+  context: TaskContext,
+  agent: Agent,
+  options: TaskOptions,
+): Promise<TaskResult> {
+  assert(options.workDir !== null, "an agent has a work directory");
+  const dir = join(options.workDir, `${DIR}${directoryName(task.task_id)}`);
+  inUse.add(dir);
+  try {
+    const result = await attempt(task, context, agent, dir, options);
+    removeDir(dir, options.log);
+    return result;
+  } catch (error) {
+    if (error instanceof FatalError) removeDir(dir, options.log);
+    throw error;
+  } finally {
+    inUse.delete(dir);
+    cleanAgentDirs(options.workDir, options.log);
+  }
+}
+
+/** The directories of the tasks that run now. */
+const inUse = new Set<string>();
+
+/** Removes directories of tasks whose end this worker has not seen: the oldest, beyond how many are kept. */
+export function cleanAgentDirs(workDir: string, log: Log): void {
+  const now = systemClock().now();
+  const found = readdirSync(workDir)
+    .filter((name) => name.startsWith(DIR))
+    .map((name) => join(workDir, name))
+    .filter((path) => !inUse.has(path))
+    .map((path) => ({ path, at: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now }))
+    .toSorted((a, b) => b.at - a.at);
+  found.forEach(({ path, at }, i) => {
+    if (i >= KEPT_MAX || now - at > KEPT_MS) removeDir(path, log);
+  });
+}
+
+async function attempt(
+  task: Task,
+  context: TaskContext,
+  agent: Agent,
+  dir: string,
+  options: TaskOptions,
+): Promise<TaskResult> {
+  const { signal } = context;
+  const work = join(dir, "work");
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  const files = await fillDirectory(task, context, work, options);
+  const before = readKept(dir, agent);
+  const first = await runAgent({ task, context, agent, dir, work, files, before }, options);
+  signal.throwIfAborted();
+  // Before it has named the session: it is not there, as on a machine that was set up anew.
+  const isLost = before !== null && hasFailed(first.run) && first.output.text("session") !== before.session;
+  if (isLost) {
+    const reason = first.output.text("error") ?? firstLineOf(first.run.lastLines);
+    options.log.warn("the session cannot be resumed: a new one begins", { task: task.task_id, reason });
+  }
+  const { run, output, usage } = isLost
+    ? await runAgent({ task, context, agent, dir, work, files, before: null }, options)
+    : first;
+  signal.throwIfAborted();
+  refuseRun(run, output, options.timeoutMs);
+  const session = output.text("session");
+  const result = resultOfAgent(task, work, agent, run, output);
+  await uploadFiles(task, join(work, OUT), signal, options);
+  const about = { agent: { name: agent.name, session, usage } };
+  const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
+  return resultOf(task, { ...run, output: text, outputBytes: text.length }, signal, options);
+}
+
+type AgentRun = {
+  readonly task: Task;
+  readonly context: TaskContext;
+  readonly agent: Agent;
+  readonly dir: string;
+  readonly work: string;
+  readonly files: readonly string[];
+  /** The session that goes on; null: a new one. */
+  readonly before: Kept | null;
+};
+
+async function runAgent(
+  { task, context, agent, dir, work, files, before }: AgentRun,
+  options: TaskOptions,
+): Promise<{ readonly run: Run; readonly output: AgentOutput; readonly usage: AgentUsage | null }> {
+  const session = before?.session ?? null;
+  const counters = before?.counters ?? {};
+  // As soon as it is known: the worker may be killed.
+  const kept = { agent: agent.name, counters, inVain: before?.inVain ?? 0 };
+  const output = new AgentOutput(agent.reads, (id) => keep(dir, { ...kept, session: id }));
+  const run = await runForTask(task, context, options, {
+    cwd: work,
+    reportPrefix: join(work, REPORT),
+    prepare: (reportPath) => {
+      const { instructions } = agent;
+      const prompt = promptOf({
+        task,
+        context,
+        files,
+        instructions,
+        reportPath,
+        isResumed: session !== null,
+      });
+      const [program = ""] = options.command;
+      const command = [program, ...argumentsOf(agent, prompt, session)];
+      return { command, input: readsPromptFromInput(agent) ? prompt : "", env: agent.env };
+    },
+    onOutput: (bytes) => output.add(bytes),
+  });
+  output.end();
+  const now = output.text("session");
+  const usage = output.usage(counters, agent.model ?? agent.name);
+  const isInVain = session !== null && hasFailed(run) && (usage?.output_tokens ?? 0) === 0;
+  const inVain = isInVain ? kept.inVain + 1 : 0;
+  if (now !== null)
+    keep(dir, { ...kept, session: now, counters: { ...counters, ...output.counters() }, inVain });
+  options.log.info("the agent ended", {
+    task: task.task_id,
+    ...(now !== null && { session: now, resumed: session !== null }),
+    ...usage,
+  });
+  return { run, output, usage };
+}
+
+/** By itself: no signal and no time limit has ended it. */
+function hasFailed({ exitCode, isTimedOut }: Run): boolean {
+  return exitCode !== 0 && exitCode !== null && !isTimedOut;
+}
+
+/** The errors of most programs are in their output, not in standard error. */
+function refuseRun(run: Run, output: AgentOutput, timeoutMs: number | null): void {
+  const error = output.text("error");
+  const lastLines = [error ?? "", run.lastLines].filter((part) => part !== "").join("\n");
+  refuseFailure({ ...run, lastLines }, timeoutMs);
+  if (error !== null) throw new Error(error);
+}
+
+// ---- The directory of a task
+
+/** Writes the files that the task brings; the agent's own stay. Returns the names of those in inputs/. */
+async function fillDirectory(
+  task: Task,
+  context: TaskContext,
+  work: string,
+  { hub }: TaskOptions,
+): Promise<readonly string[]> {
+  // First, because the agent may have put links in their places.
+  const reports = readdirSync(work).filter((name) => name.startsWith(REPORT)); // of a worker that was killed
+  for (const name of [CONTEXT, INPUTS, RESULT_FILE, ...reports])
+    rmSync(join(work, name), { recursive: true, force: true });
+  if (!lstatSync(join(work, OUT), { throwIfNoEntry: false })?.isDirectory()) {
+    rmSync(join(work, OUT), { force: true });
+    mkdirSync(join(work, OUT));
+  }
+  await writeContext(context, work);
+  if (task.inputs.length > 0) mkdirSync(join(work, INPUTS));
+  const files: string[] = [];
+  for (const [i, fileId] of task.inputs.entries()) {
+    // With a number: programs take files of certain names for instructions of their user.
+    const nameOf = (id: string, given: string): string =>
+      isFileName(`${i + 1}-${given}`) ? `${i + 1}-${given}` : `${i + 1}-${id}`;
+    files.push(await fetchFile(fileId, join(work, INPUTS), nameOf, context.signal, hub));
+  }
+  return files;
+}
+
+function directoryName(taskId: string): string {
+  if (/^[\w-]{1,128}$/.test(taskId)) return taskId;
+  throw new Error(`the task id ${JSON.stringify(taskId)} is not a valid directory name`);
+}
+
+function removeDir(dir: string, log: Log): void {
+  try {
+    rmSync(dir, { recursive: true, force: true });
+  } catch (error) {
+    log.warn("a directory of a task could not be removed", { dir, cause: reasonOf(error) });
+  }
+}
+
+function keep(dir: string, kept: Kept): void {
+  writeFileSync(join(dir, "session"), JSON.stringify(kept), { mode: 0o600 });
+}
+
+/** Null: nothing that this agent could go on with. */
+function readKept(dir: string, agent: Agent): Kept | null {
+  if (agent.resume === null) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(join(dir, "session"), "utf8"));
+  } catch {
+    return null; // the first attempt here, or the worker was killed while it wrote
+  }
+  if (typeof value !== "object" || value === null) return null;
+  const { agent: name, session, counters, inVain }: Record<string, unknown> = { ...value };
+  if (name !== agent.name || typeof session !== "string" || !isSessionId(session)) return null;
+  if (!isCount(inVain) || inVain >= IN_VAIN_MAX) return null;
+  const entries = typeof counters === "object" && counters !== null ? Object.entries(counters) : [];
+  return {
+    agent: name,
+    session,
+    counters: Object.fromEntries(entries.filter(([, n]) => isCount(n))),
+    inVain,
+  };
+}
+
+// ---- The result
+
+/**
+ * The result in result.json; without that the last message of the agent.
+ * @throws {Error} when the agent says that it failed; {FatalError} when it says that nobody can do the task
+ */
+function resultOfAgent(task: Task, work: string, agent: Agent, run: Run, output: AgentOutput): TaskResult {
+  const written = readResultFile(join(work, RESULT_FILE));
+  const text =
+    agent.reads.answer === undefined ? new TextDecoder().decode(run.output) : output.text("answer");
+  const answer = (text ?? "").trim();
+  if (written === null) {
+    if (answer === "") throw new Error(`the agent left no ${RESULT_FILE} and said nothing`);
+    const improvement = firstLineOf(answer);
+    return resultIn(answer) ?? { problem: task.title, improvement, lesson: "none", output: answer };
+  }
+  const { failed, retry, problem, improvement, lesson, ...more } = written;
+  if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
+  return {
+    problem: isSaid(problem) ? problem : task.title,
+    improvement: isSaid(improvement) ? improvement : answer === "" ? "done" : answer,
+    lesson: isSaid(lesson) ? lesson : "none",
+    ...more,
+  };
+}
+
+/** Null: there is no such file. @throws {Error} when it is not a JSON object */
+function readResultFile(path: string): Readonly<Record<string, unknown>> | null {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return null;
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile() || stat.size > RESULT_MAX_BYTES)
+      throw new Error(`${RESULT_FILE} is larger than ${RESULT_MAX_BYTES} bytes: put data into ${OUT}/`);
+    const value = parseExact(readFileSync(fd, "utf8"));
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  } catch (error) {
+    throw error instanceof SyntaxError ? new Error(`${RESULT_FILE} is not JSON: ${error.message}`) : error;
+  } finally {
+    closeSync(fd);
+  }
+  throw new Error(`${RESULT_FILE} must be a JSON object`);
+}

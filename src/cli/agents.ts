@@ -1,0 +1,258 @@
+/**
+ * The AI agents that `luxhub worker --agent` can run: the command line of each program, how it continues a session, and
+ * where in the lines of JSON that it prints the session, the answer and the usage of tokens are. worker.toml in the
+ * current directory changes an agent or adds one (docs/agents.md).
+ *
+ * The table follows the documentation of the programs; the tests run imitations of them (test/e2e/agent.test.ts).
+ * Must not: run anything.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { ConfigError } from "../config.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { refuseWorldWritable } from "../permissions.ts";
+import { FIELDS, type Field, type Place, type Reads, TAKES } from "./agent-output.ts";
+
+export type Agent = {
+  readonly name: string;
+  /** The program, which is looked up in PATH. */
+  readonly program: string;
+  /** The arguments of every run. `{prompt}` in one of the arguments is the prompt; else it goes to standard input. */
+  readonly args: readonly string[];
+  /** What follows them when a session begins. */
+  readonly start: readonly string[];
+  /** What follows them when a session goes on; `{session}` is its id. Null: the program cannot do that. */
+  readonly resume: readonly string[] | null;
+  /** Added to its environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The model, for a program that does not print it. */
+  readonly model: string | null;
+  /** What the operator adds to each prompt. */
+  readonly instructions: string;
+  /** Empty: the program prints its answer as text. */
+  readonly reads: Reads;
+};
+
+const NO_MORE = { start: [], env: {}, model: null, instructions: "" } as const;
+
+const AGENTS: readonly Agent[] = [
+  {
+    ...NO_MORE,
+    name: "claude",
+    program: "claude",
+    args: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
+    resume: ["--resume", "{session}"],
+    reads: {
+      session: at("session_id"),
+      model: at("model", { type: "system" }),
+      answer: at("result", { type: "result" }),
+      error: at("result", { type: "result", is_error: "true" }),
+      input_tokens: at("usage.input_tokens usage.cache_creation_input_tokens usage.cache_read_input_tokens", {
+        type: "result",
+      }),
+      output_tokens: at("usage.output_tokens", { type: "result" }),
+      cached_tokens: at("usage.cache_read_input_tokens", { type: "result" }),
+      // Since 2.1.277 it goes on from what the session had cost before; older versions begin at zero.
+      cost_usd: { ...at("total_cost_usd", { type: "result" }), over: "session" },
+    },
+  },
+  {
+    ...NO_MORE,
+    name: "codex",
+    program: "codex",
+    args: ["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"],
+    start: ["-"],
+    resume: ["resume", "{session}", "-"],
+    reads: {
+      session: at("thread_id", { type: "thread.started" }),
+      answer: at("item.text", { type: "item.completed", "item.type": "agent_message" }),
+      error: at("error.message", { type: "turn.failed" }),
+      input_tokens: { ...at("usage.input_tokens", { type: "turn.completed" }), over: "session" },
+      output_tokens: { ...at("usage.output_tokens", { type: "turn.completed" }), over: "session" },
+      cached_tokens: { ...at("usage.cached_input_tokens", { type: "turn.completed" }), over: "session" },
+    },
+  },
+  {
+    ...NO_MORE,
+    name: "gemini",
+    program: "gemini",
+    args: ["--output-format", "stream-json", "--approval-mode", "auto_edit"],
+    resume: ["--resume", "{session}"],
+    env: { GEMINI_CLI_TRUST_WORKSPACE: "true" }, // the directory is the worker's own
+    reads: {
+      session: at("session_id", { type: "init" }),
+      model: at("model", { type: "init" }),
+      answer: { ...at("content", { type: "message", role: "assistant" }), take: "join" },
+      error: at("error.message", { type: "result", status: "error" }),
+      input_tokens: at("stats.input_tokens", { type: "result" }),
+      output_tokens: at("stats.output_tokens", { type: "result" }),
+      cached_tokens: at("stats.cached", { type: "result" }),
+    },
+  },
+  {
+    ...NO_MORE,
+    name: "opencode",
+    program: "opencode",
+    args: ["run", "--format", "json"],
+    resume: ["--session", "{session}"],
+    reads: {
+      session: at("sessionID"),
+      answer: at("part.text", { type: "text" }),
+      error: at("error.data.message error.name", { type: "error" }),
+      input_tokens: {
+        ...at("part.tokens.input part.tokens.cache.read part.tokens.cache.write", { type: "step_finish" }),
+        take: "sum",
+      },
+      output_tokens: {
+        ...at("part.tokens.output part.tokens.reasoning", { type: "step_finish" }),
+        take: "sum",
+      },
+      cached_tokens: { ...at("part.tokens.cache.read", { type: "step_finish" }), take: "sum" },
+      cost_usd: { ...at("part.cost", { type: "step_finish" }), take: "sum" },
+    },
+  },
+];
+
+export const AGENT_NAMES: readonly string[] = AGENTS.map(({ name }) => name);
+
+function at(paths: string, where: Place["where"] = {}): Place {
+  return { where, at: paths.split(" "), take: "last", over: "run" };
+}
+
+/** Returns the arguments of one run. */
+export function argumentsOf(
+  { args, start, resume }: Agent,
+  prompt: string,
+  session: string | null,
+): readonly string[] {
+  const more = session === null || resume === null ? start : resume;
+  return [...args, ...more].map((arg) => {
+    if (arg === "{prompt}") return prompt;
+    return session === null ? arg : arg.replace("{session}", session);
+  });
+}
+
+export function readsPromptFromInput({ args, start }: Agent): boolean {
+  return ![...args, ...start].includes("{prompt}");
+}
+
+// ---- worker.toml
+
+const PATH = "worker.toml";
+
+/**
+ * Finds an agent by its name: that of the table, with the changes of worker.toml in the current directory, or one that
+ * only worker.toml has. Null: there is no such agent.
+ * @throws {ConfigError} when the file is invalid; {Error} one line, when it cannot be read or is world-writable
+ */
+export function findAgent(name: string): Agent | null {
+  const known = AGENTS.find((agent) => agent.name === name);
+  const fields = sectionOf(name);
+  if (fields === null) return known ?? null;
+  return changed(known ?? { ...NO_MORE, name, program: "", args: [], resume: null, reads: {} }, fields);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function sectionOf(name: string): Fields | null {
+  if (!existsSync(PATH)) return null;
+  let text: string;
+  try {
+    text = readFileSync(PATH, "utf8");
+  } catch (error) {
+    throw new Error(`cannot read ${PATH}: ${reasonOf(error)}`, { cause: error });
+  }
+  refuseWorldWritable(PATH, "the configuration file");
+  let file: Fields;
+  try {
+    file = { ...Bun.TOML.parse(text) };
+  } catch (error) {
+    throw new ConfigError(`${PATH} is not TOML: ${reasonOf(error)}`);
+  }
+  refuseOthers(file, ["agent"], "");
+  const agents = tableIn(file["agent"] ?? {}, "agent");
+  return agents[name] === undefined ? null : tableIn(agents[name], `agent.${name}`);
+}
+
+function changed(agent: Agent, fields: Fields): Agent {
+  const own = `agent.${agent.name}`;
+  refuseOthers(
+    fields,
+    ["program", "args", "start", "resume", "env", "model", "instructions", "reads"],
+    `${own}.`,
+  );
+  const { program, args, start, resume, env, model, instructions, reads } = fields;
+  const made: Agent = {
+    name: agent.name,
+    program: program === undefined ? agent.program : textIn(program, `${own}.program`),
+    args: args === undefined ? agent.args : textsIn(args, `${own}.args`),
+    start: start === undefined ? agent.start : textsIn(start, `${own}.start`),
+    resume: resume === undefined ? agent.resume : resumeIn(resume, `${own}.resume`),
+    env: env === undefined ? agent.env : { ...agent.env, ...envIn(env, `${own}.env`) },
+    model: model === undefined ? agent.model : textIn(model, `${own}.model`),
+    instructions:
+      instructions === undefined ? agent.instructions : textIn(instructions, `${own}.instructions`),
+    reads: reads === undefined ? agent.reads : { ...agent.reads, ...readsIn(reads, `${own}.reads`) },
+  };
+  if (made.program === "") throw new ConfigError(`${PATH}: ${own} needs program, the program to run`);
+  return made;
+}
+
+/** An empty list: the program cannot go on with a session. */
+function resumeIn(value: unknown, name: string): readonly string[] | null {
+  const args = textsIn(value, name);
+  if (args.length === 0) return null;
+  if (args.some((arg) => arg.includes("{session}"))) return args;
+  throw new ConfigError(`${PATH}: ${name} must have {session} in one of its arguments`);
+}
+
+function envIn(value: unknown, name: string): Readonly<Record<string, string>> {
+  const entries = Object.entries(tableIn(value, name));
+  return Object.fromEntries(entries.map(([key, one]) => [key, textIn(one, `${name}.${key}`)]));
+}
+
+function readsIn(value: unknown, name: string): Reads {
+  const table = tableIn(value, name);
+  refuseOthers(table, FIELDS, `${name}.`);
+  const reads: Partial<Record<Field, Place>> = {};
+  for (const field of FIELDS)
+    if (table[field] !== undefined) reads[field] = placeIn(table[field], `${name}.${field}`);
+  return reads;
+}
+
+function placeIn(value: unknown, name: string): Place {
+  const table = tableIn(value, name);
+  refuseOthers(table, ["where", "at", "take", "over"], `${name}.`);
+  const { where = {}, at: paths, take = "last", over = "run" } = table;
+  const known = TAKES.find((one) => one === take);
+  if (known === undefined) throw new ConfigError(`${PATH}: ${name}.take must be ${TAKES.join(", ")}`);
+  if (over !== "run" && over !== "session")
+    throw new ConfigError(`${PATH}: ${name}.over must be run or session`);
+  const conditions = Object.entries(tableIn(where, `${name}.where`));
+  return {
+    where: Object.fromEntries(conditions.map(([path, one]) => [path, String(one)])),
+    at: typeof paths === "string" ? [paths] : textsIn(paths, `${name}.at`),
+    take: known,
+    over,
+  };
+}
+
+function refuseOthers(table: Fields, names: readonly string[], prefix: string): void {
+  const other = Object.keys(table).find((name) => !names.includes(name));
+  if (other !== undefined)
+    throw new ConfigError(`${PATH}: ${prefix}${other} is unknown; it must be ${names.join(", ")}`);
+}
+
+function tableIn(value: unknown, name: string): Fields {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  throw new ConfigError(`${PATH}: ${name} must be a table`);
+}
+
+function textIn(value: unknown, name: string): string {
+  if (typeof value === "string") return value;
+  throw new ConfigError(`${PATH}: ${name} must be a string`);
+}
+
+function textsIn(value: unknown, name: string): readonly string[] {
+  if (Array.isArray(value)) return value.map((one: unknown, i) => textIn(one, `${name}[${i}]`));
+  throw new ConfigError(`${PATH}: ${name} must be a list of strings`);
+}

@@ -1,0 +1,295 @@
+/**
+ * `luxhub mcp`: a bridge from the stdio transport of MCP to a hub, for clients that only start a program. Each line of
+ * standard input, a JSON-RPC message, is a POST of /mcp; each message that the hub sends is a line of standard output.
+ *
+ * A request is sent again while the hub is unreachable, which is safe because every tool of luxhub may be repeated. The
+ * bridge ends with standard input. Must not: know a tool, or write anything else to standard output.
+ */
+import type { Environment } from "../config.ts";
+import { sleep } from "../client/http.ts";
+import { systemClock } from "../lib/clock.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type Remote, printError, runRemote } from "./remote.ts";
+import { isBrokenPipe, writeLine } from "./standard-output.ts";
+
+/** A longer line is refused. The hub takes 1 MiB. */
+const LINE_MAX_CHARS = 4 * 1024 * 1024;
+/** How long a request is repeated while the hub is unreachable. Clients give up by themselves, most after a minute. */
+const RETRY_MS = 300_000;
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 3_000;
+/** A hub that says nothing for so long is gone: the longest wait of a tool is 300 s. */
+const ATTEMPT_MS = 360_000;
+/** At the end of standard input: how long the requests that run may take. */
+const END_MS = 2_000;
+
+/** As JSON-RPC 2.0 has them. */
+const PARSE_ERROR = -32_700;
+const SERVER_ERROR = -32_000;
+
+const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
+/** The parameter that the header Mcp-Name repeats, by method (revision 2026-07-28). */
+const NAMED_BY: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+};
+
+type Json = Readonly<Record<string, unknown>>;
+
+export function mcpCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runRemote("mcp", (remote) => new Bridge(remote).run(), argv, env);
+}
+
+class Bridge {
+  readonly #url: string;
+  readonly #headers: Headers;
+  readonly #clock = systemClock();
+  /** The requests without a response, by their id as JSON. */
+  readonly #running = new Map<string, AbortController>();
+  readonly #work = new Set<Promise<void>>();
+  readonly #end = new AbortController();
+  /** The revision that `initialize` has agreed on; null: none, or one in which every request names its own. */
+  #revision: string | null = null;
+  #isAway = false;
+
+  constructor({ url, secret, values }: Remote) {
+    this.#url = `${url.replace(/\/+$/, "")}/mcp`;
+    const node = values.text("node");
+    this.#headers = new Headers({
+      "Content-Type": "application/json",
+      Accept: "application/json, text/event-stream",
+      ...(secret !== undefined && { Authorization: `Bearer ${secret}` }),
+      ...(node !== undefined && { "X-Node-Id": node }),
+    });
+  }
+
+  async run(): Promise<number> {
+    const lines = new Lines((line) => this.#start(line));
+    const stop = (): void => this.#end.abort();
+    const reader = Bun.stdin.stream().getReader();
+    this.#end.signal.addEventListener("abort", () => void reader.cancel());
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      lines.add(value);
+    }
+    lines.end();
+    const timer = setTimeout(stop, END_MS);
+    await Promise.all(this.#work);
+    clearTimeout(timer);
+    return EXIT.OK;
+  }
+
+  #start(line: string | null): void {
+    if (line === null)
+      return this.#refuse(null, PARSE_ERROR, `a line has more than ${LINE_MAX_CHARS} characters`);
+    if (line.trim() === "") return;
+    const work: Promise<void> = this.#take(line).finally(() => this.#work.delete(work));
+    this.#work.add(work);
+  }
+
+  /** Never rejects. */
+  async #take(line: string): Promise<void> {
+    const message = objectIn(line);
+    if (message === null) return this.#refuse(null, PARSE_ERROR, "a line is not a JSON object");
+    const { id, method, params } = message;
+    if (method === "notifications/cancelled") {
+      this.#running.get(JSON.stringify(fieldsOf(params)["requestId"]))?.abort();
+      return;
+    }
+    if (typeof method !== "string") return; // the hub asks for nothing, so this answers nothing
+    const isRequest = typeof id === "string" || typeof id === "number";
+    const key = JSON.stringify(id);
+    const cancel = new AbortController();
+    if (isRequest) this.#running.set(key, cancel);
+    try {
+      await this.#deliver(line, message, AbortSignal.any([cancel.signal, this.#end.signal]));
+    } catch (error) {
+      const reason = this.#end.signal.aborted ? "luxhub mcp has ended" : reasonOf(error);
+      if (!cancel.signal.aborted && isRequest) this.#refuse(id, SERVER_ERROR, reason);
+    } finally {
+      if (this.#running.get(key) === cancel) this.#running.delete(key);
+    }
+  }
+
+  /** Sends a message until the hub has answered it. @throws {Error} when it does not; the signal's reason */
+  async #deliver(line: string, message: Json, signal: AbortSignal): Promise<void> {
+    const giveUpAt = this.#clock.steady() + RETRY_MS;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
+      const fault = await this.#attempt(line, message, signal);
+      if (fault === null) break;
+      signal.throwIfAborted();
+      if (this.#clock.steady() + pause > giveUpAt) throw fault;
+      if (!this.#isAway) printError(`${fault.message}; trying again`);
+      this.#isAway = true;
+      await sleep(pause, signal);
+    }
+    if (this.#isAway) printError("the hub answers again");
+    this.#isAway = false;
+  }
+
+  /** Returns the fault after which the message may be sent again; null when it is answered. */
+  async #attempt(line: string, message: Json, signal: AbortSignal): Promise<Error | null> {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
+    try {
+      const response = await fetch(this.#url, {
+        method: "POST",
+        headers: this.#headersOf(message),
+        body: line,
+        signal: deadline,
+        timeout: false,
+      });
+      if (TEMPORARY.has(response.status)) {
+        await response.body?.cancel();
+        return new Error(`the hub at ${this.#url} returned ${response.status}`);
+      }
+      return await this.#pass(response, message);
+    } catch (error) {
+      if (isBrokenPipe(error)) this.#end.abort();
+      return new Error(`the hub at ${this.#url} cannot be reached: ${codeOf(error) || reasonOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** The headers that a message needs, as the revision of the protocol says. */
+  #headersOf({ method, params }: Json): Headers {
+    const headers = new Headers(this.#headers);
+    const given = fieldsOf(fieldsOf(params)["_meta"])[PROTOCOL_VERSION];
+    if (typeof given === "string") {
+      headers.set("MCP-Protocol-Version", given);
+      headers.set("Mcp-Method", String(method));
+      const name = fieldsOf(params)[NAMED_BY[String(method)] ?? ""];
+      if (typeof name === "string") headers.set("Mcp-Name", headerValue(name));
+    } else if (this.#revision !== null) headers.set("MCP-Protocol-Version", this.#revision);
+    return headers;
+  }
+
+  /** Passes the messages of a response on. Returns a fault when the response to the request is not among them. */
+  async #pass(response: Response, { id, method }: Json): Promise<Error | null> {
+    let isAnswered = id === undefined || id === null;
+    const tell = (text: string): void => {
+      const told = objectIn(text);
+      if (told === null) return;
+      if (method === "initialize") this.#learn(told);
+      const isResponse = "result" in told || "error" in told;
+      if (isResponse && isAnswered) return; // of a notification, or a second one
+      isAnswered ||= isResponse;
+      // An error that was found before the id was read has none.
+      if (isResponse && told["id"] !== id) writeLine(JSON.stringify({ ...told, id }));
+      else writeLine(text.replaceAll(/[\r\n]+/g, " "));
+    };
+    if (response.headers.get("content-type")?.startsWith("text/event-stream") && response.body !== null) {
+      const events = new EventData(tell);
+      for await (const bytes of response.body) events.add(bytes);
+    } else {
+      const text = await response.text();
+      if (objectIn(text)?.["jsonrpc"] === "2.0") tell(text);
+      else if (!isAnswered) {
+        this.#refuse(id, SERVER_ERROR, refusalIn(response.status, text));
+        isAnswered = true;
+      }
+    }
+    return isAnswered ? null : new Error(`the hub at ${this.#url} cut its response`);
+  }
+
+  #learn({ result }: Json): void {
+    const { protocolVersion } = fieldsOf(result);
+    if (typeof protocolVersion === "string") this.#revision = protocolVersion;
+  }
+
+  #refuse(id: unknown, code: number, message: string): void {
+    try {
+      writeLine(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } }));
+    } catch (error) {
+      if (!isBrokenPipe(error)) throw error;
+      this.#end.abort();
+    }
+  }
+}
+
+/** The hub is overloaded, or a proxy before it has no hub. */
+const TEMPORARY: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+
+/** What the hub's own error says, which is a problem (RFC 9457). */
+function refusalIn(status: number, text: string): string {
+  const { detail } = objectIn(text) ?? {};
+  const advice = status === 401 ? " Give luxhub mcp a valid secret with --secret-file." : "";
+  return typeof detail === "string" ? `${detail}${advice}` : `the hub returned ${status}.${advice}`;
+}
+
+function objectIn(text: string): Json | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+function fieldsOf(value: unknown): Json {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
+
+/** A header has visible ASCII; other text is in base64, between marks that the protocol defines. */
+function headerValue(text: string): string {
+  const isPlain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/i.test(text);
+  return isPlain ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
+}
+
+/** Splits bytes into lines. A line that is too long is null. */
+class Lines {
+  readonly #take: (line: string | null) => void;
+  readonly #decoder = new TextDecoder();
+  #parts: string[] = [];
+  #chars = 0;
+
+  constructor(take: (line: string | null) => void) {
+    this.#take = take;
+  }
+
+  add(bytes: Uint8Array): void {
+    const lines = this.#decoder.decode(bytes, { stream: true }).split("\n");
+    const last = lines.pop() ?? "";
+    for (const line of lines) {
+      this.#keep(line);
+      this.end();
+    }
+    this.#keep(last);
+  }
+
+  /** Ends the last line. */
+  end(): void {
+    const line = this.#chars > LINE_MAX_CHARS ? null : this.#parts.join("").replace(/\r$/, "");
+    this.#parts = [];
+    this.#chars = 0;
+    this.#take(line);
+  }
+
+  #keep(part: string): void {
+    this.#chars += part.length;
+    if (this.#chars > LINE_MAX_CHARS) this.#parts = [];
+    else this.#parts.push(part);
+  }
+}
+
+/** Reads the data of server-sent events. */
+class EventData {
+  readonly #lines: Lines;
+  #data: string[] = [];
+
+  constructor(tell: (data: string) => void) {
+    this.#lines = new Lines((line) => {
+      if (line?.startsWith("data:")) this.#data.push(line.slice("data:".length).trimStart());
+      if (line !== "" || this.#data.length === 0) return;
+      tell(this.#data.join("\n"));
+      this.#data = [];
+    });
+  }
+
+  add(bytes: Uint8Array): void {
+    this.#lines.add(bytes);
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * Question rules: a worker asks a person, or another agent, about the task that it holds (human in the loop).
+ *
+ *             ask             answer
+ *   (none) ---------> open ------------> answered
+ *                      |
+ *                      +---------------> timed_out
+ *                       deadline, or its task ended first
+ *
+ * While a question of a task is open, the clocks of the task (`timeoutMs`, `maxRunMs`) stand still; they begin anew when
+ * none is. A question that parks the task also gives it back: the task is not ready until none is open. A task that opens
+ * in another way (its node went offline, release) keeps its questions and is ready: the next worker that asks the same
+ * joins the open question.
+ *
+ * Invariant: `questions` of the task is null or `settled` exactly when it has no open question.
+ */
+import type { Change } from "./change.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  accept,
+  nodeNotFound,
+  reject,
+  taskNotFound,
+} from "./decision.ts";
+import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
+import type { Moment, Node, Question, Task } from "./model.ts";
+import {
+  type CreatorRequest,
+  type HolderRequest,
+  NO_LEASE,
+  assignIfBalanced,
+  heldBy,
+  mayDecide,
+  move,
+  newLease,
+  notTheirCreation,
+  returned,
+  taskEvent,
+} from "./task.ts";
+import { isSameJson } from "../lib/exact-json.ts";
+
+export type AskRequest = HolderRequest &
+  Pick<Question, "question" | "choices" | "schema"> & {
+    readonly withinMs: number;
+    readonly park: boolean;
+  };
+
+/** A question that is answered, and its task after that. */
+export type Settled = { readonly question: Question; readonly task: Task };
+
+/**
+ * Asks a question. A repeat by the same worker, and the same question by the next one, is the open question itself.
+ * `open`: the open questions of the task.
+ */
+export function ask(
+  task: Task | null,
+  node: Node | null,
+  open: readonly Question[],
+  asked: AskRequest,
+  questionId: string,
+  at: Moment,
+): Decision<Question> {
+  const same = open.find((one) => isSame(one, asked));
+  const isRepeat = same?.askedBy === asked.nodeId && same.epoch === (asked.epoch ?? same.epoch);
+  // Also after it has parked the task, which its worker then no longer holds.
+  if (task && same && isRepeat && task.questions?.state === "parked") return accept(same);
+  const held = heldBy(task, node, asked);
+  if ("code" in held) return held;
+  if (same && !asked.park) return accept(same);
+  const count = held.questions?.asked ?? 0;
+  if (!same && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
+    return tooMany(held, OPEN_QUESTIONS_OF_TASK_MAX, "open");
+  if (!same && count >= QUESTIONS_OF_TASK_MAX) return tooMany(held, QUESTIONS_OF_TASK_MAX, "asked");
+  const question = same ?? newQuestion(held, asked, questionId, at);
+  const questions = {
+    state: asked.park ? ("parked" as const) : ("open" as const),
+    asked: count + Number(!same),
+    bytes: (held.questions?.bytes ?? 0) + (same ? 0 : bytesOf(question)),
+  };
+  const data = {
+    question_id: question.questionId,
+    until: new Date(question.until).toISOString(),
+    parked: asked.park,
+  };
+  // Its start time has passed, and must not make it ready again.
+  const patch = asked.park ? { ...returned(held), notBefore: null, questions } : { ...NO_LEASE, questions };
+  const { after, changes } = move(held, patch, at.now);
+  const isNew = !same;
+  return accept(question, [
+    ...(isNew ? [{ kind: "question.asked", question } as const] : []),
+    ...changes,
+    ...(isNew ? [taskEvent("task.asked", after, asked.nodeId, at.now, data)] : []),
+    ...(asked.park ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED })] : []),
+  ]);
+}
+
+const PARKED = "parked until its questions are answered";
+
+function isSame(a: Pick<Question, "question" | "choices" | "schema">, b: typeof a): boolean {
+  if (a.question !== b.question || a.choices.length !== b.choices.length) return false;
+  if (a.choices.some((choice, i) => choice !== b.choices[i])) return false;
+  return a.schema === b.schema || (a.schema !== null && b.schema !== null && isSameJson(a.schema, b.schema));
+}
+
+function newQuestion(task: Task, asked: AskRequest, questionId: string, at: Moment): Question {
+  const { question, choices, schema, nodeId, withinMs } = asked;
+  return {
+    questionId,
+    taskId: task.taskId,
+    question,
+    choices,
+    schema,
+    askedBy: nodeId,
+    epoch: task.epoch,
+    askedAt: at.now,
+    until: at.now + withinMs,
+    state: "open",
+    answer: null,
+    answeredBy: null,
+    answeredAt: null,
+    verified: false,
+  };
+}
+
+/** The bytes of its texts. */
+export function bytesOf({ question, choices, schema, answer }: Question): number {
+  const texts = [question, ...choices, schema ?? "", answer ?? ""];
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+}
+
+export type AnswerRequest = CreatorRequest & {
+  readonly questionId: string;
+  /** JSON text. */
+  readonly answer: string;
+  /** Who answers, if the caller says so. */
+  readonly nodeId: string | null;
+};
+
+/**
+ * Answers an open question: the first answer counts. If it was the last open one, the task goes on: its lease begins anew,
+ * or it is ready again and the balancer may assign it.
+ */
+export function answer(
+  rows: {
+    readonly task: Task | null;
+    readonly question: Question | null;
+    /** The open questions of the task. */
+    readonly open: readonly Question[];
+    readonly node: Node | null;
+    readonly candidates: readonly Node[];
+  },
+  asked: AnswerRequest,
+  at: Moment,
+): Decision<Settled> {
+  const { task, question } = rows;
+  if (!task) return taskNotFound(asked.taskId);
+  if (asked.nodeId !== null && !rows.node) return nodeNotFound(asked.nodeId);
+  if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
+  if (!question) return questionNotFound(asked);
+  if (question.state === "answered") {
+    const isRepeat = isSameJson(question.answer ?? "", asked.answer);
+    return isRepeat ? accept({ question, task }) : answeredAlready(question);
+  }
+  if (question.state === "timed_out" || question.until <= at.now) return timedOutAlready(question);
+  const answeredBy = asked.nodeId ?? asked.boundTo;
+  const settled: Question = {
+    ...question,
+    state: "answered",
+    answer: asked.answer,
+    answeredBy,
+    answeredAt: at.now,
+  };
+  const isLast = rows.open.every(({ questionId }) => questionId === question.questionId);
+  const { after, changes } = settle(task, isLast, Buffer.byteLength(asked.answer), at);
+  const data = { question_id: question.questionId, answered_by: answeredBy };
+  const event = taskEvent("task.answered", after, after.assignedNode ?? question.askedBy, at.now, data);
+  const all: Change[] = [{ kind: "question.settled", question: settled }, ...changes, event];
+  const assigned = assignIfBalanced(after, rows.candidates, all, at);
+  return accept({ question: settled, task: assigned.answer }, assigned.changes);
+}
+
+/** A question whose deadline has passed, and how many open questions its task has with it. */
+export type DueQuestion = { readonly question: Question; readonly openOfTask: number };
+
+/** Times out questions at their deadline. `tasks`: those of the questions. */
+export function timeOutQuestions(
+  due: readonly DueQuestion[],
+  tasks: readonly Task[],
+  at: Moment,
+): Accepted<readonly Task[]> {
+  const byId = new Map(tasks.map((task) => [task.taskId, task]));
+  const left = new Map(due.map(({ question, openOfTask }) => [question.taskId, openOfTask]));
+  const moved = new Map<string, Task>();
+  const changes: Change[] = [];
+  for (const { question } of due) {
+    const { taskId } = question;
+    const task = byId.get(taskId);
+    if (!task) continue;
+    const open = (left.get(taskId) ?? 0) - 1;
+    left.set(taskId, open);
+    const step = settle(task, open === 0, 0, at);
+    byId.set(taskId, step.after);
+    moved.set(taskId, step.after);
+    const settled: Question = { ...question, state: "timed_out", answeredAt: at.now };
+    const nodeId = step.after.assignedNode ?? question.askedBy;
+    const data = { question_id: question.questionId };
+    changes.push({ kind: "question.settled", question: settled }, ...step.changes);
+    changes.push(taskEvent("task.question_timed_out", step.after, nodeId, at.now, data));
+  }
+  return accept([...moved.values()], changes);
+}
+
+/** One question of the task is no longer open. `isLast`: none is. */
+function settle(task: Task, isLast: boolean, addedBytes: number, at: Moment) {
+  const { questions } = task;
+  if (questions === null || (!isLast && addedBytes === 0)) return { after: task, changes: [] };
+  const bytes = questions.bytes + addedBytes;
+  const state = isLast ? ("settled" as const) : questions.state;
+  const patch = { questions: { ...questions, state, bytes } };
+  if (!isLast || task.status !== "assigned") return move(task, patch, at.now);
+  return move(task, { ...patch, ...newLease({ ...task, ...patch }, at) }, at.now);
+}
+
+// ---- Refusals
+
+export function questionNotFound({ taskId, questionId }: Pick<Question, "taskId" | "questionId">): Rejected {
+  const detail = `Task ${taskId} has no question ${questionId}. Look its id up with GET /api/v1/task/${taskId}/questions.`;
+  return reject("question_not_found", detail);
+}
+
+function answeredAlready({ questionId, answeredBy }: Question): Rejected {
+  const by = answeredBy === null ? "" : ` by ${answeredBy}`;
+  return reject(
+    "question_answered",
+    `Question ${questionId} was answered${by} before, and keeps that answer.`,
+  );
+}
+
+function timedOutAlready({ questionId }: Question): Rejected {
+  const detail = `Nobody waits for an answer to question ${questionId} any more: its deadline has passed, or its task has ended.`;
+  return reject("question_timed_out", detail);
+}
+
+function tooMany({ taskId }: Task, most: number, what: "open" | "asked"): Rejected {
+  const detail =
+    what === "open"
+      ? `Task ${taskId} has ${most} open questions, which is the limit. Wait for an answer to one of them.`
+      : `Task ${taskId} has asked ${most} questions, which is the limit. Complete it, or let it fail.`;
+  return reject("questions_limit", detail);
+}

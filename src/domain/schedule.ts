@@ -1,0 +1,213 @@
+/**
+ * Schedules (cron jobs): a task that the hub creates again and again, at the times of a cron expression or at a fixed
+ * interval.
+ *
+ * `nextAt` is the nominal time of the next task; null while the schedule is paused, and after its last time. fire()
+ * handles exactly that time: it creates the task or skips it, and moves `nextAt` in the same commit.
+ *
+ * Invariant: each nominal time is handled once, however many hubs and restarts there are, because only the commit that
+ * moves `nextAt` handles it.
+ *
+ * A time is missed when no hub could handle it for SCHEDULE_LATE_MS. Of the missed times of a schedule, catch-up "one"
+ * makes up for the last, and "none" skips all.
+ */
+import { lastCron, nextCron } from "../lib/cron.ts";
+import type { Change } from "./change.ts";
+import { type Accepted, type Decision, accept, reject } from "./decision.ts";
+import type { EventData, EventKind } from "./event.ts";
+import { SCHEDULES_MAX, SCHEDULES_OF_NODE_MAX, SCHEDULE_LATE_MS } from "./limits.ts";
+import type { Moment, Node, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
+import { type TaskDraft, create } from "./task.ts";
+
+/** Why a time got no task. */
+export type SkipReason = "overlap" | "missed" | "quota_exceeded";
+
+/** How many schedules there are, and how many of one creator. */
+export type ScheduleCounts = { readonly all: number; readonly ofCreator: number };
+
+/**
+ * Creates or replaces the schedule of this name. The next time moves only if the timing changes, or the pause ends.
+ * `boundTo`: the node to which the caller's key is bound; null: any key.
+ */
+export function putSchedule(
+  draft: ScheduleDraft,
+  before: Schedule | null,
+  counts: ScheduleCounts,
+  boundTo: string | null,
+  now: number,
+): Decision<Schedule> {
+  const refused = before ? refusesOther(before, boundTo) : refusesMore(counts, boundTo);
+  if (refused) return refused;
+  const keepsTime = before !== null && before.nextAt !== null && isSame(before.timing, draft.timing);
+  const schedule: Schedule = {
+    ...draft,
+    nextAt: keepsTime ? before.nextAt : timeAfter(draft.timing, now, now),
+    lastTaskId: before?.lastTaskId ?? null,
+    lastAt: before?.lastAt ?? null,
+    createdAt: before?.createdAt ?? now,
+    updatedAt: now,
+  };
+  const saved = { ...schedule, nextAt: draft.paused ? null : upTo(draft.until, schedule.nextAt) };
+  if (before && isSame({ ...before, updatedAt: now }, saved)) return accept(before);
+  return accept(saved, [
+    { kind: "schedule.saved", schedule: saved },
+    logged("schedule.saved", saved, now, { paused: saved.paused }),
+  ]);
+}
+
+export function deleteSchedule(
+  name: string,
+  schedule: Schedule | null,
+  boundTo: string | null,
+  now: number,
+): Decision<Schedule> {
+  if (!schedule) return scheduleNotFound(name);
+  const refused = refusesOther(schedule, boundTo);
+  if (refused) return refused;
+  return accept(schedule, [
+    { kind: "schedule.deleted", name },
+    logged("schedule.deleted", schedule, now, {}),
+  ]);
+}
+
+/** Creates a task of a schedule at once, also of a paused one; the next time stays. */
+export function runSchedule(
+  name: string,
+  schedule: Schedule | null,
+  rows: { readonly taskId: string; readonly candidates: readonly Node[] },
+  boundTo: string | null,
+  at: Moment,
+): Decision<Task> {
+  if (!schedule) return scheduleNotFound(name);
+  return refusesOther(schedule, boundTo) ?? createFor(schedule, null, rows, at);
+}
+
+/** What fire() did: the task, or why there is none. */
+export type Fired = { readonly task: Task } | { readonly skipped: SkipReason };
+
+/**
+ * Handles the time at which a schedule is due: creates its task, or skips it.
+ * @param isRunning whether a task of the schedule is unfinished
+ */
+export function fire(
+  schedule: Schedule,
+  rows: { readonly isRunning: boolean; readonly taskId: string; readonly candidates: readonly Node[] },
+  at: Moment,
+): Accepted<Fired> {
+  const nominal = dueTime(schedule, at.now);
+  if (nominal === null) return skip(schedule, at.now, "missed");
+  if (rows.isRunning && schedule.overlap === "skip") return skip(schedule, at.now, "overlap");
+  const { answer: task, changes } = createFor(schedule, nominal, rows, at);
+  return accept({ task }, changes);
+}
+
+/** Handles the time at which a schedule is due without a task. */
+export function skip(schedule: Schedule, now: number, reason: SkipReason): Accepted<Fired> {
+  const next = { ...schedule, nextAt: timeAfterDue(schedule, now) };
+  const at = schedule.nextAt === null ? null : new Date(schedule.nextAt).toISOString();
+  return accept({ skipped: reason }, [
+    { kind: "schedule.saved", schedule: next },
+    logged("schedule.skipped", schedule, now, { reason, at }),
+  ]);
+}
+
+/** Creates the task of a nominal time; null: the time of a run by hand. */
+function createFor(
+  schedule: Schedule,
+  nominal: number | null,
+  rows: { readonly taskId: string; readonly candidates: readonly Node[] },
+  at: Moment,
+): Accepted<Task> {
+  const { delayMs, ...fields } = schedule.task;
+  const startAt = (nominal ?? at.now) + delayMs + (nominal === null ? 0 : jitterOf(schedule, nominal));
+  const draft: TaskDraft = {
+    ...fields,
+    notBefore: startAt > at.now ? startAt : null,
+    expiresAt: null,
+    dependsOn: [],
+    schedule: { name: schedule.name, at: nominal },
+  };
+  const { answer: task, changes } = create(draft, rows.taskId, rows.candidates, at);
+  const saved: Schedule = {
+    ...schedule,
+    nextAt: nominal === null ? schedule.nextAt : timeAfterDue(schedule, at.now),
+    lastTaskId: task.taskId,
+    lastAt: at.now,
+  };
+  return accept(task, [...changes, { kind: "schedule.saved", schedule: saved }]);
+}
+
+// ---- Times
+
+/** Before it, a time is missed. */
+const missedBefore = (now: number): number => now - SCHEDULE_LATE_MS;
+
+/** The nominal time of the task that is due now; null: the due times are missed, and none is caught up. */
+function dueTime({ timing, nextAt, catchUp, until }: Schedule, now: number): number | null {
+  if (nextAt === null || nextAt >= missedBefore(now)) return nextAt;
+  return catchUp === "none" ? null : lastMissed(timing, nextAt, Math.min(missedBefore(now), until ?? now));
+}
+
+/** The time after the one that is handled now, or after all missed ones. */
+function timeAfterDue({ timing, nextAt, until }: Schedule, now: number): number | null {
+  if (nextAt === null) return null;
+  // Not after the last missed: a time that is late but not missed still comes.
+  const after = Math.max(nextAt, missedBefore(now) - 1);
+  return upTo(until, timeAfter(timing, after, nextAt));
+}
+
+/** The first time after `after`; an interval is counted from the time `from`. */
+function timeAfter(timing: Timing, after: number, from: number): number | null {
+  if ("cron" in timing) return nextCron(timing.cron, timing.tz, after);
+  return from + (Math.floor((after - from) / timing.everyMs) + 1) * timing.everyMs;
+}
+
+/** The last time before `end`, from `first` on, which is one. */
+function lastMissed(timing: Timing, first: number, end: number): number {
+  if ("cron" in timing) return Math.max(first, lastCron(timing.cron, timing.tz, end - 1) ?? first);
+  return first + Math.floor(Math.max(0, end - 1 - first) / timing.everyMs) * timing.everyMs;
+}
+
+function upTo(until: number | null, at: number | null): number | null {
+  return at === null || (until !== null && at > until) ? null : at;
+}
+
+/** From 0 to `jitterMs`, always the same for one time of one schedule. */
+function jitterOf({ name, jitterMs }: Schedule, nominal: number): number {
+  return Number(Bun.hash(`${name} ${nominal}`) % BigInt(jitterMs + 1));
+}
+
+// ---- Refusals and events
+
+function refusesOther({ name, task }: Schedule, boundTo: string | null) {
+  if (boundTo === null || task.creatorNode === boundTo) return null;
+  return reject(
+    "key_bound_to_other_node",
+    `This key acts for ${boundTo} only, and ${boundTo} did not create the schedule ${name}.`,
+  );
+}
+
+function refusesMore({ all, ofCreator }: ScheduleCounts, boundTo: string | null) {
+  const tooMany = all >= SCHEDULES_MAX ? `The hub has ${all} schedules` : null;
+  const ofNode = boundTo !== null && ofCreator >= SCHEDULES_OF_NODE_MAX;
+  const what = tooMany ?? (ofNode ? `${boundTo} has ${ofCreator} schedules` : null);
+  return what === null
+    ? null
+    : reject("schedules_limit", `${what}, which is the limit. Delete one that is no longer needed.`);
+}
+
+function scheduleNotFound(name: string) {
+  return reject(
+    "schedule_not_found",
+    `There is no schedule ${name}. Look its name up with GET /api/v1/schedule/list.`,
+  );
+}
+
+function logged(kind: EventKind, { name, task }: Schedule, at: number, data: EventData): Change {
+  const event = { kind, at, nodeId: task.creatorNode, taskId: null, data: { name, ...data } };
+  return { kind: "event.logged", event };
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return Bun.deepEquals(one, other, true);
+}

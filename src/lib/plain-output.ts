@@ -1,0 +1,55 @@
+/**
+ * The output of a command as plain text: without the sequences and characters that a terminal obeys. Text comes in pieces,
+ * which may end within a sequence.
+ */
+import { printable } from "./printable.ts";
+
+/** ECMA-48: control sequences (colours, cursor), strings (titles, links), and the other escapes. */
+const ESCAPE =
+  /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-OQ-WYZ\\`-~])/g;
+/** Beyond it, an escape that does not end is none. */
+const ESCAPE_MAX_CHARS = 4_096;
+
+export class PlainOutput {
+  /** The end of the last piece: perhaps the beginning of a sequence, or of a line break. */
+  #rest = "";
+
+  /** Returns what is complete. A line that a carriage return overwrites stays, and the next one follows it. */
+  add(piece: string): string {
+    const text = this.#rest + piece;
+    const end = endOfComplete(text);
+    this.#rest = text.slice(end);
+    return plain(text.slice(0, end));
+  }
+
+  /** Returns the rest. */
+  end(): string {
+    const rest = this.#rest;
+    this.#rest = "";
+    return plain(rest);
+  }
+}
+
+function plain(text: string): string {
+  return printable(text.replaceAll(ESCAPE, "").replaceAll(/\r\n?/g, "\n"), "\n\t");
+}
+
+function endOfComplete(text: string): number {
+  const at = text.lastIndexOf("\u001b");
+  const isOpen = at !== -1 && text.length - at <= ESCAPE_MAX_CHARS && !startsWithEscape(text.slice(at));
+  // The escape that ends a string begins another one before it.
+  if (isOpen) return Math.max(0, stringBefore(text, at));
+  return text.endsWith("\r") ? text.length - 1 : text.length;
+}
+
+function startsWithEscape(text: string): boolean {
+  ESCAPE.lastIndex = 0;
+  return ESCAPE.exec(text)?.index === 0;
+}
+
+/** Where the string begins that an escape at `at` may end; `at` if there is none. */
+function stringBefore(text: string, at: number): number {
+  const before = text.lastIndexOf("\u001b", at - 1);
+  if (at === 0 || before === -1 || at - before > ESCAPE_MAX_CHARS) return at;
+  return /^[\]PX^_][^\u0007]*$/.test(text.slice(before + 1, at)) ? before : at;
+}

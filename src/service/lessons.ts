@@ -1,0 +1,182 @@
+/**
+ * The lessons of completed tasks: the last ones of a type, for the workers of its next tasks, and the search over all.
+ *
+ * The last ones are in memory, so that a dispatch reads nothing for them: loaded once, at the first dispatch of a task
+ * with a type, and then kept up to date by the commits. Of a task that another hub has completed, this hub reads the
+ * lesson before the next such dispatch.
+ *
+ * Must not: read more than its limits allow, or more than one step of a search in a tick of the event loop.
+ */
+import type { Notified } from "../domain/change.ts";
+import { type Lesson, isLesson, withLesson } from "../domain/lesson.ts";
+import {
+  LESSONS_STEP_ROWS,
+  LESSONS_TYPES_MAX,
+  LESSONS_UNREAD_MAX,
+  LESSON_SHOWN_MAX_CHARS,
+  LIST_FAR_PAGES_MAX,
+  LIST_SCANNED_MAX,
+} from "../domain/limits.ts";
+import type { Task } from "../domain/model.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import { matchesWords } from "../lib/word-search.ts";
+import { type ExaminedTask, lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
+import type { Origin, Store } from "../store/store.ts";
+import { PagesBusy, type Position } from "./list-pages.ts";
+
+/** `taskType`: null is every type. `words`: each begins a word of the lesson or of the title of its task. */
+export type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };
+
+/** Newest task first. `looked`: completed tasks that were examined; `next`: where the next page begins, null at the end. */
+export type LessonPage = {
+  readonly lessons: readonly Lesson[];
+  readonly looked: number;
+  readonly next: Position | null;
+};
+
+export class Lessons {
+  readonly #store: Store;
+  /** One step of all searches in each tick. */
+  readonly #steps = new TickQueue();
+  /** The same for loading: a dispatch waits for it, and must not wait for searches. */
+  readonly #loads = new TickQueue();
+  /** The last lessons of each type, newest first; the type in which something was completed last is at the end. */
+  readonly #byType = new Map<string, readonly Lesson[]>();
+  /** Null: no task of a type was dispatched yet, and nothing is kept. */
+  #loading: Promise<void> | null = null;
+  /** Tasks that other hubs have completed. */
+  readonly #unread = new Set<string>();
+  #reading: Promise<void> | null = null;
+
+  constructor(store: Store) {
+    this.#store = store;
+    store.onCommit((changes, _, origin) => {
+      if (this.#loading) this.#follow(changes, origin);
+    });
+  }
+
+  /** What the last completed tasks of a type have taught; a task without a type has no others of its type. */
+  async lastOf(taskType: string): Promise<readonly Lesson[]> {
+    if (taskType === "") return [];
+    this.#loading ??= this.#load();
+    await this.#loading;
+    if (this.#unread.size > 0)
+      await (this.#reading ??= this.#readUnread().finally(() => (this.#reading = null)));
+    return this.#byType.get(taskType) ?? [];
+  }
+
+  /** The lessons of the tasks after a position, at most `most`. @throws {PagesBusy} */
+  async page(query: LessonQuery, from: Position | null, most: number): Promise<LessonPage> {
+    const lessons: Lesson[] = [];
+    const isWanted = (lesson: Lesson): boolean =>
+      query.words.length === 0 || matchesWords(query.words, `${lesson.title}\n${lesson.text}`);
+    let before = from?.before ?? Number.MAX_SAFE_INTEGER;
+    let looked = 0;
+    while (looked < LIST_SCANNED_MAX) {
+      const part = await this.#step(query.taskType, before);
+      for (const { seq, lesson } of part) {
+        if (lessons.length === most) return { lessons, looked, next: { before } };
+        before = seq;
+        looked++;
+        if (lesson && isLesson(lesson.text) && isWanted(lesson)) lessons.push(lesson);
+      }
+      if (part.length < LESSONS_STEP_ROWS) return { lessons, looked, next: null };
+    }
+    return { lessons, looked, next: { before } };
+  }
+
+  async #step(taskType: string | null, before: number): Promise<readonly ExaminedTask[]> {
+    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
+    await this.#steps.next();
+    return this.#store.read(lessonsBelow(taskType, before, LESSONS_STEP_ROWS));
+  }
+
+  /** Examines the last LIST_SCANNED_MAX completed tasks. */
+  async #load(): Promise<void> {
+    try {
+      let before = Number.MAX_SAFE_INTEGER;
+      for (let looked = 0; looked < LIST_SCANNED_MAX; looked += LESSONS_STEP_ROWS) {
+        await this.#loads.next();
+        const part = await this.#store.read(lessonsBelow(null, before, LESSONS_STEP_ROWS));
+        for (const { lesson } of part) if (lesson) this.#addLoaded(lesson);
+        const last = part.length < LESSONS_STEP_ROWS ? undefined : part.at(-1);
+        if (!last) break;
+        before = last.seq;
+      }
+      const types = [...this.#byType].toSorted(([, a], [, b]) => (a[0]?.at ?? 0) - (b[0]?.at ?? 0));
+      this.#byType.clear();
+      for (const [taskType, lessons] of types) this.#byType.set(taskType, lessons);
+    } catch (error) {
+      this.#loading = null; // the next dispatch tries again
+      throw error;
+    }
+  }
+
+  #follow(changes: readonly Notified[], origin: Origin): void {
+    for (const change of changes) {
+      if (change.kind === "task.moved") this.#moved(change.task);
+      else if (change.kind === "task.deleted") this.#remove(change.taskId);
+      else if (change.kind === "event.logged" && origin === "remote") {
+        const { kind, taskId } = change.event;
+        if (taskId === null) continue;
+        if (kind === "task.completed") this.#note(taskId);
+        else if (kind === "task.deleted") this.#remove(taskId);
+      }
+    }
+  }
+
+  #moved({ taskId, title, taskType, status, assignedNode, result, resultVerified, updatedAt }: Task): void {
+    if (status !== "completed" || result === null || assignedNode === null) return;
+    const { lesson } = result;
+    const beginning = firstChars(lesson, LESSON_SHOWN_MAX_CHARS);
+    const truncated = beginning.length < lesson.length;
+    const about = { taskId, title, taskType, nodeId: assignedNode, verified: resultVerified };
+    this.#add({ ...about, at: updatedAt, text: beginning.trim(), truncated });
+  }
+
+  #add(lesson: Lesson): void {
+    const { taskType, text } = lesson;
+    if (taskType === "" || !isLesson(text)) return;
+    const lessons = withLesson(this.#byType.get(taskType) ?? [], lesson);
+    this.#byType.delete(taskType);
+    this.#byType.set(taskType, lessons);
+    if (this.#byType.size <= LESSONS_TYPES_MAX) return;
+    for (const oldest of this.#byType.keys()) {
+      this.#byType.delete(oldest);
+      return;
+    }
+  }
+
+  /** The newest come first, so a type for which there is no room is an older one. */
+  #addLoaded(lesson: Lesson): void {
+    if (this.#byType.size < LESSONS_TYPES_MAX || this.#byType.has(lesson.taskType)) this.#add(lesson);
+  }
+
+  #remove(taskId: string): void {
+    this.#unread.delete(taskId);
+    for (const [taskType, lessons] of this.#byType) {
+      const others = lessons.filter((lesson) => lesson.taskId !== taskId);
+      if (others.length < lessons.length) this.#byType.set(taskType, others);
+    }
+  }
+
+  #note(taskId: string): void {
+    this.#unread.add(taskId);
+    if (this.#unread.size <= LESSONS_UNREAD_MAX) return;
+    for (const oldest of this.#unread) {
+      this.#unread.delete(oldest);
+      return;
+    }
+  }
+
+  async #readUnread(): Promise<void> {
+    const taskIds = [...this.#unread];
+    for (const { lesson } of await this.#store.read(lessonsOf(taskIds))) if (lesson) this.#add(lesson);
+    for (const taskId of taskIds) this.#unread.delete(taskId);
+  }
+}
+
+/** The first characters of a text, as SQL counts them. */
+function firstChars(text: string, most: number): string {
+  return text.length <= most ? text : [...text.slice(0, 2 * most)].slice(0, most).join("");
+}

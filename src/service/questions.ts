@@ -1,0 +1,182 @@
+/**
+ * The use cases of questions: a worker asks, somebody answers, and both may wait for the other. Their deadlines are part
+ * of the periodic work (dueSteps() of tasks.ts).
+ */
+import { Rejection, taskNotFound } from "../domain/decision.ts";
+import { QUESTIONS_COUNTED_MAX } from "../domain/limits.ts";
+import type { Moment, Question } from "../domain/model.ts";
+import {
+  type AnswerRequest,
+  type AskRequest,
+  type Settled,
+  answer,
+  ask,
+  questionNotFound,
+} from "../domain/question.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { NewId } from "../lib/ids.ts";
+import { nodeById } from "../store/sql/nodes.ts";
+import { dayOf } from "../domain/spending.ts";
+import { gateOn } from "../store/sql/budgets.ts";
+import { NO_ROW } from "../store/sql/query.ts";
+import {
+  type OpenPosition,
+  type OpenQuestion,
+  openCount,
+  openQuestions,
+  openQuestionsOf,
+  questionCountsOf,
+  questionOf,
+  questionsOf,
+} from "../store/sql/questions.ts";
+import { taskById } from "../store/sql/tasks.ts";
+import type { Answer, Committed, Store, Transact } from "../store/store.ts";
+import { uncommitted } from "../store/store.ts";
+import type { Feed } from "./feed.ts";
+import { type TaskService, candidatesIfBalanced } from "./tasks.ts";
+
+/**
+ * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number
+ * of the first one on the next page, null on the last.
+ */
+export type QuestionsPage = {
+  readonly questions: readonly Question[];
+  readonly total: number;
+  readonly version: number;
+  readonly next: number | null;
+};
+
+/**
+ * Which page, and for what to wait: for a change since `since`, or since the call if that is null. With `questionId` the
+ * page has only this question, and the wait is for its end.
+ */
+export type QuestionsAsked = {
+  readonly taskId: string;
+  readonly questionId: string | null;
+  readonly from: number;
+  readonly limit: number;
+  readonly since: number | null;
+};
+
+/** A page of all open questions, the most urgent first. `total` counts at most QUESTIONS_COUNTED_MAX. */
+export type OpenPage = {
+  readonly questions: readonly OpenQuestion[];
+  readonly total: number;
+  readonly next: OpenPosition | null;
+};
+
+export class QuestionService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #newId: NewId;
+  readonly #tasks: TaskService;
+  readonly #feed: Feed;
+
+  constructor(store: Store, clock: Clock, newId: NewId, tasks: TaskService, feed: Feed) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#newId = newId;
+    this.#tasks = tasks;
+    this.#feed = feed;
+  }
+
+  /** A repeat gets the open question. One that is parked leaves room at its node. */
+  async ask(transact: Transact<Question>, asked: AskRequest): Promise<Committed<Question>> {
+    const { taskId, nodeId, park } = asked;
+    const questionId = this.#newId();
+    const load = { task: taskById(taskId), node: nodeById(nodeId), open: openQuestionsOf(taskId) };
+    const question = await transact(load, ({ task, node, open }) =>
+      ask(task, node, open, asked, questionId, this.#at()),
+    );
+    if (park) await this.#tasks.fillIfPossible(nodeId);
+    return question;
+  }
+
+  /**
+   * Waits until a question is not open any more. Returns it as it is then, or when the wait is over.
+   * @throws {Rejection} question_not_found when its task is deleted meanwhile
+   */
+  async settled(question: Question, waitMs: number, signal: AbortSignal): Promise<Answer<Question>> {
+    return uncommitted(await this.#settled(question.taskId, question.questionId, waitMs, signal));
+  }
+
+  async #settled(taskId: string, questionId: string, waitMs: number, signal: AbortSignal): Promise<Question> {
+    const read = async (): Promise<Question> => {
+      const found = await this.#store.read(questionOf(taskId, questionId));
+      if (!found) throw new Rejection(questionNotFound({ taskId, questionId }));
+      return found;
+    };
+    const find = async (): Promise<Question | null> => {
+      const found = await read();
+      return found.state === "open" ? null : found;
+    };
+    if (waitMs === 0) return read();
+    return (await this.#feed.untilNews(taskId, find, waitMs, signal)) ?? read();
+  }
+
+  async answer(transact: Transact<Settled>, asked: AnswerRequest): Promise<Committed<Settled>> {
+    const { taskId, questionId, nodeId } = asked;
+    // Whether the balancer may assign the task never changes, so it is read first.
+    const before = await this.#store.read(taskById(taskId));
+    const load = {
+      task: taskById(taskId),
+      question: questionOf(taskId, questionId),
+      open: openQuestionsOf(taskId),
+      node: nodeId === null ? NO_ROW : nodeById(nodeId),
+      candidates: candidatesIfBalanced(before, null),
+      gate: gateOn(dayOf(this.#clock.now())),
+    };
+    return transact(load, ({ candidates, gate, ...rows }) =>
+      answer({ ...rows, candidates: candidates ?? [] }, asked, { ...this.#at(), gate }),
+    );
+  }
+
+  /**
+   * A page of the questions of a task, after a wait for a change.
+   * @throws {Rejection} task_not_found, question_not_found
+   */
+  async ofTask(asked: QuestionsAsked, waitMs: number, signal: AbortSignal): Promise<QuestionsPage> {
+    if (asked.questionId !== null) {
+      await this.#page({ ...asked, from: 0, limit: 0 });
+      const question = await this.#settled(asked.taskId, asked.questionId, waitMs, signal);
+      const { total, version } = await this.#page({ ...asked, from: 0, limit: 0 });
+      return { questions: [question], total, version, next: null };
+    }
+    const read = (): Promise<QuestionsPage> => this.#page(asked);
+    if (waitMs === 0) return read();
+    let since = asked.since;
+    const find = async (): Promise<QuestionsPage | null> => {
+      const page = await read();
+      since ??= page.version;
+      return page.version === since ? null : page;
+    };
+    return (await this.#feed.untilNews(asked.taskId, find, waitMs, signal)) ?? read();
+  }
+
+  #page({ taskId, from, limit }: QuestionsAsked): Promise<QuestionsPage> {
+    return this.#store.readTogether(async (read) => {
+      if (!(await read(taskById(taskId)))) throw new Rejection(taskNotFound(taskId));
+      const { asked, settled } = await read(questionCountsOf(taskId));
+      const questions = await read(questionsOf(taskId, from, limit));
+      const end = from + questions.length;
+      const next = end < asked && questions.length > 0 ? end : null;
+      return { questions, total: asked, version: asked + settled, next };
+    });
+  }
+
+  /** The open questions of all tasks after a position, the most urgent first. */
+  async open(after: OpenPosition | null, limit: number): Promise<OpenPage> {
+    return this.#store.readTogether(async (read) => {
+      const total = await read(openCount(QUESTIONS_COUNTED_MAX));
+      const found = await read(openQuestions(after ?? { until: 0, seq: 0 }, limit + 1));
+      const questions = found.slice(0, limit);
+      const last = found.length > limit ? questions.at(-1) : undefined;
+      return { questions, total, next: last ? { until: last.question.until, seq: last.seq } : null };
+    });
+  }
+
+  /** Read when a transaction is decided. */
+  #at(): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  }
+}

@@ -1,0 +1,142 @@
+/** The use cases of schedules (domain/schedule.ts), and the chore that creates their tasks when they are due. */
+import { Rejection, UNDECIDED } from "../domain/decision.ts";
+import { SCHEDULES_DUE_BATCH } from "../domain/limits.ts";
+import type { Gate, Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
+import { type Fired, deleteSchedule, fire, putSchedule, runSchedule, skip } from "../domain/schedule.ts";
+import { dayOf } from "../domain/spending.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { NewId } from "../lib/ids.ts";
+import { NO_ROW } from "../store/sql/query.ts";
+import { candidatesFor } from "../store/sql/balancer.ts";
+import { gateOn } from "../store/sql/budgets.ts";
+import {
+  dueSchedules,
+  hasUnfinishedTask,
+  scheduleByName,
+  scheduleCount,
+  scheduleCounts,
+  schedulePage,
+} from "../store/sql/schedules.ts";
+import type { Committed, Query, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+import type { QuotaService } from "./quotas.ts";
+
+/** Whose key asks for a schedule. `boundTo`: the node to which the key is bound; null: none. */
+type Asked = { readonly name: string; readonly boundTo: string | null };
+
+export class ScheduleService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #newId: NewId;
+  readonly #quotas: Pick<QuotaService, "charged">;
+
+  constructor(store: Store, clock: Clock, newId: NewId, quotas: Pick<QuotaService, "charged">) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#newId = newId;
+    this.#quotas = quotas;
+  }
+
+  /** @throws {Rejection} schedules_limit, key_bound_to_other_node */
+  put(
+    transact: Transact<Schedule>,
+    draft: ScheduleDraft,
+    boundTo: string | null,
+  ): Promise<Committed<Schedule>> {
+    const load = { before: scheduleByName(draft.name), counts: scheduleCounts(draft.task.creatorNode) };
+    return transact(load, ({ before, counts }) =>
+      putSchedule(draft, before, counts, boundTo, this.#clock.now()),
+    );
+  }
+
+  /** @throws {Rejection} schedule_not_found, key_bound_to_other_node */
+  delete(transact: Transact<Schedule>, { name, boundTo }: Asked): Promise<Committed<Schedule>> {
+    return transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
+      deleteSchedule(name, schedule, boundTo, this.#clock.now()),
+    );
+  }
+
+  /** Creates a task of a schedule now. @throws {Rejection} schedule_not_found, key_bound_to_other_node */
+  async run(transact: Transact<Task>, { name, boundTo }: Asked): Promise<Committed<Task>> {
+    // The candidates depend on the schedule, so it is read first.
+    for (let before = await this.#store.read(scheduleByName(name)); ;) {
+      const load = { schedule: scheduleByName(name), candidates: candidatesOf(before), gate: this.#gate() };
+      const taskId = this.#newId();
+      const created = await transact(load, ({ schedule, candidates, gate }) => {
+        const rows = { taskId, candidates: candidates ?? [] };
+        if (isSameTask(before, schedule))
+          return runSchedule(name, schedule, rows, boundTo, { ...this.#at(), gate });
+        before = schedule;
+        return UNDECIDED;
+      });
+      if (created) return created;
+    }
+  }
+
+  /** By name. */
+  async list(request: PageRequest): Promise<Page<Schedule>> {
+    const { page, perPage } = request;
+    const { total, rows } = await this.#store.readTogether(async (read) => ({
+      total: await read(scheduleCount()),
+      rows: await read(schedulePage(perPage, (page - 1) * perPage)),
+    }));
+    return pageOf(request, total, new Rows(rows));
+  }
+
+  /**
+   * Handles one time of each of the first schedules that are due. Resolves to how many were due: a schedule may be due
+   * again at once, and there may be more.
+   */
+  async fireSome(): Promise<number> {
+    const due = await this.#store.read(dueSchedules(this.#clock.now(), SCHEDULES_DUE_BATCH));
+    for (const schedule of due) await this.#fire(schedule);
+    return due.length;
+  }
+
+  /** Handles the next time of a schedule, unless it has changed since it was read: then the next step handles it. */
+  async #fire(due: Schedule): Promise<void> {
+    const { name, task } = due;
+    const load = {
+      schedule: scheduleByName(name),
+      isRunning: hasUnfinishedTask(name),
+      candidates: candidatesOf(due),
+      gate: this.#gate(),
+    };
+    const taskId = this.#newId();
+    const boundTo = task.creatorVerified ? task.creatorNode : null;
+    const transact: Transact<Fired> = this.#store.transact;
+    try {
+      await this.#quotas.charged(boundTo, transact)(load, ({ schedule, isRunning, candidates, gate }) => {
+        if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
+        const rows = { isRunning, taskId, candidates: candidates ?? [] };
+        return fire(schedule, rows, { ...this.#at(), gate });
+      });
+    } catch (error) {
+      if (!(error instanceof Rejection)) throw error;
+      // The quota of the node whose key put the schedule has no room for the task.
+      await transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
+        schedule && Bun.deepEquals(schedule, due)
+          ? skip(schedule, this.#clock.now(), "quota_exceeded")
+          : UNDECIDED,
+      );
+    }
+  }
+
+  #gate(): Query<Gate> {
+    return gateOn(dayOf(this.#clock.now()));
+  }
+
+  /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
+  #at(): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  }
+}
+
+/** The nodes to which the balancer may give the task of a schedule at once. */
+function candidatesOf(schedule: Schedule | null) {
+  return schedule?.task.balanced ? candidatesFor(schedule.task.taskType, null) : NO_ROW;
+}
+
+function isSameTask(one: Schedule | null, other: Schedule | null): boolean {
+  return Bun.deepEquals(one?.task ?? null, other?.task ?? null);
+}

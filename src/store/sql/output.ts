@@ -1,0 +1,86 @@
+/**
+ * The reads of the output of tasks, and the statements that remove it, in the SQL that SQLite 3.35+ and PostgreSQL 15+
+ * share.
+ */
+import type { Change } from "../../domain/change.ts";
+import type { OutputAttempt, OutputBlock } from "../../domain/model.ts";
+import type { Query, Row } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { byKey, many } from "./query.ts";
+import { customStatement, text, whole } from "./write-statement.ts";
+
+const ATTEMPTS = byKey(
+  ["text"],
+  `SELECT epoch, node_id, bytes, kept_bytes, begun_at, at FROM outputs WHERE task_id = $1 ORDER BY epoch`,
+  true,
+);
+
+/** The attempts of a task that have sent output, oldest first. */
+export function attemptsOf(taskId: string): Query<readonly OutputAttempt[]> {
+  return many(ATTEMPTS, [taskId], toAttempt, [keyOf.outputs(taskId)]);
+}
+
+/** The first `limit` stored blocks of an attempt, from number `first` on. */
+export function outputBlocks(
+  taskId: string,
+  epoch: number,
+  first: number,
+  limit: number,
+): Query<readonly OutputBlock[]> {
+  const sql = `
+    SELECT n, start, data FROM output_blocks
+    WHERE task_id = $1 AND epoch = $2 AND n >= $3 ORDER BY n LIMIT $4`;
+  return many(sql, [taskId, epoch, first, limit], toBlock, [keyOf.outputs(taskId)]);
+}
+
+function toAttempt(row: Row): OutputAttempt {
+  return {
+    epoch: Number(row["epoch"]),
+    nodeId: String(row["node_id"]),
+    bytes: Number(row["bytes"]),
+    keptBytes: Number(row["kept_bytes"]),
+    begunAt: Number(row["begun_at"]),
+    at: Number(row["at"]),
+  };
+}
+
+function toBlock(row: Row): OutputBlock {
+  return { n: Number(row["n"]), start: Number(row["start"]), data: String(row["data"]) };
+}
+
+type Of<K extends Change["kind"]> = Change & { readonly kind: K };
+type UpTo = { readonly taskId: string; readonly upTo: number };
+
+export const CUT_OUTPUT = customStatement<Of<"output.cut">>(
+  "output_blocks",
+  `DELETE FROM output_blocks WHERE task_id = $1 AND epoch = $2 AND n >= $3 AND n < $4`,
+  [
+    text(({ taskId }) => taskId),
+    whole(({ epoch }) => epoch),
+    whole(({ first }) => first),
+    whole(({ end }) => end),
+  ],
+);
+
+const UP_TO = [text(({ taskId }: UpTo) => taskId), whole(({ upTo }: UpTo) => upTo)];
+
+export const REFUND_OUTPUT = customStatement<UpTo>(
+  "quota_usage",
+  `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (
+    SELECT node_id AS payer, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM outputs
+    WHERE task_id = $1 AND epoch <= $2 AND kept_bytes > 0 GROUP BY node_id) AS freed
+    WHERE quota_usage.node_id = freed.payer`,
+  UP_TO,
+);
+
+export const REMOVE_OUTPUT = customStatement<UpTo>(
+  "outputs",
+  `DELETE FROM outputs WHERE task_id = $1 AND epoch <= $2`,
+  UP_TO,
+);
+
+export const ERASE_OUTPUT = customStatement<UpTo>(
+  "output_blocks",
+  `DELETE FROM output_blocks WHERE task_id = $1 AND epoch <= $2`,
+  UP_TO,
+);

@@ -1,0 +1,100 @@
+/** The reads of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Question, Task } from "../../domain/model.ts";
+import type { DueQuestion } from "../../domain/question.ts";
+import type { Query, Row } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { count, many, one, query } from "./query.ts";
+import { toQuestion, toTask } from "./rows.ts";
+import { TASKS_READ, TASK_COLUMNS } from "./tasks.ts";
+
+const COLUMNS = `
+  q.seq, question_id, q.task_id, question, choices, schema, asked_by, q.epoch, asked_at, until, state, answer, answered_by,
+  answered_at, verified`;
+
+/** A question of a task, by both ids. */
+export function questionOf(taskId: string, questionId: string): Query<Question | null> {
+  const sql = `SELECT ${COLUMNS} FROM questions q WHERE question_id = $1 AND q.task_id = $2`;
+  return one(sql, [questionId, taskId], toQuestion, [keyOf.questions(taskId)]);
+}
+
+/** The open questions of a task, oldest first: never more than OPEN_QUESTIONS_OF_TASK_MAX. */
+export function openQuestionsOf(taskId: string): Query<readonly Question[]> {
+  const sql = `SELECT ${COLUMNS} FROM questions q WHERE q.task_id = $1 AND state = 'open' ORDER BY q.seq`;
+  return many(sql, [taskId], toQuestion, [keyOf.questions(taskId)]);
+}
+
+/** The questions of a task, oldest first, from number `from` on: the first is number 0. */
+export function questionsOf(taskId: string, from: number, limit: number): Query<readonly Question[]> {
+  const sql = `SELECT ${COLUMNS} FROM questions q WHERE q.task_id = $1 ORDER BY q.seq LIMIT $2 OFFSET $3`;
+  return many(sql, [taskId, limit, from], toQuestion, [keyOf.questions(taskId)]);
+}
+
+/** The newest questions of a task, newest first. */
+export function newestQuestionsOf(taskId: string, limit: number): Query<readonly Question[]> {
+  const sql = `SELECT ${COLUMNS} FROM questions q WHERE q.task_id = $1 ORDER BY q.seq DESC LIMIT $2`;
+  return many(sql, [taskId, limit], toQuestion, [keyOf.questions(taskId)]);
+}
+
+/** How many questions a task has, and how many of them are not open: together they grow with each change. */
+export type QuestionCounts = { readonly asked: number; readonly settled: number };
+
+export function questionCountsOf(taskId: string): Query<QuestionCounts> {
+  const settled = `sum(CASE WHEN state = 'open' THEN 0 ELSE 1 END)`;
+  const sql = `SELECT count(*) AS asked, coalesce(${settled}, 0) AS settled FROM questions WHERE task_id = $1`;
+  const shape: Query<QuestionCounts>["shape"] = ([row]) => ({
+    asked: Number(row?.["asked"]),
+    settled: Number(row?.["settled"]),
+  });
+  return query(sql, [taskId], shape, [keyOf.questions(taskId)]);
+}
+
+/** A place in the list of open questions. */
+export type OpenPosition = { readonly until: number; readonly seq: number };
+
+/** An open question with what its task is about. */
+export type OpenQuestion = {
+  readonly seq: number;
+  readonly question: Question;
+  readonly taskTitle: string;
+  readonly creatorNode: string | null;
+};
+
+/** The open questions of all tasks after a place, the most urgent first. */
+export function openQuestions({ until, seq }: OpenPosition, limit: number): Query<readonly OpenQuestion[]> {
+  const sql = `
+    SELECT ${COLUMNS}, t.title AS task_title, t.creator_node
+    FROM questions q JOIN tasks t ON t.task_id = q.task_id
+    WHERE state = 'open' AND until >= $1 AND (until > $1 OR q.seq > $2) ORDER BY until, q.seq LIMIT $3`;
+  const toOpen = (row: Row): OpenQuestion => ({
+    seq: Number(row["seq"]),
+    question: toQuestion(row),
+    taskTitle: String(row["task_title"]),
+    creatorNode: row["creator_node"] == null ? null : String(row["creator_node"]),
+  });
+  return many(sql, [until, seq, limit], toOpen, ["questions", "tasks"]);
+}
+
+/** How many questions are open, counted up to `most`. */
+export function openCount(most: number): Query<number> {
+  const some = `SELECT 1 AS one FROM questions WHERE state = 'open' LIMIT $1`;
+  return count(`SELECT count(*) AS n FROM (${some}) AS found`, [most], ["questions"]);
+}
+
+const DUE = `FROM questions q WHERE state = 'open' AND until <= $1 ORDER BY until, q.seq LIMIT $2`;
+
+/** Open questions whose deadline has passed. */
+export function dueQuestions(now: number, limit: number): Query<readonly DueQuestion[]> {
+  const openOfTask = `(SELECT count(*) FROM questions o WHERE o.task_id = q.task_id AND o.state = 'open')`;
+  const sql = `SELECT ${COLUMNS}, ${openOfTask} AS open_of_task ${DUE}`;
+  const toDue = (row: Row): DueQuestion => ({
+    question: toQuestion(row),
+    openOfTask: Number(row["open_of_task"]),
+  });
+  return many(sql, [now, limit], toDue, ["questions"]);
+}
+
+/** The tasks of dueQuestions(). */
+export function tasksOfDueQuestions(now: number, limit: number): Query<readonly Task[]> {
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (SELECT due.task_id FROM (SELECT q.task_id ${DUE}) AS due)`;
+  return many(sql, [now, limit], toTask, ["questions", ...TASKS_READ]);
+}

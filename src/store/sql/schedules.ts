@@ -1,0 +1,48 @@
+/** The reads of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Schedule } from "../../domain/model.ts";
+import type { ScheduleCounts } from "../../domain/schedule.ts";
+import type { Query } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { count, many, one, query } from "./query.ts";
+import { toSchedule } from "./rows.ts";
+
+export function scheduleByName(name: string): Query<Schedule | null> {
+  return one(`SELECT * FROM schedules WHERE name = $1`, [name], toSchedule, [keyOf.schedule(name)]);
+}
+
+/** By name. */
+export function schedulePage(limit: number, offset: number): Query<readonly Schedule[]> {
+  return many(`SELECT * FROM schedules ORDER BY name LIMIT $1 OFFSET $2`, [limit, offset], toSchedule, [
+    "schedules",
+  ]);
+}
+
+export function scheduleCount(): Query<number> {
+  return count(`SELECT count(*) AS n FROM schedules`, [], ["schedules"]);
+}
+
+/** How many schedules there are, and how many this node created. */
+export function scheduleCounts(creatorNode: string | null): Query<ScheduleCounts> {
+  const sql = `SELECT count(*) AS n, count(CASE WHEN creator_node = $1 THEN 1 END) AS own FROM schedules`;
+  const toCounts = (rows: Parameters<Query<ScheduleCounts>["shape"]>[0]): ScheduleCounts => ({
+    all: Number(rows[0]?.["n"]),
+    ofCreator: Number(rows[0]?.["own"]),
+  });
+  return query(sql, [creatorNode], toCounts, ["schedules"]);
+}
+
+/** The first schedules that are due, the longest due first. */
+export function dueSchedules(now: number, limit: number): Query<readonly Schedule[]> {
+  return many(
+    `SELECT * FROM schedules WHERE next_at <= $1 ORDER BY next_at LIMIT $2`,
+    [now, limit],
+    toSchedule,
+    ["schedules"],
+  );
+}
+
+/** Whether a task of the schedule is unfinished. */
+export function hasUnfinishedTask(name: string): Query<boolean> {
+  const sql = `SELECT 1 AS one FROM tasks WHERE schedule = $1 AND status IN ('open', 'assigned') LIMIT 1`;
+  return query(sql, [name], (rows) => rows.length > 0, ["tasks"]);
+}

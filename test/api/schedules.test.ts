@@ -1,0 +1,202 @@
+/**
+ * Schedules over HTTP: what is stored and refused, that a task comes at each time however often the hub restarts, and whose
+ * schedules a bound key changes. The tests set the hub's clock.
+ */
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { SCHEDULES_OF_NODE_MAX } from "../../src/domain/limits.ts";
+import { HOUR_MS, MINUTE_MS, isoTime } from "../../src/lib/clock.ts";
+import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { as } from "./key-commands.ts";
+import { addNode, complete, eventKinds, list, ok, record, refused, taskOf } from "./scene.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const TASK = { title: "Back up the wiki", description: "Into the archive." };
+const HOURLY = { name: "hourly", every_s: 3_600, task: TASK };
+
+async function put(hub: TestHub, fields: Fields = {}): Promise<Fields> {
+  return record((await ok(hub.post("/schedule/put", { ...HOURLY, ...fields })))["schedule"]);
+}
+
+async function schedules(hub: TestHub): Promise<readonly Fields[]> {
+  return list(await ok(hub.get("/schedule/list")), "schedules");
+}
+
+async function tasksOf(hub: TestHub): Promise<readonly Fields[]> {
+  return list(await ok(hub.get("/task/list")), "tasks").toReversed();
+}
+
+/** Time passes, and the hub does its periodic work. */
+async function pass(hub: TestHub, ms: number): Promise<void> {
+  hub.clock.pass(ms);
+  await hub.sweep();
+}
+
+describe.concurrent("a schedule", () => {
+  test("creates its task at each time, which shows the schedule", async () => {
+    await using hub = await startHub();
+    const begun = await put(hub, { overlap: "queue", task: { ...TASK, task_type: "backup", priority: 0 } });
+    await pass(hub, HOUR_MS + MINUTE_MS / 2);
+    await pass(hub, HOUR_MS);
+    const tasks = await tasksOf(hub);
+    const times = [0, HOUR_MS].map((ms) => isoTime(Date.parse(String(begun["next_at"])) + ms));
+    expect(tasks).toMatchObject(
+      times.map((at) => ({ title: TASK.title, task_type: "backup", schedule: { name: "hourly", at } })),
+    );
+    expect(await schedules(hub)).toMatchObject([{ last_task_id: tasks[1]?.["task_id"], paused: false }]);
+    await ok(hub.post("/task/create", TASK));
+    expect((await tasksOf(hub))[2]).not.toContainKey("schedule");
+  });
+
+  test("skips a time while its task is unfinished, and says so once in the log of events", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await put(hub);
+    await pass(hub, HOUR_MS);
+    await pass(hub, HOUR_MS);
+    const [first, ...more] = await tasksOf(hub);
+    expect(more).toEqual([]);
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    const task_id = String(first?.["task_id"]);
+    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+    await complete(hub, task_id, "n1");
+    await pass(hub, HOUR_MS);
+    expect(await tasksOf(hub)).toHaveLength(2);
+    const events = list(await ok(hub.get("/events?since=0&kind=schedule.skipped")), "events");
+    expect(events.map(({ data }) => data)).toMatchObject([{ name: "hourly", reason: "overlap" }]);
+  });
+
+  test("fires once for each time, however often its hub restarts between them", async () => {
+    const dataDir = newDataDir();
+    const clock = new TestClock();
+    try {
+      for (let restart = 0; restart < 10; restart++) {
+        await using hub = await startHub({ dataDir, clock });
+        if (restart === 0) await put(hub, { overlap: "queue" });
+        await pass(hub, HOUR_MS / 4);
+        await hub.sweep();
+      }
+      await using hub = await startHub({ dataDir, clock });
+      expect(await tasksOf(hub)).toHaveLength(2);
+    } finally {
+      rmSync(dataDir, { recursive: true });
+    }
+  });
+
+  test("is replaced by a put; the same put again neither moves its time nor logs an event", async () => {
+    await using hub = await startHub();
+    const first = await put(hub);
+    hub.clock.pass(MINUTE_MS);
+    expect(await put(hub)).toEqual(first);
+    const changed = await put(hub, { task: { ...TASK, title: "Back up the mail" } });
+    expect(changed).toMatchObject({ next_at: first["next_at"], task: { title: "Back up the mail" } });
+    expect((await eventKinds(hub)).filter((kind) => String(kind).startsWith("schedule."))).toEqual([
+      "schedule.saved",
+      "schedule.saved",
+    ]);
+    expect((await put(hub, { paused: true }))["next_at"]).toBeNull();
+    await pass(hub, 2 * HOUR_MS);
+    expect(await tasksOf(hub)).toEqual([]);
+  });
+
+  test("runs by hand, also while it is paused, and in a batch with its put", async () => {
+    await using hub = await startHub();
+    await put(hub, { paused: true });
+    const { task } = await ok(hub.post("/schedule/run", { name: "hourly" }));
+    expect(task).toMatchObject({ schedule: { name: "hourly", at: null }, ready: true });
+    const requests = [
+      { path: "schedule/put", body: { ...HOURLY, name: "other" } },
+      { path: "schedule/run", body: { name: "other" } },
+    ];
+    for (const variant of ["A", "B"] as const) {
+      const { answers } = await ok(hub.post("/batch", { requests }, { variant }));
+      expect(answers).toMatchObject([{ status: 200 }, { status: 200 }]);
+    }
+    expect(await tasksOf(hub)).toHaveLength(3);
+  });
+
+  test("on B its task goes to a node at once", async () => {
+    await using hub = await startHub({ variants: ["A", "B"] });
+    await addNode(hub, "n1", {}, "B");
+    await ok(hub.post("/schedule/put", HOURLY, { variant: "B" }));
+    hub.clock.pass(HOUR_MS);
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    await hub.sweep();
+    expect(await tasksOf(hub)).toMatchObject([{ assigned_node: "n1" }]);
+    const { task_id } = await ok(hub.post("/schedule/run", { name: "hourly" }));
+    expect(await taskOf(hub, String(task_id))).toMatchObject({ assigned_node: "n1" });
+  });
+
+  test("is deleted; its tasks stay", async () => {
+    await using hub = await startHub();
+    await put(hub);
+    await pass(hub, HOUR_MS);
+    await ok(hub.post("/schedule/delete", { name: "hourly" }));
+    await pass(hub, HOUR_MS);
+    expect(await schedules(hub)).toEqual([]);
+    expect(await tasksOf(hub)).toHaveLength(1);
+    for (const path of ["run", "delete"])
+      await refused(hub.post(`/schedule/${path}`, { name: "hourly" }), 404, "schedule_not_found");
+  });
+
+  test("with wrong fields is refused, each field with its reason", async () => {
+    await using hub = await startHub();
+    const cases: readonly [Fields, string][] = [
+      [{ cron: "0 9 * * *" }, "every_s"],
+      [{ every_s: undefined }, "cron"],
+      [{ every_s: undefined, cron: "* * * * * *" }, "cron"],
+      [{ every_s: undefined, cron: "0 0 30 2 *" }, "cron"],
+      [{ every_s: undefined, cron: "@daily", tz: "Mars/Base" }, "tz"],
+      [{ tz: "UTC" }, "tz"],
+      [{ every_s: 0 }, "every_s"],
+      [{ name: "" }, "name"],
+      [{ task: { ...TASK, depends_on: [] } }, "task"],
+      [{ task: { ...TASK, titel: "x" } }, "task"],
+      [{ task: { ...TASK, description: "x".repeat(16_385) } }, "task.description"],
+      [{ overlap: "maybe" }, "overlap"],
+    ];
+    for (const [fields, path] of cases) {
+      const answer = await hub.post("/schedule/put", { ...HOURLY, ...fields });
+      expect([path, answer.status]).toEqual([path, 400]);
+      expect(list(answer.body, "errors").map((error) => error["path"])).toContain(path);
+    }
+    expect(await schedules(hub)).toEqual([]);
+  });
+
+  test("of one node cannot be changed with the key of another, and each key has its share", async () => {
+    await using hub = await startHub();
+    const keys: string[] = [];
+    for (const node_id of ["n1", "n2"]) {
+      const added = await ok(
+        hub.post("/key/add", { name: node_id, node_id }, { headers: { "X-Admin-Key": ADMIN_KEY } }),
+      );
+      keys.push(String(added["secret"]));
+    }
+    const [n1 = "", n2 = ""] = keys;
+    const saved = await ok(hub.post("/schedule/put", HOURLY, as(n1)));
+    expect(saved["schedule"]).toMatchObject({ task: { creator_node: "n1" } });
+    for (const path of ["put", "run", "delete"])
+      await refused(hub.post(`/schedule/${path}`, HOURLY, as(n2)), 403, "key_bound_to_other_node");
+    await pass(hub, HOUR_MS);
+    expect(await tasksOf(hub)).toMatchObject([{ creator_node: "n1", creator_verified: true }]);
+    for (let n = 1; n < SCHEDULES_OF_NODE_MAX; n++)
+      await ok(hub.post("/schedule/put", { ...HOURLY, name: `s${n}` }, as(n1)));
+    await refused(hub.post("/schedule/put", { ...HOURLY, name: "more" }, as(n1)), 409, "schedules_limit");
+    await ok(hub.post("/schedule/put", { ...HOURLY, name: "s1" }, as(n1)));
+    await ok(hub.post("/schedule/put", { ...HOURLY, name: "more" }, as(n2)));
+  });
+
+  test("of a node without room in its quota skips the time", async () => {
+    await using hub = await startHub({ quotaTasks: 1 });
+    const added = await ok(
+      hub.post("/key/add", { name: "n1", node_id: "n1" }, { headers: { "X-Admin-Key": ADMIN_KEY } }),
+    );
+    await ok(hub.post("/schedule/put", { ...HOURLY, overlap: "queue" }, as(String(added["secret"]))));
+    await pass(hub, HOUR_MS);
+    await pass(hub, HOUR_MS);
+    expect(await tasksOf(hub)).toHaveLength(1);
+    const events = list(await ok(hub.get("/events?since=0&kind=schedule.skipped")), "events");
+    expect(events.map(({ data }) => record(data)["reason"])).toEqual(["quota_exceeded"]);
+  });
+});

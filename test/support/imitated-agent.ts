@@ -1,0 +1,192 @@
+/**
+ * Imitates the command-line programs of four AI agents, as far as a worker sees them: arguments, the prompt on standard
+ * input, sessions that are found again, and the lines that they print. Run as `imitated-agent.ts NAME ARGS…`; the title
+ * of the task says what its "model" does. An argument that the program does not have ends it with exit code 2.
+ *
+ * IMITATION names a directory: sessions are kept there, by the directory in which they began for the programs that do
+ * so, and each run is logged in `runs`.
+ */
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+
+const [name = "", ...args] = process.argv.slice(2);
+const home = process.env["IMITATION"] ?? "";
+const prompt = await Bun.stdin.text();
+
+/** Value flags and switches of each program that the worker uses; the rest is an error. */
+const FLAGS: Readonly<Record<string, readonly [readonly string[], readonly string[]]>> = {
+  claude: [
+    ["--output-format", "--permission-mode", "--resume"],
+    ["-p", "--verbose"],
+  ],
+  codex: [["--sandbox"], ["--json", "--skip-git-repo-check"]],
+  gemini: [["--output-format", "--approval-mode", "--resume"], []],
+  opencode: [["--format", "--session"], []],
+};
+
+const flags: Record<string, string> = {};
+const words: string[] = [];
+for (let i = 0; i < args.length; i++) {
+  const arg = args[i] ?? "";
+  const [valued = [], switches = []] = FLAGS[name] ?? [];
+  if (valued.includes(arg)) flags[arg] = args[++i] ?? "";
+  else if (!switches.includes(arg) && arg.startsWith("-") && arg !== "-") die(2, `unknown option ${arg}`);
+  else if (!switches.includes(arg)) words.push(arg);
+}
+const WORDS: Readonly<Record<string, string>> = { claude: "", codex: "exec", gemini: "", opencode: "run" };
+if ((words[0] ?? "") !== WORDS[name]) die(2, `unexpected ${words.join(" ")}`);
+const resumed =
+  name === "codex" && words[1] === "resume" ? words[2] : (flags["--resume"] ?? flags["--session"]);
+if (name === "codex" && words.at(-1) !== "-") die(2, "no prompt");
+
+// A session is found by its id, and by the directory for those programs that keep sessions by project.
+const project = name === "claude" || name === "gemini" ? process.cwd().replaceAll("/", "-") : "";
+const store = join(home, `${name}${project}`);
+mkdirSync(store, { recursive: true });
+const session = resumed ?? `${name === "opencode" ? "ses_" : ""}${crypto.randomUUID()}`;
+const file = join(store, session);
+if (resumed !== undefined && !existsSync(file)) die(1, `No conversation found with session ID: ${resumed}`);
+const turn = (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0) + 1;
+writeFileSync(file, String(turn));
+
+const title = /Title: \n<<<\w+\n(.*)\n\w+>>>/.exec(prompt)?.[1] ?? "";
+const report = / (\/\S+) reports your progress/.exec(prompt)?.[1] ?? "";
+appendFileSync(
+  join(home, "runs"),
+  `${JSON.stringify({ name, args, cwd: process.cwd(), title, prompt, turn })}\n`,
+);
+
+began();
+switch (title) {
+  case "write":
+    writeFileSync("out/made.txt", "made\n");
+    appendFileSync(report, `{"note":"half done","checkpoint":{"at":1}}\n`);
+    writeFileSync(
+      "result.json",
+      `{"problem":"p","improvement":"i","lesson":"l","output":{"n":12345678901234567890}}`,
+    );
+    ended("wrote it");
+    break;
+  case "again":
+    appendFileSync("notes.txt", `turn ${turn}\n`);
+    if (turn === 1) ended("", "out of credit");
+    else ended(`${readFileSync("notes.txt", "utf8")}in the end`);
+    break;
+  case "forget":
+    if (existsSync("begun")) ended("from the beginning");
+    writeFileSync("begun", "");
+    rmSync(store, { recursive: true, force: true });
+    die(1, "crashed");
+    break;
+  case "full":
+    if (existsSync("begun") && turn === 1) ended("with a new session");
+    writeFileSync("begun", "");
+    ended("", "prompt is too long", turn === 1 ? 1 : 0);
+    break;
+  case "hang":
+    if (turn === 1) {
+      writeFileSync(join(home, "hangs"), "\n");
+      await new Promise(() => setInterval(() => {}, 60_000));
+    }
+    ended("came back");
+    break;
+  case "never":
+    writeFileSync("result.json", `{"failed":"there is no such book","retry":false}`);
+    ended("I cannot");
+    break;
+  case "link":
+    rmSync("out", { recursive: true });
+    symlinkSync(home, "out");
+    symlinkSync(join(home, "secret.json"), "result.json");
+    ended("linked");
+    break;
+  default:
+    ended(`Done: ${title}`);
+}
+
+function say(line: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+function began(): void {
+  if (name === "claude")
+    say({ type: "system", subtype: "init", session_id: session, model: "claude-test-1" });
+  if (name === "codex") {
+    say({ type: "thread.started", thread_id: session });
+    say({ type: "turn.started" });
+    say({ type: "item.completed", item: { id: "item_0", type: "reasoning", text: "not the answer" } });
+  }
+  if (name === "gemini") {
+    process.stdout.write("Loaded cached credentials.\n");
+    say({ type: "init", session_id: session, model: "gemini-test-1" });
+    say({ type: "message", role: "user", content: prompt });
+    say({ type: "message", role: "assistant", content: "I will look.", delta: true });
+    say({ type: "tool_use", tool_name: "read_file", tool_id: "1", parameters: {} });
+  }
+  if (name === "opencode") say({ type: "step_start", sessionID: session, part: { type: "step-start" } });
+}
+
+/** Each turn uses 100 input tokens (of them 60 cached) and 10 output tokens, for a hundredth of a dollar. */
+function ended(answer: string, error: string | null = null, share = 1): never {
+  if (name === "claude") {
+    const usage = {
+      input_tokens: 30 * share,
+      cache_creation_input_tokens: 10 * share,
+      cache_read_input_tokens: 60 * share,
+      output_tokens: 10 * share,
+    };
+    say({ type: "assistant", session_id: session, message: { content: [{ type: "text", text: answer }] } });
+    say({
+      type: "result",
+      subtype: error === null ? "success" : "error_during_execution",
+      is_error: error !== null,
+      result: error ?? answer,
+      session_id: session,
+      total_cost_usd: turn * 0.01, // of the session, as since 2.1.277
+      usage,
+    });
+  }
+  if (name === "codex") {
+    if (error === null) {
+      say({ type: "item.completed", item: { id: "item_1", type: "agent_message", text: answer } });
+      const usage = { input_tokens: turn * 100, cached_input_tokens: turn * 60, output_tokens: turn * 10 };
+      say({ type: "turn.completed", usage }); // of the thread
+    } else say({ type: "turn.failed", error: { message: error } });
+  }
+  if (name === "gemini") {
+    for (const part of answer.match(/[^]{1,4}/g) ?? [])
+      say({ type: "message", role: "assistant", content: part, delta: true });
+    const stats = {
+      total_tokens: 110,
+      input_tokens: 100,
+      output_tokens: 10,
+      cached: 60,
+      input: 40,
+      tool_calls: 1,
+    };
+    say({ type: "result", status: error === null ? "success" : "error", error: { message: error }, stats });
+  }
+  if (name === "opencode") {
+    const tokens = { input: 20, output: 4, reasoning: 1, cache: { read: 30, write: 0 } };
+    for (const text of ["first", answer]) {
+      say({ type: "text", sessionID: session, part: { type: "text", text } });
+      say({ type: "step_finish", sessionID: session, part: { type: "step-finish", tokens, cost: 0.005 } });
+    }
+    if (error !== null)
+      say({ type: "error", sessionID: session, error: { name: "APIError", data: { message: error } } });
+  }
+  process.exit(error === null ? 0 : 1);
+}
+
+function die(code: number, message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(code);
+}
