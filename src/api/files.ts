@@ -4,6 +4,7 @@ import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
 import type { FileRecord, KeyRecord } from "../domain/model.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
+import { canCutOff, cutOffOn } from "../http/connections.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter, queryOf } from "../http/exchange.ts";
 import { Problem, invalidRequest, notFoundIfDeleted } from "../http/problem.ts";
@@ -227,8 +228,15 @@ const download = rawEndpoint({
     return downloadResponse(
       exchange.request,
       representation,
-      // A download that needs a key must end with it, and only a stream can be cut off.
-      (start, end) => services.files.open(file, start, end, key === null ? undefined : "asStream"),
+      // A download that needs a key must end with it. Where the response cannot be cut off, a stream can.
+      async (start, end) => {
+        if (key === null || end - start <= limit.FILE_UNCUT_MAX_BYTES)
+          return services.files.open(file, start, end);
+        const how = canCutOff() ? undefined : "asStream";
+        const content = await services.files.open(file, start, end, how);
+        if (content instanceof Blob) cutOffOn(watchKey, exchange);
+        return content;
+      },
       (content, bytes) => backpressure.ofFile(call, content, bytes, key === null ? null : watchKey),
     ).catch((error: unknown) => {
       throw notFoundIfDeleted(error);

@@ -18,6 +18,7 @@ import {
   type FileRecord,
   KEY_ROLES,
   type KeyRecord,
+  type Lease,
   type LedgerEntry,
   type Message,
   type MessageFate,
@@ -34,8 +35,8 @@ import {
   type Usage,
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
-import { costOf, toUsd } from "../domain/spending.ts";
 import { isAsking, isReady } from "../domain/task.ts";
+import { costOf, toUsd } from "../domain/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
@@ -47,9 +48,9 @@ import { encodeCursor } from "./request-fields.ts";
 export const time = () => z.iso.datetime({ precision: 3 });
 export const maybeTime = (epochMs: number | null): string | null =>
   epochMs === null ? null : isoTime(epochMs);
+export const count = () => z.int().check(z.minimum(0));
 /** The date of a day (spending.ts). */
 export const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
-export const count = () => z.int().check(z.minimum(0));
 
 export const nodeSchema = (variant: Variant) =>
   z.strictObject({
@@ -231,6 +232,32 @@ export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
     progress: task.progress,
     failure: task.failure && encodeFailure(task.failure),
     updated_at: isoTime(task.updatedAt),
+  };
+}
+
+export const advisoryLeaseSchema = () =>
+  z.strictObject({
+    name: z.string(),
+    node_id: z.string(),
+    task_id: z.nullable(z.string()),
+    shared: z.boolean(),
+    fencing: z.int(),
+    ttl_s: z.number(),
+    acquired_at: time(),
+    until: time(),
+  });
+
+/** The lease runs on the steady clock; the response shows wall-clock time. */
+export function encodeAdvisoryLease(lease: Lease, { now, steady }: Moment): JsonAnswer {
+  return {
+    name: lease.name,
+    node_id: lease.nodeId,
+    task_id: lease.taskId,
+    shared: lease.shared,
+    fencing: lease.fencing,
+    ttl_s: lease.ttlMs / SECOND_MS,
+    acquired_at: isoTime(lease.acquiredAt),
+    until: isoTime(now + lease.leaseUntil - steady),
   };
 }
 

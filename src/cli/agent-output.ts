@@ -4,10 +4,13 @@
  * more than one line and the last value of each place.
  */
 
-/** What is read; `answer` and `error` are for people. */
+import { MODEL_MAX_CHARS } from "../domain/limits.ts";
+
+/** What is read. `say` is what people see while it runs; without it what the answer is made of. */
 export const FIELDS = [
   "session",
   "model",
+  "say",
   "answer",
   "error",
   "input_tokens",
@@ -57,6 +60,7 @@ const MICRO = 1_000_000;
 export class AgentOutput {
   readonly #reads: Reads;
   readonly #onSession: (session: string) => void;
+  readonly #onSay: (text: string) => void;
   readonly #decoder = new TextDecoder();
   readonly #texts = new Map<Field, string>();
   readonly #numbers = new Map<Field, number>();
@@ -65,10 +69,14 @@ export class AgentOutput {
   #rest: string[] = [];
   #restChars = 0;
 
-  /** @param onSession called when the program names its session, and when it names another one */
-  constructor(reads: Reads, onSession: (session: string) => void) {
-    this.#reads = reads;
+  /**
+   * @param onSession called when the program names its session, and when it names another one
+   * @param onSay called with what the agent says, in whole lines or in the pieces of a line
+   */
+  constructor(reads: Reads, onSession: (session: string) => void, onSay: (text: string) => void) {
+    this.#reads = reads.say === undefined && reads.answer ? { ...reads, say: reads.answer } : reads;
     this.#onSession = onSession;
+    this.#onSay = onSay;
   }
 
   /** Takes the next bytes of standard output. */
@@ -110,7 +118,7 @@ export class AgentOutput {
     const [input, output, cached, cost] = NUMBERS.map(of);
     if (input === undefined || output === undefined) return null;
     return {
-      model: this.text("model") ?? model,
+      model: (this.text("model") ?? model).slice(0, MODEL_MAX_CHARS),
       input_tokens: input,
       output_tokens: output,
       ...(cached !== undefined && { cached_tokens: cached }),
@@ -145,6 +153,7 @@ export class AgentOutput {
       if (isNumber(field)) this.#count(field, place, value);
       else if (this.#say(field, place, value) && place.take === "join") joined.add(field);
     }
+    if (this.#joining.has("say") && !joined.has("say")) this.#onSay("\n");
     this.#joining = joined;
   }
 
@@ -163,6 +172,7 @@ export class AgentOutput {
       if (!isSessionId(text)) return false;
       if (text !== known) this.#onSession(text);
     }
+    if (field === "say") this.#onSay(take === "join" ? text : `${text}\n`);
     const isMore = take !== "last" && (take === "sum" || this.#joining.has(field));
     this.#texts.set(field, isMore ? `${known ?? ""}${text}` : text);
     return true;

@@ -27,7 +27,7 @@ import { DAY_MS, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { AgentOutput, type AgentUsage, type Counters, isCount, isSessionId } from "./agent-output.ts";
+import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
 import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
 import type { Run } from "./worker-process.ts";
@@ -132,15 +132,17 @@ async function attempt(
     const reason = first.output.text("error") ?? firstLineOf(first.run.lastLines);
     options.log.warn("the session cannot be resumed: a new one begins", { task: task.task_id, reason });
   }
-  const { run, output, usage } = isLost
+  const { run, output } = isLost
     ? await runAgent({ task, context, agent, dir, work, files, before: null }, options)
     : first;
   signal.throwIfAborted();
   refuseRun(run, output, options.timeoutMs);
   const session = output.text("session");
-  const result = resultOfAgent(task, work, agent, run, output);
+  const written = readResultFile(join(work, RESULT_FILE));
+  if (written !== null) await askIfWanted(written, context);
+  const result = resultOfAgent(task, written, agent, run, output);
   await uploadFiles(task, join(work, OUT), signal, options);
-  const about = { agent: { name: agent.name, session, usage } };
+  const about = { agent: { name: agent.name, session } };
   const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
   return resultOf(task, { ...run, output: text, outputBytes: text.length }, signal, options);
 }
@@ -159,12 +161,16 @@ type AgentRun = {
 async function runAgent(
   { task, context, agent, dir, work, files, before }: AgentRun,
   options: TaskOptions,
-): Promise<{ readonly run: Run; readonly output: AgentOutput; readonly usage: AgentUsage | null }> {
+): Promise<{ readonly run: Run; readonly output: AgentOutput }> {
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
   const kept = { agent: agent.name, counters, inVain: before?.inVain ?? 0 };
-  const output = new AgentOutput(agent.reads, (id) => keep(dir, { ...kept, session: id }));
+  const output = new AgentOutput(
+    agent.reads,
+    (id) => keep(dir, { ...kept, session: id }),
+    options.sendsOutput ? context.output : () => {},
+  );
   const run = await runForTask(task, context, options, {
     cwd: work,
     reportPrefix: join(work, REPORT),
@@ -183,10 +189,13 @@ async function runAgent(
       return { command, input: readsPromptFromInput(agent) ? prompt : "", env: agent.env };
     },
     onOutput: (bytes) => output.add(bytes),
+    isOutputText: agent.reads.answer === undefined,
   });
   output.end();
   const now = output.text("session");
   const usage = output.usage(counters, agent.model ?? agent.name);
+  // With the report of the attempt: a result that is there must not be lost to the limit of the task's cost.
+  if (usage !== null) await context.reportUsage(usage, { later: true });
   const isInVain = session !== null && hasFailed(run) && (usage?.output_tokens ?? 0) === 0;
   const inVain = isInVain ? kept.inVain + 1 : 0;
   if (now !== null)
@@ -196,7 +205,7 @@ async function runAgent(
     ...(now !== null && { session: now, resumed: session !== null }),
     ...usage,
   });
-  return { run, output, usage };
+  return { run, output };
 }
 
 /** By itself: no signal and no time limit has ended it. */
@@ -283,11 +292,30 @@ function readKept(dir: string, agent: Agent): Kept | null {
 // ---- The result
 
 /**
+ * Asks what the agent wants to know: the task goes back to the hub until somebody answers, and no agent waits meanwhile.
+ * @throws {Error} when it asks what is answered already; the signal's reason when the task was given back
+ */
+async function askIfWanted({ ask, choices }: Written, context: TaskContext): Promise<void> {
+  if (!isSaid(ask)) return;
+  const given = Array.isArray(choices) ? choices.filter(isSaid) : undefined;
+  await context.reportUsage([]); // what was kept for the report, of which there is none
+  await context.ask(ask, { choices: given, park: true });
+  throw new Error(`the agent asked again what is answered already: ${ask}`);
+}
+
+type Written = Readonly<Record<string, unknown>>;
+
+/**
  * The result in result.json; without that the last message of the agent.
  * @throws {Error} when the agent says that it failed; {FatalError} when it says that nobody can do the task
  */
-function resultOfAgent(task: Task, work: string, agent: Agent, run: Run, output: AgentOutput): TaskResult {
-  const written = readResultFile(join(work, RESULT_FILE));
+function resultOfAgent(
+  task: Task,
+  written: Written | null,
+  agent: Agent,
+  run: Run,
+  output: AgentOutput,
+): TaskResult {
   const text =
     agent.reads.answer === undefined ? new TextDecoder().decode(run.output) : output.text("answer");
   const answer = (text ?? "").trim();
@@ -307,7 +335,7 @@ function resultOfAgent(task: Task, work: string, agent: Agent, run: Run, output:
 }
 
 /** Null: there is no such file. @throws {Error} when it is not a JSON object */
-function readResultFile(path: string): Readonly<Record<string, unknown>> | null {
+function readResultFile(path: string): Written | null {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return null;
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

@@ -42,8 +42,10 @@ const AGENTS: readonly Agent[] = [
     args: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
     resume: ["--resume", "{session}"],
     reads: {
-      session: at("session_id"),
-      model: at("model", { type: "system" }),
+      // Only in its first line: its error about a session that it does not find has the id too.
+      session: at("session_id", { type: "system", subtype: "init" }),
+      model: at("model", { type: "system", subtype: "init" }),
+      say: at("message.content.0.text", { type: "assistant" }),
       answer: at("result", { type: "result" }),
       error: at("result", { type: "result", is_error: "true" }),
       input_tokens: at("usage.input_tokens usage.cache_creation_input_tokens usage.cache_read_input_tokens", {

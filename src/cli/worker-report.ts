@@ -1,7 +1,7 @@
 /**
  * The report file of a worker's command (LUXHUB_REPORT): the command appends lines of JSON, `{"note": …}`,
- * `{"checkpoint": …}`, `{"usage": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers are
- * in another file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
+ * `{"checkpoint": …}`, `{"usage": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers
+ * are in another file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
  *
  * The file is read through the descriptor with which it was made: what the command puts in its place is not read. Must
  * not: trust a line, or hold more of them than a chunk of the file has.
@@ -85,16 +85,6 @@ export class ReportFile {
       await Promise.race([Promise.all(parking), sleepUnlessAborted(PARK_MS, context.signal)]);
   }
 
-  async #sendAll(context: TaskContext): Promise<void> {
-    let last: Report = {};
-    for (let report = this.#read(); report !== null; report = this.#read()) {
-      const { usage, ...others } = report;
-      last = { ...last, ...others };
-      if (usage !== undefined) await this.#send({ usage }, context);
-    }
-    await this.#send(last, context);
-  }
-
   /** Writes the answers that the command finds when it starts. */
   begin(answers: readonly Answered[]): void {
     this.#write(answers);
@@ -116,6 +106,16 @@ export class ReportFile {
     const next = `${this.answersPath}.new`;
     writeFileSync(next, `${JSON.stringify(answers)}\n`, { mode: 0o600 });
     renameSync(next, this.answersPath);
+  }
+
+  async #sendAll(context: TaskContext): Promise<void> {
+    let last: Report = {};
+    for (let report = this.#read(); report !== null; report = this.#read()) {
+      const { usage, ...others } = report;
+      last = { ...last, ...others };
+      if (usage !== undefined) await this.#send({ usage }, context);
+    }
+    await this.#send(last, context);
   }
 
   close(): void {
@@ -173,7 +173,7 @@ export class ReportFile {
     const report = text === null ? null : reportIn(text);
     if (report === null)
       this.#onWrong(
-        'a line of the report file is no {"note": …}, {"checkpoint": …}, {"usage": …} or {"ask": …}',
+        'a line of the report file is no {"note": "text"}, {"checkpoint": JSON}, {"usage": {…}} or {"ask": {"question": "text"}}',
       );
     if (report?.ask && this.#asked.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#asked.push(report.ask);
     return report ?? {};
@@ -191,16 +191,16 @@ function reportIn(line: string): (Report & { readonly ask?: Asked }) | null {
   if (typeof value !== "object" || value === null) return null;
   const note = "note" in value ? value.note : undefined;
   const checkpoint = "checkpoint" in value ? (value.checkpoint ?? undefined) : undefined;
-  const usage = "usage" in value ? stepsIn(value.usage) : undefined;
   const ask = "ask" in value ? askedIn(value.ask) : undefined;
-  if (usage === null || ask === null) return null;
-  if (note === undefined && checkpoint === undefined && usage === undefined && ask === undefined) return null;
+  const usage = "usage" in value ? stepsIn(value.usage) : undefined;
+  if (ask === null || usage === null) return null;
+  if ([note, checkpoint, ask, usage].every((part) => part === undefined)) return null;
   if (note !== undefined && (typeof note !== "string" || note.trim() === "")) return null;
   return {
     ...(note !== undefined && { note: note.slice(0, NOTE_MAX_CHARS).toWellFormed() }),
     ...(checkpoint !== undefined && { checkpoint }),
-    ...(usage !== undefined && { usage }),
     ...(ask !== undefined && { ask }),
+    ...(usage !== undefined && { usage }),
   };
 }
 

@@ -75,6 +75,7 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
         command,
         input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, answers, lessons } })}\n`,
       }),
+      isOutputText: true,
     });
     signal.throwIfAborted();
     refuseFailure(run, options.timeoutMs);
@@ -111,6 +112,8 @@ export type TaskRun = {
     readonly env?: Environment;
   };
   readonly onOutput?: (bytes: Uint8Array) => void;
+  /** Whether what it prints is sent to the hub as the output of the attempt. */
+  readonly isOutputText: boolean;
 };
 
 /**
@@ -121,7 +124,7 @@ export async function runForTask(
   task: Task,
   context: TaskContext,
   { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
-  { cwd, reportPrefix, prepare, onOutput }: TaskRun,
+  { cwd, reportPrefix, prepare, onOutput, isOutputText }: TaskRun,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
   const { epoch, signal, answers } = context;
@@ -148,7 +151,7 @@ export async function runForTask(
       graceMs,
       signal,
       onOutput,
-      onText: sendsOutput ? context.output : null,
+      onText: sendsOutput && isOutputText ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
     await report.follow(context, running);

@@ -11,14 +11,16 @@ import type {
   DeliveryState,
   FileRecord,
   KeyRecord,
+  Lease,
   LedgerEntry,
   Message,
   Node,
-  Spending,
   OutputAttempt,
   OutputBlock,
   Question,
   Schedule,
+  Spending,
+  Note,
   StoredAnswer,
   SumKey,
   Task,
@@ -59,6 +61,8 @@ export type Change =
   | { readonly kind: "node.drained"; readonly nodeId: string; readonly draining: boolean }
   /** The node is deleted. Its totals stay, for the case that it registers again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
+  /** Whether a node has taken leases. */
+  | { readonly kind: "node.leased"; readonly nodeId: string; readonly hasLeases: boolean }
   /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";
@@ -86,21 +90,6 @@ export type Change =
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }
-  /** What the worker of a task has used: rows that are only added. */
-  | {
-      readonly kind: "usage.reported";
-      readonly taskId: string;
-      readonly epoch: number;
-      readonly nodeId: string;
-      readonly at: number;
-      readonly reports: readonly UsageReport[];
-    }
-  /** The reports of a task go with it; what they add up to stays in the sums. */
-  | { readonly kind: "usage.removed"; readonly taskId: string }
-  /** What a step adds to a sum of usage. */
-  | ({ readonly kind: "spending.summed" } & SumKey & Spending)
-  | { readonly kind: "budget.saved"; readonly budget: Budget }
-  | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
   /** The first output of an attempt. `countedBytes`: what it counts if its sender has a quota (quota.ts). */
   | {
       readonly kind: "output.begun";
@@ -134,6 +123,23 @@ export type Change =
   /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
   | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
   | { readonly kind: "questions.removed"; readonly taskId: string }
+  /** What the worker of a task has used: rows that are only added. */
+  | {
+      readonly kind: "usage.reported";
+      readonly taskId: string;
+      readonly epoch: number;
+      readonly nodeId: string;
+      readonly at: number;
+      readonly reports: readonly UsageReport[];
+    }
+  /** The reports of a task go with it; what they add up to stays in the sums. */
+  | { readonly kind: "usage.removed"; readonly taskId: string }
+  /** What a step adds to a sum of usage. */
+  | ({ readonly kind: "spending.summed" } & SumKey & Spending)
+  | { readonly kind: "budget.saved"; readonly budget: Budget }
+  | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
+  /** Whether the holder of a task has taken leases for it. */
+  | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**
@@ -212,6 +218,21 @@ export type Change =
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
   /** What a step adds to the usage of a node: see quota.ts. */
   | ({ readonly kind: "usage.tallied"; readonly nodeId: string } & Usage)
+  | { readonly kind: "note.saved"; readonly note: Note }
+  | { readonly kind: "note.removed"; readonly key: string }
+  /** Replaces the lease of its name, node and task. */
+  | { readonly kind: "lease.saved"; readonly lease: Lease }
+  | { readonly kind: "lease.removed"; readonly lease: Lease }
+  /** Ends all leases for a task. */
+  | { readonly kind: "leases.released"; readonly taskId: string }
+  /** Ends all leases of a node. */
+  | { readonly kind: "leases.dropped"; readonly nodeId: string }
+  /** Removes the leases whose deadline was at this time or before (steady clock). */
+  | { readonly kind: "leases.pruned"; readonly steady: number }
+  /** Every lease begins its time again. */
+  | { readonly kind: "leases.renewed"; readonly steady: number }
+  /** The largest fencing number of a lease. */
+  | { readonly kind: "fencing.drawn"; readonly fencing: number }
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }

@@ -132,6 +132,27 @@ export const LESSONS_UNREAD_MAX = 500;
 export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
 export const INPUTS_PER_PAGE_MAX = 100;
 export const INPUTS_PER_PAGE_DEFAULT = 20;
+// Questions (domain/question.ts).
+export const QUESTION_MAX_CHARS = 4_000;
+/** The answers that a question suggests. */
+export const CHOICES_MAX = 20;
+export const CHOICE_MAX_CHARS = 200;
+/** The JSON Schema of an answer, as JSON. */
+export const ANSWER_SCHEMA_MAX_BYTES = 8 * KIB;
+export const ANSWER_MAX_BYTES = 16 * KIB;
+/** How long a question waits for its answer. */
+export const QUESTION_DEFAULT_SECONDS = 86_400;
+export const QUESTION_MAX_SECONDS = 604_800;
+export const OPEN_QUESTIONS_OF_TASK_MAX = 20;
+/** Questions that one task ever has. */
+export const QUESTIONS_OF_TASK_MAX = 1_000;
+export const QUESTIONS_PER_PAGE_MAX = 50;
+export const QUESTIONS_PER_PAGE_DEFAULT = 20;
+/** Open questions are counted up to this number. */
+export const QUESTIONS_COUNTED_MAX = 10_000;
+/** The newest questions that a dispatched task carries with their answers, and roughly their bytes together. */
+export const CONTEXT_ANSWERS_MAX = 20;
+export const CONTEXT_ANSWERS_MAX_BYTES = 256 * KIB;
 /** Usage reports in one request, and of one task in all its attempts. */
 export const USAGE_TOGETHER_MAX = 20;
 export const USAGE_OF_TASK_MAX = 10_000;
@@ -154,28 +175,31 @@ export const MICRO_PER_USD = 1_000_000;
 /** The days that GET usage sums, and how many it sums when `since` is left out. */
 export const USAGE_DAYS_MAX = 366;
 export const USAGE_DAYS_DEFAULT = 30;
-// Questions (domain/question.ts).
-export const QUESTION_MAX_CHARS = 4_000;
-/** The answers that a question suggests. */
-export const CHOICES_MAX = 20;
-export const CHOICE_MAX_CHARS = 200;
-/** The JSON Schema of an answer, as JSON. */
-export const ANSWER_SCHEMA_MAX_BYTES = 8 * KIB;
-export const ANSWER_MAX_BYTES = 16 * KIB;
-/** How long a question waits for its answer. */
-export const QUESTION_DEFAULT_SECONDS = 86_400;
-export const QUESTION_MAX_SECONDS = 604_800;
-export const OPEN_QUESTIONS_OF_TASK_MAX = 20;
-/** Questions that one task ever has. */
-export const QUESTIONS_OF_TASK_MAX = 1_000;
-export const QUESTIONS_PER_PAGE_MAX = 50;
-export const QUESTIONS_PER_PAGE_DEFAULT = 20;
-/** Open questions are counted up to this number. */
-export const QUESTIONS_COUNTED_MAX = 10_000;
-/** The newest questions that a dispatched task carries with their answers, and roughly their bytes together. */
-export const CONTEXT_ANSWERS_MAX = 20;
-export const CONTEXT_ANSWERS_MAX_BYTES = 256 * KIB;
 export const ID_MAX_CHARS = 128;
+/** A note: its key, and its text. */
+export const NOTE_KEY_MAX_CHARS = 200;
+/** A key in UTF-8, in base64. */
+export const NOTE_CURSOR_MAX_CHARS = 4 * NOTE_KEY_MAX_CHARS;
+export const NOTE_TEXT_MAX_BYTES = 16 * KIB;
+/** All notes together, their keys and texts, and those that one node has written last. */
+export const NOTES_MAX = 10_000;
+export const NOTES_MAX_BYTES = 64 * MIB;
+export const NOTES_OF_NODE_MAX_BYTES = 16 * MIB;
+/** Notes that one step of a search reads, and what one call examines: then its next_cursor continues. */
+export const NOTES_STEP = 20;
+export const NOTES_SCANNED_MAX = 2_000;
+export const NOTES_SCANNED_MAX_BYTES = 4 * MIB;
+/** The part of its text with which a search shows a note. */
+export const NOTE_EXCERPT_CHARS = 200;
+/** The name or glob of an advisory lease. Comparing two of the worst takes 40,000 steps. */
+export const LEASE_NAME_MAX_CHARS = 200;
+export const LEASE_TTL_DEFAULT_SECONDS = 300;
+export const LEASE_TTL_MAX_SECONDS = 86_400;
+/** Leases at once, and those of one node. An acquire of a glob compares it with all of them. */
+export const LEASES_MAX = 1_000;
+export const LEASES_OF_NODE_MAX = 100;
+/** Holders that one lease_conflict names. */
+export const LEASE_HOLDERS_SHOWN_MAX = 20;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
 export const BATCH_REQUESTS_MAX = 500;
@@ -273,8 +297,8 @@ export const SEARCH_BLOCKS_MAX = 4_096;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /**
- * A larger download that needs a key passes through the process, so that it can be cut off when the key is revoked. The
- * system sends others, which costs less and has a Content-Length, to their end.
+ * A larger download that needs a key can be cut off when the key is revoked. Elsewhere than on Linux it passes through
+ * the process for that. The system sends others, which costs less and has a Content-Length, to their end.
  */
 export const FILE_UNCUT_MAX_BYTES = 16 * MIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */

@@ -33,6 +33,8 @@ export type Node = {
   readonly draining: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
+  /** It has advisory leases (domain/lease.ts), or had some since it came online. */
+  readonly hasLeases: boolean;
   readonly lastHeartbeatAt: number;
   /** Steady clock: without a heartbeat by then the node is offline. */
   readonly leaseUntil: number;
@@ -155,16 +157,18 @@ export type Task = {
   readonly earlierFailures: readonly Failure[];
   /** The bytes of its checkpoint; 0: it has none. */
   readonly checkpointBytes: number;
-  /** What its attempts have used, all together; null: no worker has reported any usage. */
-  readonly spent: Spending | null;
-  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
-  readonly maxCostMicro: number | null;
   /** Whether an attempt has sent output (output.ts). */
   readonly hasOutput: boolean;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
+  /** What its attempts have used, all together; null: no worker has reported any usage. */
+  readonly spent: Spending | null;
+  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
+  readonly maxCostMicro: number | null;
+  /** Its holder has taken leases for it (domain/lease.ts), which end with the hand-out. */
+  readonly hasLeases: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -201,6 +205,67 @@ export type Checkpoint = {
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
+};
+
+/** The output of one attempt of a task, without its text. */
+export type OutputAttempt = {
+  /** The dispatch that sent it, and its node. */
+  readonly epoch: number;
+  readonly nodeId: string;
+  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  readonly bytes: number;
+  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  readonly keptBytes: number;
+  readonly begunAt: number;
+  /** When the last piece came. */
+  readonly at: number;
+};
+
+/** A block of the output of an attempt (output.ts). */
+export type OutputBlock = {
+  readonly n: number;
+  /** The offset of its first byte. */
+  readonly start: number;
+  readonly data: string;
+};
+
+/** What a task knows of its questions. */
+export type TaskQuestions = {
+  /**
+   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
+   * ready. `settled`: none does.
+   */
+  readonly state: "open" | "parked" | "settled";
+  /** How many were asked, and their bytes with those of their answers. */
+  readonly asked: number;
+  readonly bytes: number;
+};
+
+export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
+
+/** A question of a worker to a person, or to another agent. */
+export type Question = {
+  readonly questionId: string;
+  readonly taskId: string;
+  readonly question: string;
+  /** The answers that it suggests; empty: none. */
+  readonly choices: readonly string[];
+  /** The JSON Schema of the answer, as text; nobody enforces it. */
+  readonly schema: string | null;
+  readonly askedBy: string;
+  /** The dispatch that asked. */
+  readonly epoch: number;
+  readonly askedAt: number;
+  /** Without an answer by then it is timed out. */
+  readonly until: number;
+  readonly state: (typeof QUESTION_STATES)[number];
+  /** JSON text. */
+  readonly answer: string | null;
+  readonly answeredBy: string | null;
+  /** When it was answered or timed out. */
+  readonly answeredAt: number | null;
+  /** The answer came with a key that is bound to `answeredBy`. */
+  readonly verified: boolean;
 };
 
 /** What a worker says that one step of its work has used (spending.ts). */
@@ -277,67 +342,6 @@ export type Gate = {
   readonly day: number;
   readonly budgets: readonly BudgetState[];
   readonly closed: Closed | null;
-};
-
-/** The output of one attempt of a task, without its text. */
-export type OutputAttempt = {
-  /** The dispatch that sent it, and its node. */
-  readonly epoch: number;
-  readonly nodeId: string;
-  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
-  readonly bytes: number;
-  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
-  readonly keptBytes: number;
-  readonly begunAt: number;
-  /** When the last piece came. */
-  readonly at: number;
-};
-
-/** A block of the output of an attempt (output.ts). */
-export type OutputBlock = {
-  readonly n: number;
-  /** The offset of its first byte. */
-  readonly start: number;
-  readonly data: string;
-};
-
-/** What a task knows of its questions. */
-export type TaskQuestions = {
-  /**
-   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
-   * ready. `settled`: none does.
-   */
-  readonly state: "open" | "parked" | "settled";
-  /** How many were asked, and their bytes with those of their answers. */
-  readonly asked: number;
-  readonly bytes: number;
-};
-
-export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
-
-/** A question of a worker to a person, or to another agent. */
-export type Question = {
-  readonly questionId: string;
-  readonly taskId: string;
-  readonly question: string;
-  /** The answers that it suggests; empty: none. */
-  readonly choices: readonly string[];
-  /** The JSON Schema of the answer, as text; nobody enforces it. */
-  readonly schema: string | null;
-  readonly askedBy: string;
-  /** The dispatch that asked. */
-  readonly epoch: number;
-  readonly askedAt: number;
-  /** Without an answer by then it is timed out. */
-  readonly until: number;
-  readonly state: (typeof QUESTION_STATES)[number];
-  /** JSON text. */
-  readonly answer: string | null;
-  readonly answeredBy: string | null;
-  /** When it was answered or timed out. */
-  readonly answeredAt: number | null;
-  /** The answer came with a key that is bound to `answeredBy`. */
-  readonly verified: boolean;
 };
 
 /** What a caller reads of a task while it waits for its end. */
@@ -488,6 +492,43 @@ export type FileRecord = {
   readonly uploadedAt: number;
   /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
   readonly keptBytes: number;
+};
+
+// ---- Notes and leases
+
+/** A note in the shared memory of the nodes (domain/note.ts). */
+export type Note = {
+  readonly key: string;
+  readonly text: string;
+  /** 1 for a new note; each write adds 1. */
+  readonly version: number;
+  /** Who wrote this version; null: nobody said so. */
+  readonly nodeId: string | null;
+  /** The key of that request was bound to `nodeId`. */
+  readonly verified: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+};
+
+/** A note without its text. */
+export type NoteHead = Omit<Note, "text"> & {
+  /** Of its key and its text, in UTF-8. */
+  readonly bytes: number;
+};
+
+/** An advisory lease on a name or on the paths of a glob (domain/lease.ts). */
+export type Lease = {
+  readonly name: string;
+  readonly nodeId: string;
+  /** It ends when the node no longer holds this task; null: it belongs to no task. */
+  readonly taskId: string | null;
+  readonly shared: boolean;
+  /** Fencing token: larger than that of every lease before it, and never used again. */
+  readonly fencing: number;
+  readonly ttlMs: number;
+  /** Steady clock: from then on it counts for nothing. */
+  readonly leaseUntil: number;
+  readonly acquiredAt: number;
 };
 
 // ---- Keys

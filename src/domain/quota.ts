@@ -54,8 +54,8 @@ function taskBytes(task: Task): number {
     if (text) bytes += Buffer.byteLength(text);
   for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
   for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
-  const reported = (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
-  return bytes + task.checkpointBytes + (task.questions?.bytes ?? 0) + reported;
+  bytes += task.checkpointBytes + (task.questions?.bytes ?? 0);
+  return bytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
 }
 
 /** What a file counts: its blocks and its record. */
@@ -194,6 +194,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.answered",
   "message.acked",
   "file.deleted",
+  "note.deleted",
   "node.left",
   "node.offline",
   "lux.paid",

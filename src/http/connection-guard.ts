@@ -1,16 +1,17 @@
 /**
  * Keeps file descriptors free, since every connection takes one and Bun.serve accepts whatever comes. The fewer are free,
  * the more the guard does: it keeps no connection of an address that has a large share of them, admits no more long polls
- * and streams, closes idle connections, and at last stops listening for a moment, so that the hub itself can still open
- * files, and so that Bun does not retry an accept that fails without a pause.
+ * and streams, closes idle and stalled connections, and at last stops listening for a moment, so that the hub itself can
+ * still open files, and so that Bun does not retry an accept that fails without a pause.
  *
  * One for the process, as the table of descriptors is. Must not close a connection on which a request runs.
  */
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { limitOfFiles } from "./connections.ts";
 import { Problem, closing } from "./problem.ts";
 
 /** The share of the descriptors that is free when each measure begins. */
@@ -20,8 +21,10 @@ const RESERVED = 16;
 /** The part of all descriptors that connections of one address may keep, when half of them are in use. */
 const ADDRESS_SHARE = 0.25;
 /** How often the guard looks: seldom while there is room. */
-const LOOK_SELDOM_MS = 1_000;
-const LOOK_OFTEN_MS = 50;
+const LOOK_SELDOM_MS = 100;
+const LOOK_OFTEN_MS = 10;
+/** The guard looks for unused connections during one part of so many of the time: there may be a million descriptors. */
+const LOOK_PAUSE_FACTOR = 10;
 /** The guard also looks after so many requests, or new long polls and streams: a crowd comes within milliseconds. */
 const LOOK_AFTER_REQUESTS = 128;
 const LOOK_AFTER_CALLS = 32;
@@ -35,8 +38,11 @@ const FORGOTTEN_AFTER_MS = 70_000;
 
 /** A listening socket. */
 export type Guarded = {
-  /** Closes the connections on which no request runs. */
-  closeIdle(): void;
+  /**
+   * Closes up to `count` connections that stall, of the descriptors below `limit`; if there are fewer, all on which no
+   * request runs. Returns how many.
+   */
+  closeUnused(count: number, limit: number): number;
   /** Stops listening; running requests go on. */
   pause(): void;
   /** @throws when the port cannot be opened now */
@@ -135,28 +141,43 @@ export class ConnectionGuard {
   #look(): void {
     clearTimeout(this.#timer);
     if (this.#guarded.size === 0) return;
+    const startedMs = this.#clock.steady();
     this.#measure();
     if (this.#pausedAt === null) this.#shed();
     else this.#resume(this.#pausedAt);
     if (!this.#isFilling) this.#addresses.clear();
     const isBusy = this.#isFilling || this.#pausedAt !== null;
-    this.#timer = setTimeout(() => this.#look(), isBusy ? LOOK_OFTEN_MS : LOOK_SELDOM_MS).unref();
+    const pauseMs = LOOK_PAUSE_FACTOR * (this.#clock.steady() - startedMs);
+    const nextMs = isBusy ? Math.max(LOOK_OFTEN_MS, pauseMs) : LOOK_SELDOM_MS;
+    this.#timer = setTimeout(() => this.#look(), nextMs).unref();
   }
 
   #shed(): void {
-    if (this.#isBelow(FREE_SHARE.accept)) {
+    if (!this.#isBelow(FREE_SHARE.idle)) return;
+    const closed = this.#closeUnused(); // their descriptors are free only at the next look
+    if (this.#isBelow(FREE_SHARE.accept) && this.#free + closed < this.#neededToResume) {
       this.#pausedAt = this.#clock.steady();
       for (const guarded of this.#guarded.keys()) guarded.pause();
       this.#release?.(); // only now, else the next connection would get them
       this.#release = null;
       const text = "almost out of file descriptors: no new connection is accepted for a moment";
       this.#warn(text, { limit: this.#limit });
-    } else if (this.#isBelow(FREE_SHARE.idle)) {
-      for (const guarded of this.#guarded.keys()) guarded.closeIdle();
     }
   }
 
+  /** Closes so many unused connections that half of the descriptors are free, if there are so many. Returns how many it closed. */
+  #closeUnused(): number {
+    let closed = 0;
+    for (const guarded of this.#guarded.keys()) {
+      const wanted = Math.ceil(this.#limit * FREE_SHARE.addresses - this.#free - closed);
+      if (wanted > 0) closed += guarded.closeUnused(wanted, this.#limit);
+    }
+    if (closed > 0) this.#warn("closed unused connections: few file descriptors are free", { closed });
+    return closed;
+  }
+
   #resume(pausedAt: number): void {
+    if (this.#isBelow(FREE_SHARE.idle)) this.#closeUnused();
     if (this.#clock.steady() - pausedAt < PAUSE_MIN_MS || this.#free < this.#neededToResume) return;
     this.#release ??= this.#descriptors.reserve(RESERVED);
     const failures: unknown[] = [];
@@ -210,16 +231,6 @@ class Addresses {
 
   clear(): void {
     this.#seen.clear();
-  }
-}
-
-/** The soft limit of open files of this process. */
-function limitOfFiles(): number {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
-    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
-  } catch {
-    return Number.POSITIVE_INFINITY;
   }
 }
 

@@ -9,6 +9,7 @@ import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { clientAddress, clientIp } from "./client-address.ts";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
+import { closeStalled } from "./connections.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
 import {
   type Exchange,
@@ -94,7 +95,10 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
   };
   const unwatch = CONNECTION_GUARD.watch(
     {
-      closeIdle: () => current?.closeIdleConnections(),
+      closeUnused(count, limit) {
+        const stalled = closeStalled({ port, limit, busy: peersOfRunning, count });
+        return stalled < count ? stalled + (current?.closeIdleConnections() ?? 0) : stalled;
+      },
       pause() {
         if (current !== null) end(current);
         current = null;
@@ -191,6 +195,16 @@ const CLOSING = new Turns(100);
 /** Numbers the requests. The response to the last one that came is in a turn of its own already. */
 let lastTicket = 0;
 
+/** The requests without a response, of all listeners, and for a moment those of whose response Bun opens the file. */
+const RUNNING = new Set<Exchange>();
+const OPENING_MS = 1_000;
+
+/** The ports from which they came. */
+function peersOfRunning(): Set<number> {
+  const ports = Array.from(RUNNING, ({ request, server }) => server.requestIP(request)?.port ?? 0);
+  return new Set(ports);
+}
+
 async function answer(
   listening: Listening,
   table: MethodTable,
@@ -206,12 +220,15 @@ async function answer(
   const { accessLog, crossOrigin, metrics } = listening;
   const route = table.routes[method];
   const exchange: Exchange = { request, server, requestId };
+  RUNNING.add(exchange);
   let response: Response;
   let isClosing = false;
+  let isString = true;
   try {
     crossOrigin.checkHost(request);
     const answered = await handle(listening, table, exchange);
     response = toResponse(answered, method, requestId);
+    isString = typeof answered === "string";
   } catch (error) {
     const isUnread = hasUnreadBody(request);
     if (isUnread) {
@@ -236,6 +253,8 @@ async function answer(
     const target = targetOf(request, route);
     accessLog.write({ method, target, status: response.status, startedMs: started, requestId, from });
   }
+  if (isString) RUNNING.delete(exchange);
+  else setTimeout(() => RUNNING.delete(exchange), OPENING_MS).unref();
   return response;
 }
 

@@ -126,7 +126,7 @@ export class Lessons {
   }
 
   #moved({ taskId, title, taskType, status, assignedNode, result, resultVerified, updatedAt }: Task): void {
-    if (status !== "completed" || result === null || assignedNode === null) return;
+    if (taskType === "" || status !== "completed" || result === null || assignedNode === null) return;
     const { lesson } = result;
     const beginning = firstChars(lesson, LESSON_SHOWN_MAX_CHARS);
     const truncated = beginning.length < lesson.length;

@@ -16,8 +16,6 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { nodeById } from "../store/sql/nodes.ts";
-import { dayOf } from "../domain/spending.ts";
-import { gateOn } from "../store/sql/budgets.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
   type OpenPosition,
@@ -124,10 +122,9 @@ export class QuestionService {
       open: openQuestionsOf(taskId),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       candidates: candidatesIfBalanced(before, null),
-      gate: gateOn(dayOf(this.#clock.now())),
     };
-    return transact(load, ({ candidates, gate, ...rows }) =>
-      answer({ ...rows, candidates: candidates ?? [] }, asked, { ...this.#at(), gate }),
+    return transact(load, ({ candidates, ...rows }) =>
+      answer({ ...rows, candidates: candidates ?? [] }, asked, this.#at()),
     );
   }
 

@@ -6,9 +6,9 @@ import { type Fired, deleteSchedule, fire, putSchedule, runSchedule, skip } from
 import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { candidatesFor } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/budgets.ts";
 import {
   dueSchedules,
   hasUnfinishedTask,
@@ -17,7 +17,7 @@ import {
   scheduleCounts,
   schedulePage,
 } from "../store/sql/schedules.ts";
-import type { Committed, Query, Store, Transact } from "../store/store.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 import type { QuotaService } from "./quotas.ts";
 
@@ -60,12 +60,17 @@ export class ScheduleService {
   async run(transact: Transact<Task>, { name, boundTo }: Asked): Promise<Committed<Task>> {
     // The candidates depend on the schedule, so it is read first.
     for (let before = await this.#store.read(scheduleByName(name)); ;) {
-      const load = { schedule: scheduleByName(name), candidates: candidatesOf(before), gate: this.#gate() };
+      const load = { schedule: scheduleByName(name), ...this.#takersOf(before) };
       const taskId = this.#newId();
       const created = await transact(load, ({ schedule, candidates, gate }) => {
-        const rows = { taskId, candidates: candidates ?? [] };
         if (isSameTask(before, schedule))
-          return runSchedule(name, schedule, rows, boundTo, { ...this.#at(), gate });
+          return runSchedule(
+            name,
+            schedule,
+            { taskId, candidates: candidates ?? [] },
+            boundTo,
+            this.#at(gate),
+          );
         before = schedule;
         return UNDECIDED;
       });
@@ -99,8 +104,7 @@ export class ScheduleService {
     const load = {
       schedule: scheduleByName(name),
       isRunning: hasUnfinishedTask(name),
-      candidates: candidatesOf(due),
-      gate: this.#gate(),
+      ...this.#takersOf(due),
     };
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
@@ -108,8 +112,7 @@ export class ScheduleService {
     try {
       await this.#quotas.charged(boundTo, transact)(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
-        const rows = { isRunning, taskId, candidates: candidates ?? [] };
-        return fire(schedule, rows, { ...this.#at(), gate });
+        return fire(schedule, { isRunning, taskId, candidates: candidates ?? [] }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
@@ -122,19 +125,19 @@ export class ScheduleService {
     }
   }
 
-  #gate(): Query<Gate> {
-    return gateOn(dayOf(this.#clock.now()));
-  }
-
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  #at(gate: Gate | null): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
   }
-}
 
-/** The nodes to which the balancer may give the task of a schedule at once. */
-function candidatesOf(schedule: Schedule | null) {
-  return schedule?.task.balanced ? candidatesFor(schedule.task.taskType, null) : NO_ROW;
+  /** What decides to which node the balancer gives the task of a schedule at once. */
+  #takersOf(schedule: Schedule | null) {
+    if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
+    return {
+      candidates: candidatesFor(schedule.task.taskType, null),
+      gate: gateOn(dayOf(this.#clock.now())),
+    };
+  }
 }
 
 function isSameTask(one: Schedule | null, other: Schedule | null): boolean {

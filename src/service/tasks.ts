@@ -21,8 +21,8 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import { timeOutQuestions } from "../domain/question.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -61,8 +61,8 @@ import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
-import { knownReports } from "../store/sql/spending.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
+import { knownReports } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
   brokenCount,

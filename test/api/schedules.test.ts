@@ -128,6 +128,23 @@ describe.concurrent("a schedule", () => {
     expect(await taskOf(hub, String(task_id))).toMatchObject({ assigned_node: "n1" });
   });
 
+  test("on B its task goes to no node while a budget is used up", async () => {
+    await using hub = await startHub({ variants: ["A", "B"] });
+    await addNode(hub, "n1", {}, "B");
+    await addNode(hub, "n2", {}, "B");
+    const budget = { scope: "node", value: "n1", per: "day", tokens: 1 };
+    await ok(hub.admin("/budget/set", budget));
+    const { task_id: spender } = await ok(hub.post("/task/create", TASK));
+    await ok(hub.post("/task/claim", { task_id: spender, node_id: "n1" }));
+    const usage = [{ seq: 1, model: "m", input_tokens: 5, output_tokens: 5 }];
+    await ok(hub.post("/task/extend", { task_id: spender, node_id: "n1", usage }));
+    await ok(hub.post("/schedule/put", HOURLY, { variant: "B" }));
+    for (const nodeId of ["n2", null, null]) {
+      const { task_id } = await ok(hub.post("/schedule/run", { name: "hourly" }));
+      expect((await taskOf(hub, String(task_id)))["assigned_node"]).toBe(nodeId);
+    }
+  });
+
   test("is deleted; its tasks stay", async () => {
     await using hub = await startHub();
     await put(hub);

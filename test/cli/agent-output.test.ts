@@ -14,14 +14,21 @@ const READS: Reads = {
   cost_usd: at("usd"),
 };
 
-function read(lines: readonly unknown[], chunk = 1_000_000): { output: AgentOutput; sessions: string[] } {
+type Found = { readonly output: AgentOutput; readonly sessions: string[]; readonly said: string };
+
+function read(lines: readonly unknown[], chunk = 1_000_000, reads: Reads = READS): Found {
   const sessions: string[] = [];
-  const output = new AgentOutput(READS, (session) => sessions.push(session));
+  let said = "";
+  const output = new AgentOutput(
+    reads,
+    (session) => sessions.push(session),
+    (piece) => (said += piece),
+  );
   const text = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n");
   const bytes = new TextEncoder().encode(text);
   for (let i = 0; i < bytes.length; i += chunk) output.add(bytes.subarray(i, i + chunk));
   output.end();
-  return { output, sessions };
+  return { output, sessions, said };
 }
 
 const SAYS = { type: "say", by: { role: "agent" } };
@@ -43,6 +50,19 @@ test.each([1, 7, 1_000_000])("the same in pieces of %d bytes; the last line may 
   expect(sessions).toEqual(["s-1"]);
   expect(output.text("answer")).toBe("Ünï 𝒳");
   expect(output.usage({}, "m")).toEqual({ model: "m", input_tokens: 8, output_tokens: 12, cost_usd: 0.3 });
+});
+
+test("what the agent says: the pieces of a line together, each line by itself", () => {
+  const lines = [
+    { ...SAYS, text: "I " },
+    { ...SAYS, text: "look." },
+    { type: "tool" },
+    { ...SAYS, text: "Done" },
+  ];
+  expect(read(lines).said).toBe("I look.\nDone");
+  const say = at("message.content.0.text", { where: { type: "say" } });
+  const blocks = ["one", "two"].map((text) => ({ type: "say", message: { content: [{ text }] } }));
+  expect(read(blocks, 5, { ...READS, say }).said).toBe("one\ntwo\n");
 });
 
 test("a number of the session counts from where the last run ended; a smaller one has begun anew", () => {

@@ -58,7 +58,7 @@ test.each([
   const { sent, wrong } = await sentOf(`${line}\n{"note":"next"}\n`);
   expect(sent).toEqual([{ note: "next" }]);
   expect(wrong).toEqual([
-    'a line of the report file is no {"note": …}, {"checkpoint": …}, {"usage": …} or {"ask": …}',
+    'a line of the report file is no {"note": "text"}, {"checkpoint": JSON}, {"usage": {…}} or {"ask": {"question": "text"}}',
   ]);
 });
 

@@ -16,7 +16,7 @@ import { measureUnread } from "../../tools/torture/unread.ts";
 import { Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
-import { RawConnection, headOf, uploadOf } from "./raw.ts";
+import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
 const STALLED_MESSAGES = 400;
@@ -180,13 +180,22 @@ describe.concurrent.skipIf(!LINUX)(`few file descriptors${LINUX ? "" : " (needs 
     expect((await hub.stop()).code).toBe(0);
   });
 
-  test("connections that say nothing fill them: the hub pauses, and serves when these are gone", async () => {
+  test("halves of heads that stay open keep nobody out, and a long poll that runs goes on", async () => {
     using dir = new TempDir();
     await using hub = await withFew(dir.join("data"), 150);
-    const silent = await openMany(hub.port, 300, "GET /api");
-    await hub.program.printed(/almost out of file descriptors/);
-    for (const one of silent) one.cut();
-    await until(() => isServed(hub));
+    await hub.register("n1");
+    const poll = await RawConnection.open(hub.port);
+    poll.send(postOf("/message/receive", { node_id: "n1", blocking: true, timeout: 300 }));
+    const stalled: RawConnection[] = [];
+    for (let round = 0; round < 5; round++) {
+      stalled.push(...(await openMany(hub.port, 150, "GET /api")));
+      await until(() => isServed(hub));
+    }
+    expect(poll.ending).toBeNull();
+    await hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "still there" });
+    await poll.got(/still there/);
+    expect(hub.program.stdout).not.toContain("no new connection is accepted");
+    for (const one of [...stalled, poll]) one.cut();
     expect((await hub.stop()).code).toBe(0);
   });
 });

@@ -82,7 +82,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     layers: ["domain", "lib", ...PORTS, "queries", "variant"],
     packages: [],
   },
-  http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "node:*", "@fastify/busboy"] },
+  http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "bun:ffi", "node:*", "@fastify/busboy"] },
   variant: { files: ["variant/**"], layers: ["domain", "lib"] },
   // Bun renders its Markdown.
   manual: { files: ["manual/**"], layers: ["domain", "lib", "config"], packages: ["node:path"] },

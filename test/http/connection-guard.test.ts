@@ -10,6 +10,7 @@ const LOG = openLog({ format: "json", level: "error", colour: false }, Date.now,
 let used = 0;
 let limit = LIMIT;
 let reserved = 0;
+let unused = 0;
 let steps: string[] = [];
 const descriptors = {
   get limit() {
@@ -24,7 +25,10 @@ const descriptors = {
   },
 };
 const guarded = {
-  closeIdle: () => void steps.push("closeIdle"),
+  closeUnused: () => {
+    steps.push("closeUnused");
+    return unused;
+  },
   pause: () => void steps.push("pause"),
   resume: () => void steps.push("resume"),
 };
@@ -38,6 +42,7 @@ function open(): ConnectionGuard & Disposable {
 beforeEach(() => {
   used = 0;
   limit = LIMIT;
+  unused = 0;
   steps = [];
 });
 
@@ -56,9 +61,9 @@ describe("the first look", () => {
     { used: 400, counts: false, admits: true, steps: [] },
     { used: 501, counts: true, admits: true, steps: [] },
     { used: 751, counts: true, admits: false, steps: [] },
-    { used: 851, counts: true, admits: false, steps: ["closeIdle"] },
-    { used: 971, counts: true, admits: false, steps: ["pause"] },
-    { used: 1_000, counts: true, admits: false, steps: ["pause"] },
+    { used: 851, counts: true, admits: false, steps: ["closeUnused"] },
+    { used: 971, counts: true, admits: false, steps: ["closeUnused", "pause"] },
+    { used: 1_000, counts: true, admits: false, steps: ["closeUnused", "pause"] },
   ];
   for (const row of rows)
     test(`${row.used} of ${LIMIT} in use`, () => {
@@ -67,6 +72,13 @@ describe("the first look", () => {
       expect(steps).toEqual(row.steps);
       expect([guard.noteRequest(), admits(guard)]).toEqual([row.counts, row.admits]);
     });
+});
+
+test("a hub without a free descriptor goes on to listen if it closes enough unused connections", () => {
+  used = LIMIT;
+  unused = 100;
+  using _guard = open();
+  expect(steps).toEqual(["closeUnused"]);
 });
 
 test("a pause gives the reserved descriptors to the hub, and ends when there is room", async () => {
@@ -102,5 +114,5 @@ test("an unknown limit: nothing is done until no descriptor is free", () => {
   }
   used = Number.POSITIVE_INFINITY;
   using guard = open();
-  expect([admits(guard), steps]).toEqual([false, ["pause"]]);
+  expect([admits(guard), steps]).toEqual([false, ["closeUnused", "pause"]]);
 });

@@ -53,7 +53,18 @@ const store = join(home, `${name}${project}`);
 mkdirSync(store, { recursive: true });
 const session = resumed ?? `${name === "opencode" ? "ses_" : ""}${crypto.randomUUID()}`;
 const file = join(store, session);
-if (resumed !== undefined && !existsSync(file)) die(1, `No conversation found with session ID: ${resumed}`);
+if (resumed !== undefined && !existsSync(file)) {
+  // As Claude Code 2.1.197 does; the others print nothing.
+  if (name === "claude")
+    say({
+      type: "result",
+      subtype: "error_during_execution",
+      is_error: true,
+      session_id: session,
+      usage: {},
+    });
+  die(1, `No conversation found with session ID: ${resumed}`);
+}
 const turn = (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0) + 1;
 writeFileSync(file, String(turn));
 
@@ -85,6 +96,11 @@ switch (title) {
     writeFileSync("begun", "");
     rmSync(store, { recursive: true, force: true });
     die(1, "crashed");
+    break;
+  case "ask":
+    if (prompt.includes(`"blue"`)) ended(`it is blue, in turn ${turn}`);
+    writeFileSync("result.json", `{"ask":"Which colour?","choices":["red","blue"]}`);
+    ended("I must know the colour");
     break;
   case "full":
     if (existsSync("begun") && turn === 1) ended("with a new session");

@@ -65,7 +65,7 @@ export async function measureBurst(hub: Hub, burst: Burst): Promise<BurstReport>
 }
 
 /** A node with one connection, which it opens again when it is closed, as clients do. */
-class HonestClient {
+export class HonestClient {
   static readonly #REQUEST = encodeRequest(
     "POST",
     "/api/v1/node/heartbeat",

@@ -5,6 +5,7 @@
 import { EXECUTABLE, FROM_SOURCE } from "../../test/support/executable.ts";
 import { SECRET } from "../../test/e2e/program.ts";
 import { type Burst, type BurstReport, measureBurst } from "./burst.ts";
+import { FLOODS, type Flood, measureFlood } from "./connection-flood.ts";
 import { withHub } from "./overload.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
@@ -15,6 +16,14 @@ const CALLERS = [1_000, 3_000, 10_000, 20_000];
 const LARGE_BODIES_MAX = 2_000;
 const ROUNDS = 10;
 const HONEST_P99_MS_MAX = 1_000;
+const FLOOD_CONNECTIONS = 20_000;
+/** As `ulimit` takes them; one more than this machine allows is as many as it allows. */
+const FLOOD_LIMITS = [1_024, 65_536];
+const FLOOD_HELD_MS = 5_000;
+/** The system drops a connection beyond the backlog of the socket, and its client tries again a second later. */
+const HEALTH_P50_MS_MAX = 100;
+/** Of one core. */
+const FLOOD_CPU_MAX = 0.2;
 /** What the hub may grow by beside bodies that it refuses, or that stall. */
 export const BODIES_MIB_MAX = 150;
 
@@ -108,6 +117,32 @@ async function memory(scale: number): Promise<readonly Figure[]> {
   return figures;
 }
 
+/** Connections that ask for nothing more, for hubs with few and with many file descriptors. */
+async function connections(scale: number): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  const count = Math.ceil(FLOOD_CONNECTIONS * scale);
+  for (const limit of FLOOD_LIMITS) {
+    const command = [
+      "sh",
+      "-c",
+      `ulimit -n ${limit} 2>/dev/null || ulimit -n $(ulimit -Hn); exec "$@"`,
+      "sh",
+      EXECUTABLE,
+    ];
+    for (const kind of Object.keys(FLOODS) as Flood[]) {
+      const flood = await withHub((hub) => measureFlood(hub, kind, count, FLOOD_HELD_MS), [], command);
+      const { opened, honestP99Ms, healthP50Ms, healthLongestMs, cpuShare } = flood;
+      figures.push({
+        what: `${count} connections (${kind}) for ${limit} files: opened; p99 of an honest client, ms; p50 and longest of /healthz, ms; then % of a core`,
+        value: `${opened}; ${honestP99Ms.toFixed(0)}; ${healthP50Ms.toFixed(0)}, ${healthLongestMs.toFixed(0)}; ${(cpuShare * 100).toFixed(0)}`,
+        goal: `< ${HONEST_P99_MS_MAX}; < ${HEALTH_P50_MS_MAX}; < ${FLOOD_CPU_MAX * 100} %`,
+        held: honestP99Ms < HONEST_P99_MS_MAX && healthP50Ms < HEALTH_P50_MS_MAX && cpuShare < FLOOD_CPU_MAX,
+      });
+    }
+  }
+  return figures;
+}
+
 export const EDGE: Section = {
   name: "edge",
   title: "Strangers who push",
@@ -115,7 +150,7 @@ export const EDGE: Section = {
   async run(scale, _seed, progress) {
     if (process.platform !== "linux") return [notRun("Bursts", "needs /proc")];
     const rounds = Math.max(Math.round(ROUNDS * scale), 1);
-    const figures = [...(await memory(1))];
+    const figures = [...(await memory(1)), ...(await connections(scale))];
     for (const program of PROGRAMS) {
       for (const variant of VARIANTS) figures.push(...(await bursts(program, variant, rounds, progress)));
     }

@@ -17,11 +17,13 @@ export type Table =
   | "deliveries"
   | "dependencies"
   | "events"
+  | "fencing"
   | "file_totals"
   | "files"
   | "hubs"
   | "identity"
   | "keys"
+  | "leases"
   | "ledger"
   | "messages"
   | "minutes"
@@ -29,6 +31,7 @@ export type Table =
   | "output_blocks"
   | "outputs"
   | "questions"
+  | "notes"
   | "quota_usage"
   | "schedules"
   | "settlements"
@@ -68,13 +71,13 @@ export const keyOf = {
   /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
+  /** The output of all attempts of a task. */
+  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
+  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   /** What was reported of a task. */
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
-  /** The output of all attempts of a task. */
-  outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
-  questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
@@ -83,6 +86,9 @@ export const keyOf = {
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
+  note: (key: string): ConflictKey => `notes ${key}`,
+  /** The leases of a node on a name. */
+  leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */

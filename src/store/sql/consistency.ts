@@ -124,39 +124,6 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
-    name: "spending",
-    holds:
-      "what a task has spent is the sum of its usage reports, and every sum of a day has all of that day",
-    sql: `
-      SELECT 'task ' || t.task_id || ' has not spent what its usage reports say' FROM tasks t
-      LEFT JOIN (
-        SELECT task_id, count(*) AS n, sum(cost_micro IS NULL) AS unpriced, sum(coalesce(cost_micro, 0)) AS cost,
-          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
-        FROM usage_reports GROUP BY task_id) r ON r.task_id = t.task_id
-      WHERE (t.spent IS NULL) <> (r.n IS NULL)
-        OR (t.spent ->> '$.reports') <> r.n OR (t.spent ->> '$.unpriced') <> r.unpriced
-        OR (t.spent ->> '$.costMicro') <> r.cost OR (t.spent ->> '$.inputTokens') <> r.input
-        OR (t.spent ->> '$.outputTokens') <> r.output OR (t.spent ->> '$.cachedTokens') <> r.cached
-      UNION ALL
-      SELECT 'usage was reported of task ' || task_id || ', which there is not' FROM usage_reports
-      WHERE task_id NOT IN (SELECT task_id FROM tasks)
-      UNION ALL
-      SELECT 'on day ' || day || ' the sums of the nodes, creators, types and models are not that of the hub' FROM (
-        SELECT day, scope, sum(reports) AS n, sum(unpriced) AS unpriced, sum(cost_micro) AS cost,
-          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
-        FROM usage_sums WHERE scope IN ('hub', 'node', 'creator', 'type', 'model') GROUP BY day, scope)
-      GROUP BY day HAVING count(*) <> 5 OR min(n) <> max(n) OR min(unpriced) <> max(unpriced)
-        OR min(cost) <> max(cost) OR min(input) <> max(input) OR min(output) <> max(output)
-        OR min(cached) <> max(cached)
-      UNION ALL
-      SELECT 'node ' || r.node_id || ' reported more on day ' || r.day || ' than its sum has' FROM (
-        SELECT node_id, at / 86400000 AS day, count(*) AS n, sum(coalesce(cost_micro, 0)) AS cost
-        FROM usage_reports GROUP BY node_id, at / 86400000) r
-      LEFT JOIN usage_sums s ON s.scope = 'node' AND s.value = r.node_id AND s.day = r.day
-      WHERE s.reports IS NULL OR s.reports < r.n OR s.cost_micro < r.cost
-      LIMIT ${SHOWN}`,
-  },
-  {
     name: "output",
     holds:
       "every attempt's output has its last block, which ends where it says; only a task that says so has output",
@@ -193,7 +160,60 @@ export const FACTS: readonly Fact[] = [
         coalesce(q.asked, 0) <> coalesce(json_extract(t.questions, '$.asked'), 0)
         OR (coalesce(q.open, 0) > 0) <> (${QUESTIONS} IN ('open', 'parked'))
         OR (t.status IN ('completed', 'failed') AND coalesce(q.open, 0) > 0)
-        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))
+        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))`,
+  },
+  {
+    name: "spending",
+    holds:
+      "what a task has spent is the sum of its usage reports, and every sum of a day has all of that day",
+    sql: `
+      SELECT 'task ' || t.task_id || ' has not spent what its usage reports say' FROM tasks t
+      LEFT JOIN (
+        SELECT task_id, count(*) AS n, sum(cost_micro IS NULL) AS unpriced, sum(coalesce(cost_micro, 0)) AS cost,
+          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
+        FROM usage_reports GROUP BY task_id) r ON r.task_id = t.task_id
+      WHERE (t.spent IS NULL) <> (r.n IS NULL)
+        OR (t.spent ->> '$.reports') <> r.n OR (t.spent ->> '$.unpriced') <> r.unpriced
+        OR (t.spent ->> '$.costMicro') <> r.cost OR (t.spent ->> '$.inputTokens') <> r.input
+        OR (t.spent ->> '$.outputTokens') <> r.output OR (t.spent ->> '$.cachedTokens') <> r.cached
+      UNION ALL
+      SELECT 'usage was reported of task ' || task_id || ', which there is not' FROM usage_reports
+      WHERE task_id NOT IN (SELECT task_id FROM tasks)
+      UNION ALL
+      SELECT 'on day ' || day || ' the sums of the nodes, creators, types and models are not that of the hub' FROM (
+        SELECT day, scope, sum(reports) AS n, sum(unpriced) AS unpriced, sum(cost_micro) AS cost,
+          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
+        FROM usage_sums WHERE scope IN ('hub', 'node', 'creator', 'type', 'model') GROUP BY day, scope)
+      GROUP BY day HAVING count(*) <> 5 OR min(n) <> max(n) OR min(unpriced) <> max(unpriced)
+        OR min(cost) <> max(cost) OR min(input) <> max(input) OR min(output) <> max(output)
+        OR min(cached) <> max(cached)
+      UNION ALL
+      SELECT 'node ' || r.node_id || ' reported more on day ' || r.day || ' than its sum has' FROM (
+        SELECT node_id, at / 86400000 AS day, count(*) AS n, sum(coalesce(cost_micro, 0)) AS cost
+        FROM usage_reports GROUP BY node_id, at / 86400000) r
+      LEFT JOIN usage_sums s ON s.scope = 'node' AND s.value = r.node_id AND s.day = r.day
+      WHERE s.reports IS NULL OR s.reports < r.n OR s.cost_micro < r.cost
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "advisory",
+    holds:
+      "every advisory lease is of an online node, and of no task or one that this node holds; both say so; no fencing number is larger than the last one",
+    sql: `
+      SELECT 'lease ' || l.fencing || ' is not of a node that is online and has leases' FROM leases l
+      LEFT JOIN nodes n ON n.node_id = l.node_id
+      WHERE n.node_id IS NULL OR n.online = 0 OR n.has_leases = 0
+      UNION ALL
+      SELECT 'lease ' || l.fencing || ' is for a task that its node does not hold' FROM leases l
+      LEFT JOIN tasks t ON t.task_id = l.task_id
+      WHERE l.task_id <> '' AND (t.task_id IS NULL OR t.status <> 'assigned' OR t.assigned_node <> l.node_id
+        OR t.has_leases = 0)
+      UNION ALL
+      SELECT 'task ' || task_id || ' is ' || status || ', and says that it has leases' FROM tasks
+      WHERE has_leases = 1 AND status <> 'assigned'
+      UNION ALL
+      SELECT 'a lease has the fencing number ' || fencing || ', and ' || last || ' is the last one'
+      FROM leases, fencing WHERE leases.fencing > fencing.last
       LIMIT ${SHOWN}`,
   },
   {

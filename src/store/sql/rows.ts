@@ -7,10 +7,13 @@ import type {
   DeliveryStub,
   FileRecord,
   KeyRecord,
+  Lease,
   LedgerEntry,
   Message,
   MessageFate,
   Node,
+  Note,
+  NoteHead,
   Pulse,
   Question,
   Schedule,
@@ -99,6 +102,7 @@ export function toNode(row: Row): Node {
     autoAssign: flag(row["auto_assign"]),
     draining: flag(row["draining"]),
     online: flag(row["online"]),
+    hasLeases: flag(row["has_leases"]),
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
     leaseUntil: whole(row["lease_until"]),
@@ -142,8 +146,8 @@ export function toTask(row: Row): Task {
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
-  const spent = maybeText(row["spent"]);
   const questions = maybeText(row["questions"]);
+  const spent = maybeText(row["spent"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -181,12 +185,13 @@ export function toTask(row: Row): Task {
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
-    spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
-    maxCostMicro: maybeWhole(row["max_cost_micro"]),
-    hasOutput: row["has_output"] === 1,
+    hasOutput: flag(row["has_output"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
+    maxCostMicro: maybeWhole(row["max_cost_micro"]),
+    hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
@@ -198,16 +203,12 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // A schedule of an earlier version has no limit of cost.
-    task: {
-      maxCostMicro: null,
-      ...(JSON.parse(text(row["task"])) as Omit<Schedule["task"], "maxCostMicro">),
-    },
+    task: JSON.parse(text(row["task"])) as Schedule["task"],
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
     jitterMs: whole(row["jitter_ms"]),
     until: maybeWhole(row["until"]),
-    paused: row["paused"] === 1,
+    paused: flag(row["paused"]),
     nextAt: maybeWhole(row["next_at"]),
     lastTaskId: maybeText(row["last_task_id"]),
     lastAt: maybeWhole(row["last_at"]),
@@ -240,6 +241,36 @@ export function toResult(row: Row): Task["result"] {
   };
 }
 
+export function toNoteHead(row: Row): NoteHead {
+  return {
+    key: text(row["key"]),
+    version: whole(row["version"]),
+    nodeId: maybeText(row["node_id"]),
+    verified: flag(row["verified"]),
+    bytes: whole(row["bytes"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toNote(row: Row): Note {
+  const { bytes: _, ...note } = toNoteHead(row);
+  return { ...note, text: text(row["content"]) };
+}
+
+export function toLease(row: Row): Lease {
+  return {
+    name: text(row["name"]),
+    nodeId: text(row["node_id"]),
+    taskId: text(row["task_id"]) || null,
+    shared: flag(row["shared"]),
+    fencing: whole(row["fencing"]),
+    ttlMs: whole(row["ttl_ms"]),
+    leaseUntil: whole(row["lease_until"]),
+    acquiredAt: whole(row["acquired_at"]),
+  };
+}
+
 export function toCheckpoint(row: Row): Checkpoint {
   return {
     data: text(row["data"]),
@@ -261,11 +292,11 @@ export function toQuestion(row: Row): Question {
     epoch: whole(row["epoch"]),
     askedAt: whole(row["asked_at"]),
     until: whole(row["until"]),
-    state: row["state"] as Question["state"],
+    state: text(row["state"]) as Question["state"],
     answer: maybeText(row["answer"]),
     answeredBy: maybeText(row["answered_by"]),
     answeredAt: maybeWhole(row["answered_at"]),
-    verified: row["verified"] === 1,
+    verified: flag(row["verified"]),
   };
 }
 

@@ -1,0 +1,187 @@
+/**
+ * What Bun.serve does not offer for its connections: closes those that sent half of a request's head and then nothing, of
+ * which Bun does not tell and which it keeps for 12 seconds, and cuts off a response that Bun sends from a file. Both use
+ * system calls by bun:ffi, on Linux only; elsewhere nothing is closed.
+ *
+ * Must not close a connection on which a request runs, nor one of another port. Only shuts a connection down: Bun closes
+ * its descriptor, else the same number could be closed twice.
+ */
+import type { Server } from "bun";
+import { readFileSync } from "node:fs";
+import { canonicalIp } from "../lib/ip.ts";
+
+const IPPROTO_TCP = 6;
+const TCP_INFO = 11;
+const SHUT_RDWR = 2;
+const MSG_PEEK_DONTWAIT = 0x42;
+const TCP_ESTABLISHED = 1;
+const TCP_CLOSE_WAIT = 8;
+/** Where struct tcp_info of linux/tcp.h has its fields, in bytes; since Linux 4.6 it has them all. */
+const FIELDS = { state: 0, lastDataSentMs: 44, dataSegmentsOut: 156 } as const;
+const INFO_BYTES = 160;
+/** Where a socket address has its family, its port and, by the family, the address. */
+const FAMILY_AT = 0;
+const PORT_AT = 2;
+const AF_INET = 2;
+const IPV4_AT = 4;
+const IPV6_AT = 8;
+const IPV6_GROUPS = 8;
+const ADDRESS_BYTES = 128;
+/** How often a response is looked at, whether it is still under way. */
+const LOOK_MS = 5_000;
+/** Below it are the standard streams. */
+const FIRST_DESCRIPTOR = 3;
+
+type Sockets = {
+  /** Since the connection was made, in ms; null for what is no connection, or was sent something. */
+  silentMs(descriptor: number): number | null;
+  /** Null if the descriptor has none. */
+  localPort(descriptor: number): number | null;
+  peerPort(descriptor: number): number | null;
+  /** Canonical. */
+  peerAddress(descriptor: number): string | null;
+  /** Whether bytes came that Bun has not read yet. */
+  hasUnread(descriptor: number): boolean;
+  shutDown(descriptor: number): void;
+};
+
+let sockets: Sockets | null = null;
+
+/** A request and its server. */
+type Asked = { readonly request: Request; readonly server: Server<undefined> };
+
+type Wanted = {
+  /** Of the listening socket. */
+  readonly port: number;
+  /** All descriptors are below it. */
+  readonly limit: number;
+  /** The ports of the other ends of the connections on which a request runs. */
+  readonly busy: () => ReadonlySet<number>;
+  /** At most so many are closed, the oldest first. */
+  readonly count: number;
+};
+
+/** The soft limit of open files of this process: all descriptors are below it. Infinite where the system does not tell. */
+export function limitOfFiles(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** Closes stalled connections. Returns how many. */
+export function closeStalled({ port, limit, busy, count }: Wanted): number {
+  const loaded = load();
+  if (loaded === null || !Number.isFinite(limit)) return 0;
+  const { silentMs, localPort, peerPort, hasUnread, shutDown } = loaded;
+  const stalled: { descriptor: number; ms: number }[] = [];
+  let running: ReadonlySet<number> | null = null;
+  for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
+    const ms = silentMs(descriptor);
+    if (ms === null || localPort(descriptor) !== port) continue;
+    const peer = peerPort(descriptor);
+    running ??= busy();
+    if (peer === null || running.has(peer) || hasUnread(descriptor)) continue;
+    stalled.push({ descriptor, ms });
+  }
+  const oldest = stalled.toSorted((one, other) => other.ms - one.ms).slice(0, count);
+  for (const { descriptor } of oldest) shutDown(descriptor);
+  return oldest.length;
+}
+
+/** Whether cutOffOn() works here. */
+export function canCutOff(): boolean {
+  return load() !== null && Number.isFinite(limitOfFiles());
+}
+
+/** Cuts the response off, however Bun sends it, when `watch` calls back. Needs canCutOff(). */
+export function cutOffOn(watch: (onLoss: () => void) => () => void, asked: Asked): void {
+  const unwatch = watch(() => shutDownConnection(asked));
+  const look = setInterval(() => {
+    if (peerOf(asked) !== null) return;
+    clearInterval(look);
+    unwatch();
+  }, LOOK_MS).unref();
+}
+
+/** The other end of the connection; null when the response has been sent, or the connection is closed. */
+function peerOf({ server, request }: Asked): ReturnType<Asked["server"]["requestIP"]> {
+  return server.requestIP(request);
+}
+
+function shutDownConnection(asked: Asked): void {
+  const peer = peerOf(asked);
+  const loaded = load();
+  if (peer === null || loaded === null) return;
+  const { localPort, peerPort, peerAddress, shutDown } = loaded;
+  const address = canonicalIp(peer.address);
+  const limit = limitOfFiles();
+  for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
+    const isIt =
+      peerPort(descriptor) === peer.port &&
+      localPort(descriptor) === asked.server.port &&
+      peerAddress(descriptor) === address;
+    if (isIt) shutDown(descriptor);
+  }
+}
+
+/** The system calls; null elsewhere than on Linux, and while no descriptor is free for the library. */
+function load(): Sockets | null {
+  if (process.platform !== "linux") return null;
+  try {
+    return (sockets ??= openSockets());
+  } catch {
+    return null; // the next need tries again
+  }
+}
+
+/** The system calls. @throws when the library cannot be loaded now */
+function openSockets(): Sockets {
+  // Not imported above: an idle hub would take 1.5 MiB more.
+  const { dlopen }: typeof import("bun:ffi") = require("bun:ffi");
+  // Musl knows the name too, as its own.
+  const { symbols } = dlopen("libc.so.6", {
+    getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
+    getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+    getpeername: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+    recv: { args: ["i32", "ptr", "u64", "i32"], returns: "i64" },
+    shutdown: { args: ["i32", "i32"], returns: "i32" },
+  });
+  const infoBytes = new Uint8Array(INFO_BYTES);
+  const info = new DataView(infoBytes.buffer);
+  const address = new Uint8Array(ADDRESS_BYTES);
+  const addressView = new DataView(address.buffer);
+  const length = new Uint32Array(1);
+  const byte = new Uint8Array(1);
+  const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+  const portBy =
+    (call: (descriptor: number, into: Uint8Array, bytes: Uint32Array) => number) => (descriptor: number) => {
+      length[0] = ADDRESS_BYTES;
+      return call(descriptor, address, length) === 0 ? addressView.getUint16(PORT_AT) : null;
+    };
+  return {
+    silentMs(descriptor) {
+      length[0] = INFO_BYTES;
+      if (symbols.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, infoBytes, length) !== 0) return null;
+      const state = info.getUint8(FIELDS.state);
+      if ((length[0] ?? 0) < INFO_BYTES || (state !== TCP_ESTABLISHED && state !== TCP_CLOSE_WAIT))
+        return null;
+      const isSilent = info.getUint32(FIELDS.dataSegmentsOut, isLittleEndian) === 0;
+      return isSilent ? info.getUint32(FIELDS.lastDataSentMs, isLittleEndian) : null;
+    },
+    localPort: portBy(symbols.getsockname),
+    peerPort: portBy(symbols.getpeername),
+    peerAddress(descriptor) {
+      length[0] = ADDRESS_BYTES;
+      if (symbols.getpeername(descriptor, address, length) !== 0) return null;
+      const family = addressView.getUint16(FAMILY_AT, isLittleEndian);
+      if (family === AF_INET) return canonicalIp(address.subarray(IPV4_AT, IPV4_AT + 4).join("."));
+      const groups = Array.from({ length: IPV6_GROUPS }, (_, i) => addressView.getUint16(IPV6_AT + 2 * i));
+      return canonicalIp(groups.map((group) => group.toString(16)).join(":"));
+    },
+    hasUnread: (descriptor) => Number(symbols.recv(descriptor, byte, 1, MSG_PEEK_DONTWAIT)) > 0,
+    shutDown: (descriptor) => void symbols.shutdown(descriptor, SHUT_RDWR),
+  };
+}
