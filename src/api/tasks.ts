@@ -369,7 +369,7 @@ const fail = writeEndpoint({
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task, and may note progress, a checkpoint or usage",
+  summary: "Extends the lease of a task; may note progress, a checkpoint, usage",
   answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
   input: () =>
     z.extend(ofHolder(), {

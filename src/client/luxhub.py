@@ -4452,7 +4452,7 @@ class Tasks(_Resource):
         usage: Sequence[TaskExtendUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskExtendAnswer:
-        """Extends the lease of a task, and may note progress, a checkpoint or usage.
+        """Extends the lease of a task; may note progress, a checkpoint, usage.
 
         task_id: The id of the task.
         node_id: The id of the node.

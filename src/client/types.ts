@@ -1514,7 +1514,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task, and may note progress, a checkpoint or usage */
+  /** Extends the lease of a task; may note progress, a checkpoint, usage */
   "task/extend": {
     request: {
       /** The id of the task. */
