@@ -2445,6 +2445,8 @@ class Task(TypedDict):
     #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
     #: permanently (kind `budget`). Null: any.
     max_cost_usd: float | None
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: NotRequired[float]
     #: What the attempts of the task have used, all together, as their workers reported it; null without any
     #: report.
     usage: Spending | None
@@ -2536,6 +2538,8 @@ class TaskDetails(TypedDict):
     #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
     #: permanently (kind `budget`). Null: any.
     max_cost_usd: float | None
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: NotRequired[float]
     #: What the attempts of the task have used, all together, as their workers reported it; null without any
     #: report.
     usage: Spending | None
@@ -2836,6 +2840,11 @@ class ScheduleTask(TypedDict):
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: float | None
     #: Seconds until the task may be handed out.
     delay_s: float
 
@@ -3946,6 +3955,8 @@ class SchedulePutTask(TypedDict):
     #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
     #: permanently (kind `budget`). Null: any.
     max_cost_usd: NotRequired[float]
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: NotRequired[float]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: What to do; at most 64 KiB of UTF-8.
@@ -4246,6 +4257,7 @@ class Tasks(_Resource):
         timeout_s: float | None = None,
         max_run_s: float | None = None,
         max_cost_usd: float | None = None,
+        retain_s: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -4270,6 +4282,8 @@ class Tasks(_Resource):
         max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
         max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that passes it ends
             the task permanently (kind `budget`). Null: any.
+        retain_s: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with
+            their own.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -4291,6 +4305,7 @@ class Tasks(_Resource):
             "timeout_s": timeout_s,
             "max_run_s": max_run_s,
             "max_cost_usd": max_cost_usd,
+            "retain_s": retain_s,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -4437,7 +4452,7 @@ class Tasks(_Resource):
         usage: Sequence[TaskExtendUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskExtendAnswer:
-        """Extends the lease of a task, and may note progress, a checkpoint or usage.
+        """Extends the lease of a task; may note progress, a checkpoint, usage.
 
         task_id: The id of the task.
         node_id: The id of the node.
