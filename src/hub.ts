@@ -62,6 +62,7 @@ import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
+import { LeaseService } from "./service/leases.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
@@ -69,6 +70,7 @@ import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
 import { Outputs } from "./service/output.ts";
+import { NoteService } from "./service/notes.ts";
 import {
   type ChoreParts,
   choresOf,
@@ -401,6 +403,8 @@ function joinServices({
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
+    notes: new NoteService(store, clock),
+    leases: new LeaseService(store, clock),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),

@@ -1,12 +1,13 @@
 /** Maps errors to problems (RFC 9457): the domain's rejection codes, and the errors that the ports and services throw. */
 import { BlobsFull } from "../blobs/blobs.ts";
-import { Rejection, type RejectionCode } from "../domain/decision.ts";
+import { type QuotaFault, Rejection, type RejectionCode } from "../domain/decision.ts";
 import { QUOTA_RETRY_AFTER_SECONDS } from "../domain/limits.ts";
 import { Problem, type ProblemExtras } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { MailBusy } from "../mail/mail.ts";
 import { WaitAborted } from "../service/waiters.ts";
+import { encodeAdvisoryLease } from "./response-schemas.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const KEY_OF_ANOTHER_NODE = "Key bound to another node";
@@ -18,6 +19,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   question_not_found: [404, "Question not found"],
   file_not_found: [404, "File not found"],
   key_not_found: [404, "Key not found"],
+  note_not_found: [404, "Note not found"],
   not_assigned_to_node: [403, "Not your task"],
   not_your_message: [403, "Not your message"],
   key_bound_to_other_node: [403, KEY_OF_ANOTHER_NODE],
@@ -32,6 +34,11 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   node_offline: [409, "Node offline"],
   node_draining: [409, "Node draining"],
   message_not_parked: [409, "Message not parked"],
+  note_version_conflict: [409, "Note has another version"],
+  notes_limit: [409, "Note limit reached"],
+  lease_conflict: [409, "Lease conflict"],
+  lease_lost: [409, "Lease lost"],
+  leases_limit: [409, "Lease limit reached"],
   nodes_limit: [409, "Node limit reached"],
   lux_balance_limit: [409, "LUX balance limit reached"],
   task_files_limit: [409, "File limit of the task reached"],
@@ -75,11 +82,19 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-/** Of quota_exceeded: what is used and allowed, and when to try again; of wrong_offset: the offset that is expected. */
-function extrasOf({ quota, expected }: Rejection): ProblemExtras | undefined {
+/** What a rejection says beside its code. */
+function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExtras | undefined {
   if (expected !== undefined) return { members: { expected } };
-  if (quota === undefined) return undefined;
-  const { used, allowed } = quota;
+  if (version !== undefined) return { members: { version } };
+  if (conflict) {
+    const { holders, at } = conflict;
+    return { members: { holders: holders.map((lease) => encodeAdvisoryLease(lease, at)) } };
+  }
+  return quota && ofQuota(quota);
+}
+
+/** What is used and allowed, and when to try again. */
+function ofQuota({ used, allowed }: QuotaFault): ProblemExtras {
   return { members: { used, allowed }, headers: { "Retry-After": String(QUOTA_RETRY_AFTER_SECONDS) } };
 }
 

@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { foundNoteSchema, noteHeadSchema, noteSchema } from "./notes.ts";
 import {
   checkpointSchema,
   contextSchema,
@@ -368,6 +369,10 @@ class Records {
     this.#add("Message", schemas.messageSchema());
     this.#add("ReceivedMessage", schemas.deliverySchema());
     this.#add("HistoryMessage", schemas.fateSchema());
+    this.#add("NoteHead", noteHeadSchema());
+    this.#add("Note", noteSchema());
+    this.#add("FoundNote", foundNoteSchema());
+    this.#add("AdvisoryLease", schemas.advisoryLeaseSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
@@ -630,7 +635,7 @@ const RAW: Readonly<
     answer: () => ({
       200: {
         description:
-          "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `from`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
+          "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `offset`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
         content: { "text/event-stream": { schema: TEXT } },
       },
     }),
@@ -688,6 +693,15 @@ const PROBLEM: Schema = {
         },
         required: ["path", "message"],
       },
+    },
+    version: {
+      type: "integer",
+      description: "Of `note_version_conflict`: the current version of the note; 0: there is none.",
+    },
+    holders: {
+      type: "array",
+      description: "Of `lease_conflict`: the leases that are in the way, oldest first, at most 20.",
+      items: { $ref: "#/components/schemas/AdvisoryLease" },
     },
     used: { type: "integer", description: "Of `quota_exceeded`: what is used, in tasks or in bytes." },
     allowed: { type: "integer", description: "Of `quota_exceeded`: what the quota allows." },

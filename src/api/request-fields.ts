@@ -91,6 +91,23 @@ export const taskTypes = () =>
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
+/** The key of a note in the shared memory. */
+export const noteKey = () => chars(limit.NOTE_KEY_MAX_CHARS).check(notBlank());
+export const noteText = () => bytes(limit.NOTE_TEXT_MAX_BYTES).check(notBlank());
+/** The version that a note must have; 0: there must be none. */
+export const noteVersion = () => z.int().check(z.minimum(0));
+/** A name, or a glob of paths: segments with a slash between them. */
+export const leaseName = () =>
+  chars(limit.LEASE_NAME_MAX_CHARS).check(
+    notBlank(),
+    z.refine(
+      (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
+      "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
+    ),
+  );
+export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
+/** The fencing number of an advisory lease. */
+export const fencing = () => z.int().check(z.minimum(1));
 /** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
 export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
@@ -490,6 +507,33 @@ const NODE_CURSOR = new RegExp(
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** The beginning of the keys of notes. */
+export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
+
+/** A cursor of the lists of notes: the key after which the page begins, which may be any text. */
+export function encodeNoteCursor(key: string): string {
+  return Buffer.from(key).toString("base64url");
+}
+
+export const noteCursor = () =>
+  z.pipe(
+    z.pipe(
+      chars(limit.NOTE_CURSOR_MAX_CHARS),
+      z.transform((text: string) => {
+        const key = Buffer.from(text, "base64url").toString();
+        return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
+      }),
+    ),
+    z.custom<string>((key) => key !== null, NOT_A_CURSOR),
+  );
+
+/** `next_cursor` of the list of leases: a fencing number. */
+export const fencingCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
 

@@ -18,6 +18,7 @@ import {
   type FileRecord,
   KEY_ROLES,
   type KeyRecord,
+  type Lease,
   type LedgerEntry,
   type Message,
   type MessageFate,
@@ -231,6 +232,32 @@ export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
     progress: task.progress,
     failure: task.failure && encodeFailure(task.failure),
     updated_at: isoTime(task.updatedAt),
+  };
+}
+
+export const advisoryLeaseSchema = () =>
+  z.strictObject({
+    name: z.string(),
+    node_id: z.string(),
+    task_id: z.nullable(z.string()),
+    shared: z.boolean(),
+    fencing: z.int(),
+    ttl_s: z.number(),
+    acquired_at: time(),
+    until: time(),
+  });
+
+/** The lease runs on the steady clock; the response shows wall-clock time. */
+export function encodeAdvisoryLease(lease: Lease, { now, steady }: Moment): JsonAnswer {
+  return {
+    name: lease.name,
+    node_id: lease.nodeId,
+    task_id: lease.taskId,
+    shared: lease.shared,
+    fencing: lease.fencing,
+    ttl_s: lease.ttlMs / SECOND_MS,
+    acquired_at: isoTime(lease.acquiredAt),
+    until: isoTime(now + lease.leaseUntil - steady),
   };
 }
 

@@ -9,12 +9,14 @@ import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
+import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
 import { OUTPUT_ENDPOINTS, OUTPUT_STREAM } from "./output.ts";
 import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
+import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
@@ -45,6 +47,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
+  ...NOTE_ENDPOINTS,
+  ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
   ...USAGE_ENDPOINTS,

@@ -55,6 +55,10 @@ const PER: Flag = {
   help: "day, month (both in UTC) or total",
   choices: ["day", "month", "total"],
 };
+const IF_VERSION: Flag = { value: "N", help: "only if the note has this version; 0: if there is none" };
+const PREFIX: Flag = { value: "TEXT", help: "only keys that begin with this" };
+const LEASE_TASK: Flag = { value: "ID", help: "only leases for this task" };
+const FENCING: Flag = { value: "N", help: "only the lease with this fencing number" };
 const EPOCH: Flag = {
   value: "N",
   help: "the epoch of the lease: 409 stale_lease if the task was handed out again since",
@@ -467,6 +471,45 @@ and the command needs no secret.`,
     limit: LIMIT,
   }),
   remote("message parked", "NODE", "the messages that a node never confirmed", { limit: LIMIT }),
+  remote(
+    "note put",
+    "KEY TEXT",
+    "write a note into the shared memory of the nodes",
+    { node: { value: "NODE", help: "who writes" }, "if-version": IF_VERSION },
+    "TEXT - reads standard input. Exit code 5: the note has another version.",
+  ),
+  remote("note get", "KEY", "the text of a note"),
+  remote("note list", "", "the notes by key", { prefix: PREFIX, limit: LIMIT }),
+  remote("note search", "WORD…", "notes with words that begin with these", { prefix: PREFIX, limit: LIMIT }),
+  remote("note delete", "KEY…", "delete notes", {
+    node: { value: "NODE", help: "who deletes them" },
+    "if-version": IF_VERSION,
+  }),
+  remote(
+    "lease acquire",
+    "NAME",
+    "take an advisory lease on a name or on the paths of a glob",
+    {
+      node: NODE,
+      ttl: { value: "TIME", help: "how long it lasts (5m)" },
+      shared: { help: "others may have a shared lease on the same" },
+      task: { value: "ID", help: "it ends with this task, which the node holds" },
+      epoch: EPOCH,
+    },
+    "Acquiring it again renews it. Exit code 5: another lease is in the way.",
+  ),
+  remote("lease renew", "NAME", "begin the time of a lease again", {
+    node: NODE,
+    ttl: { value: "TIME", help: "how long it lasts; without it as before" },
+    task: LEASE_TASK,
+    fencing: FENCING,
+  }),
+  remote("lease release", "NAME…", "end leases", { node: NODE, task: LEASE_TASK, fencing: FENCING }),
+  remote("lease list", "", "the leases that nodes have now", {
+    node: { value: "NODE", help: "only leases of this node" },
+    task: LEASE_TASK,
+    limit: LIMIT,
+  }),
   remote("file put", "FILE", "upload a file; prints its id", {
     task: { value: "ID", help: "attach it to this task" },
     node: { value: "NODE", help: "attach it to this node" },

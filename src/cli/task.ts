@@ -302,8 +302,8 @@ async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promis
   let attempt: number | null = null;
   for await (const part of hub.output(taskId, { attempt: named, follow })) {
     if (json) {
-      const { from, next_offset, dropped, data } = part;
-      printJsonLine({ attempt: part.attempt, from, next_offset, dropped, data });
+      const { offset, next_offset, dropped, data } = part;
+      printJsonLine({ attempt: part.attempt, offset, next_offset, dropped, data });
       continue;
     }
     if (attempt !== part.attempt) {

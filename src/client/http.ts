@@ -17,6 +17,8 @@ export class LuxHubError extends Error {
   readonly detail: string;
   /** The invalid fields of a 400. */
   readonly errors: readonly FieldError[];
+  /** All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered. */
+  readonly problem: Readonly<Record<string, unknown>>;
   /** The hub's log has the request under this id. */
   readonly requestId: string | null;
   /** The hub's Retry-After in milliseconds; null without one. */
@@ -27,6 +29,7 @@ export class LuxHubError extends Error {
     readonly code: string;
     readonly detail: string;
     readonly errors?: readonly FieldError[];
+    readonly problem?: Readonly<Record<string, unknown>>;
     readonly requestId?: string | null;
     readonly retryAfterMs?: number | null;
   }) {
@@ -35,6 +38,7 @@ export class LuxHubError extends Error {
     this.code = refusal.code;
     this.detail = refusal.detail;
     this.errors = refusal.errors ?? [];
+    this.problem = refusal.problem ?? {};
     this.requestId = refusal.requestId ?? null;
     this.retryAfterMs = refusal.retryAfterMs ?? null;
   }
@@ -192,7 +196,8 @@ export async function readJson(response: Response): Promise<object> {
 }
 
 async function refusalOf(response: Response): Promise<LuxHubError> {
-  const body: Problem = parseObject(await response.text()) ?? {};
+  const problem = parseObject(await response.text());
+  const body: Problem = problem ?? {};
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const plain = `The response was ${response.status} ${response.statusText}`.trimEnd();
   return new LuxHubError({
@@ -200,6 +205,7 @@ async function refusalOf(response: Response): Promise<LuxHubError> {
     code: typeof body.error === "string" ? body.error : `http_${response.status}`,
     detail: typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
     errors: Array.isArray(body.errors) ? body.errors.filter(isFieldError) : [],
+    problem: { ...problem },
     requestId: response.headers.get("x-request-id"),
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1_000 : null,
   });

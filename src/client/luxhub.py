@@ -72,8 +72,9 @@ class LuxHubError(Exception):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
         retry_after_s: float | None = None,
+        problem: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(status, code, detail, errors, request_id, retry_after_s)
+        super().__init__(status, code, detail, errors, request_id, retry_after_s, problem)
         self.status = status
         #: A stable code, see ErrorCode; `http_STATUS` when the answer did not come from a hub.
         self.code = code
@@ -81,6 +82,8 @@ class LuxHubError(Exception):
         self.detail = detail
         #: The invalid fields of a 400.
         self.errors = errors
+        #: All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered.
+        self.problem: Mapping[str, object] = problem or {}
         #: The hub's log has the request under this id.
         self.request_id = request_id
         #: The hub's Retry-After in seconds; None without one.
@@ -439,6 +442,7 @@ def _refusal_of(answer: _Answer) -> LuxHubError:
         cast("list[FieldError]", errors) if isinstance(errors, list) else (),
         answer.headers.get("X-Request-Id"),
         retry_after_s,
+        body,
     )
 
 
@@ -712,6 +716,8 @@ class LuxHub:
         self.nodes = Nodes(self.call)
         self.tasks = Tasks(self.call)
         self.messages = Messages(self.call)
+        self.notes = Notes(self.call)
+        self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
         self.schedules = Schedules(self.call)
@@ -828,6 +834,24 @@ class LuxHub:
         task.created
         """
         return _read_log(self.call, since, kinds, task_id, node_id, _for_ever(options))
+
+    def output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        from_: int | None = None,
+        follow: bool = False,
+        options: CallOptions | None = None,
+    ) -> Iterator[TaskGetOutputAnswer]:
+        """Yields the output of a task part by part; with `follow` also what comes, until the task is finished.
+
+        A restart of the hub loses and repeats nothing.
+
+        attempt: The attempt to read, or to begin with. By default the newest that has output.
+        from_: The offset to begin at, in bytes.
+        """
+        return _read_output(self.call, task_id, attempt, from_, follow, options)
 
     def stream(
         self, node_id: str, *, last_event_id: int | None = None, options: CallOptions | None = None
@@ -959,6 +983,33 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
     return len(answer["events" if operation == "poll" else "messages"]) == 0
 
 
+# ---- The output of tasks
+
+
+def _read_output(
+    call: _Call, task_id: str, attempt: int | None, from_: int | None, follow: bool, options: CallOptions | None
+) -> Iterator[TaskGetOutputAnswer]:
+    fields: dict[str, Any] = {"task_id": task_id, "attempt": attempt, "from": from_}
+    while True:
+        # The first call fails if the hub or the task does not exist; with `follow` the others wait for the hub.
+        part = cast("TaskGetOutputAnswer", call("task/{task_id}/output", fields, options))
+        if follow:
+            options = _for_ever(options)
+            fields["wait"] = 3600
+        if part["attempt"] is not None:
+            if part["data"] != "":
+                yield part
+            fields["attempt"], fields["from"] = part["attempt"], part["next_offset"]
+            if part["next_offset"] < part["size"]:
+                continue
+            if part["ended"]:
+                fields["attempt"], fields["from"] = part["attempt"] + 1, 0
+        elif part["ended"]:
+            return
+        if not follow:
+            return
+
+
 # ---- Events: cursors in the hub's log
 
 _Call = Callable[[str, "Mapping[str, Any] | None", "CallOptions | None"], Dict[str, Any]]
@@ -1087,6 +1138,7 @@ class TaskContext:
         epoch: int,
         given: Context,
         extend: Callable[[Mapping[str, Any]], None],
+        output: Callable[[str], None],
         report: Callable[[Sequence[Mapping[str, Any]]], float | None],
     ) -> None:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
@@ -1103,6 +1155,7 @@ class TaskContext:
         #: What the last completed tasks of its type have taught, newest first.
         self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
+        self._output = output
         self._report = report
 
     def extend(self, note: str | None = None) -> None:
@@ -1112,6 +1165,14 @@ class TaskContext:
     def save_checkpoint(self, data: Any) -> None:
         """Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease."""
         self._extend({"checkpoint": data})
+
+    def output(self, text: str) -> None:
+        """Adds to the output of this attempt, which people can read while it runs. Never waits.
+
+        It is sent every second, and before the result. While the hub is too slow or away, what exceeds 256 KiB is
+        dropped, oldest first.
+        """
+        self._output(text)
 
     def report_usage(
         self,
@@ -1212,11 +1273,131 @@ def _is_loss(error: BaseException) -> bool:
     return isinstance(error, LuxHubError) and error.code in _LOST
 
 
+#: Output is sent after this time, or at once when there are so many bytes.
+_OUTPUT_EVERY_S = 1.0
+_OUTPUT_SOON_BYTES = 16 * 1024
+#: The hub takes so much at once.
+_OUTPUT_SENT_MAX_BYTES = 64 * 1024
+#: What may wait for the hub.
+_OUTPUT_PENDING_MAX_BYTES = 256 * 1024
+
+
+class _OutputSender:
+    """Sends the output of a task while its handler runs, in a thread that begins with the first text.
+
+    One request at a time, each at the offset where the last one ended, so that a repeat after a fault changes nothing.
+    """
+
+    def __init__(self, append: Callable[[int, str], int], stop: Stop) -> None:
+        """`append` does not retry by itself. `stop`: nothing more may be sent."""
+        self._append = append
+        #: Guards the fields below. Notified when one of them changes.
+        self._changed = threading.Condition()
+        self._pending = bytearray()
+        #: Bytes that were dropped since the last piece was taken.
+        self._dropped = 0
+        #: The rest is being sent: what the hub refuses now is not tried again.
+        self._is_ending = False
+        self._is_over = False
+        self._thread: threading.Thread | None = None
+        self._unsubscribe: Callable[[], object] = lambda: None
+        self._unsubscribe = stop.on_set(self.stop)
+
+    def write(self, text: str) -> None:
+        data = text.replace("\0", "\ufffd").encode("utf-8", "replace")
+        with self._changed:
+            if self._is_over or self._is_ending or not data:
+                return
+            self._pending += data
+            excess = len(self._pending) - _OUTPUT_PENDING_MAX_BYTES
+            if excess > 0:
+                end = _character_end(self._pending, excess)
+                del self._pending[:end]
+                self._dropped += end
+            if self._thread is None:
+                self._thread = _thread("output", self._run)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Sends the rest, and waits for a hub that cannot be reached until the stop."""
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        self.stop()
+
+    def stop(self) -> None:
+        """Sends nothing more."""
+        with self._changed:
+            self._is_over = True
+            self._pending.clear()
+            self._changed.notify_all()
+        self._unsubscribe()
+
+    def _run(self) -> None:
+        offset: int | None = 0
+        while offset is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._is_done())
+                self._changed.wait_for(
+                    lambda: len(self._pending) >= _OUTPUT_SOON_BYTES or self._is_done(), _OUTPUT_EVERY_S
+                )
+                data = self._take()
+            if data == "":
+                return
+            offset = self._send(offset, data)
+        self.stop()
+
+    def _is_done(self) -> bool:
+        return self._is_ending or self._is_over
+
+    def _take(self) -> str:
+        """As much as one request carries; empty when all is sent."""
+        note = ""
+        if self._dropped > 0:
+            note = f"\n[{self._dropped} bytes of output were dropped: the hub was too slow]\n"
+        self._dropped = 0
+        end = _character_end(self._pending, _OUTPUT_SENT_MAX_BYTES - len(note) - 3)
+        data = self._pending[:end].decode("utf-8")
+        del self._pending[:end]
+        return note + data
+
+    def _send(self, offset: int, data: str) -> int | None:
+        """Returns the next offset; None when the hub refuses it, or nothing more may be sent."""
+        attempt = 0
+        while True:
+            try:
+                return self._append(offset, data)
+            except Stopped:
+                return None
+            except (LuxHubError, HubUnreachable) as error:
+                status = error.status if isinstance(error, LuxHubError) else 503
+                is_away = status in (502, 503, 504)
+                may_pass = is_away or status >= 500 or _is_temporary(error)
+                with self._changed:
+                    was_ending = self._is_ending
+                    if self._is_over or not may_pass or (was_ending and not is_away):
+                        return None
+                    pause = _pause_after(error, attempt, Retry())
+                    self._changed.wait_for(lambda: self._is_over or self._is_ending != was_ending, pause)
+                attempt += 1
+
+
+def _character_end(data: bytearray, end: int) -> int:
+    """The first index from `end` on that is not within a character."""
+    end = min(end, len(data))
+    while end < len(data) and data[end] & 0b1100_0000 == 0b1000_0000:
+        end += 1
+    return end
+
+
 class _Job:
-    def __init__(self, task: Task, epoch: int, context: Context) -> None:
+    def __init__(self, task: Task, epoch: int, context: Context, output: _OutputSender) -> None:
         self.task = task
         self.epoch = epoch
         self.context = context
+        self.output = output
         #: Set when the result is no longer wanted.
         self.abort = Stop()
         #: Set when the outcome has been reported.
@@ -1534,7 +1715,7 @@ class _Worker:
             return None
 
     def _start(self, task: Task, lease: Lease, context: Context) -> None:
-        job = _Job(task, lease["epoch"], context)
+        job = _Job(task, lease["epoch"], context, self._output_of(task, lease["epoch"]))
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
@@ -1548,6 +1729,16 @@ class _Worker:
             _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
         _thread(f"job {task['task_id']}", self._work, job)
 
+    def _output_of(self, task: Task, epoch: int) -> _OutputSender:
+        options = CallOptions(stop=self._end, retry=Retry(for_s=0))
+
+        def append(offset: int, data: str) -> int:
+            holder = {"task_id": task["task_id"], "node_id": self._node_id, "epoch": epoch}
+            answer = self._call("task/output", {**holder, "offset": offset, "data": data}, options)
+            return int(answer["next_offset"])
+
+        return _OutputSender(append, self._end)
+
     def _work(self, job: _Job) -> None:
         outcome = self._handle(job)
         with self._changed:
@@ -1555,6 +1746,9 @@ class _Worker:
         try:
             if job.lost is not None:
                 return  # reported already
+            # A task that is given back is another worker's as soon as it can be.
+            if job.timed_out is not None or outcome.error is None or not job.abort.is_set():
+                job.output.end()
             if job.timed_out is not None:
                 self._fail(job, job.timed_out)
             elif outcome.error is None:
@@ -1567,6 +1761,7 @@ class _Worker:
         except Exception as error:
             self._emit("lost" if _is_loss(error) else "fault", job.task, error)
         finally:
+            job.output.stop()
             job.end.set()
             with self._changed:
                 self._jobs.discard(job)
@@ -1584,7 +1779,7 @@ class _Worker:
         def report(steps: Sequence[Mapping[str, Any]]) -> float | None:
             return self._report_usage(job, steps)
 
-        context = TaskContext(job.abort, job.epoch, job.context, extend, report)
+        context = TaskContext(job.abort, job.epoch, job.context, extend, job.output.write, report)
 
         def run() -> None:
             try:
@@ -1709,6 +1904,7 @@ class _Worker:
             if job.is_ending or job.lost is not None:
                 return  # once it ends, the report of the outcome will be refused
             job.lost = error
+        job.output.stop()
         job.abort.set()
         self._emit("lost", job.task, error)
 
@@ -1814,6 +2010,8 @@ EventKind = Literal[
     "message.expired",
     "file.uploaded",
     "file.deleted",
+    "note.changed",
+    "note.deleted",
     "hub.started",
     "transport.changed",
 ]
@@ -1835,6 +2033,7 @@ ErrorCode = Literal[
     "question_not_found",
     "file_not_found",
     "budget_not_found",
+    "note_not_found",
     "key_not_found",
     "method_not_allowed",
     "request_timeout",
@@ -1849,6 +2048,11 @@ ErrorCode = Literal[
     "node_draining",
     "node_offline",
     "message_not_parked",
+    "note_version_conflict",
+    "notes_limit",
+    "lease_conflict",
+    "lease_lost",
+    "leases_limit",
     "nodes_limit",
     "lux_balance_limit",
     "task_files_limit",
@@ -2395,6 +2599,81 @@ class HistoryMessage(TypedDict):
     recipients: HistoryMessageRecipients | None
 
 
+class NoteHead(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+
+
+class Note(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+    #: The content, at most 16 KiB.
+    text: str
+
+
+class FoundNote(TypedDict):
+    #: The name of the note.
+    key: str
+    #: 1 for a new note; each write adds 1.
+    version: int
+    #: Who wrote this version; null: the request named no node.
+    node_id: str | None
+    #: Whether it was written with a key that is bound to `node_id`.
+    verified: bool
+    #: Of the key and the text together, in UTF-8.
+    bytes: int
+    #: When version 1 was written.
+    created_at: str
+    #: When this version was written.
+    updated_at: str
+    #: The line of the text in which a word was found, or its beginning; at most 200 characters.
+    excerpt: str
+
+
+class AdvisoryLease(TypedDict):
+    #: The name or glob.
+    name: str
+    #: The node that has the lease.
+    node_id: str
+    #: The task that the lease ends with; null: none.
+    task_id: str | None
+    #: Whether others may have a shared lease on the same.
+    shared: bool
+    #: The fencing number: larger than that of every earlier lease. Send it along to what the lease protects,
+    #: which refuses smaller ones.
+    fencing: int
+    #: Seconds from an acquire or renew to the deadline.
+    ttl_s: float
+    #: When the lease was acquired.
+    acquired_at: str
+    #: The deadline: from then on the lease counts for nothing.
+    until: str
+
+
 class LedgerEntry(TypedDict):
     #: The id of the entry.
     id: str
@@ -2655,6 +2934,10 @@ class Problem(TypedDict):
     error: ErrorCode
     #: Of `invalid_request`: every field that is wrong.
     errors: NotRequired[list[ProblemError]]
+    #: Of `note_version_conflict`: the current version of the note; 0: there is none.
+    version: NotRequired[int]
+    #: Of `lease_conflict`: the leases that are in the way, oldest first, at most 20.
+    holders: NotRequired[list[AdvisoryLease]]
     #: Of `quota_exceeded`: what is used, in tasks or in bytes.
     used: NotRequired[int]
     #: Of `quota_exceeded`: what the quota allows.
@@ -3134,13 +3417,13 @@ class TaskGetOutputAnswer(TypedDict):
     #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
     #: one that has output if this one has none; null if there is none.
     attempt: int | None
-    #: In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`.
-    from: int
-    #: The text from `from` on: at most 256 KiB, and up to what is no longer kept.
+    #: The offset of the first byte of `data`.
+    offset: int
+    #: The text from `offset` on: at most 256 KiB, and up to what is no longer kept.
     data: str
     #: The offset to read from next.
     next_offset: int
-    #: Bytes between the offset that was asked for and `from`: they are no longer kept.
+    #: Bytes between `from` and `offset`: they are no longer kept.
     dropped: int
     #: Bytes.
     size: int
@@ -3296,6 +3579,93 @@ class AgentMessagesAnswer(TypedDict):
     count: int
     #: The messages.
     messages: list[HistoryMessage]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NotePutAnswer(TypedDict):
+    success: Literal[True]
+    #: The note as it is now.
+    note: NoteHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The note.
+    note: Note
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteListAnswer(TypedDict):
+    success: Literal[True]
+    #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
+    notes: list[NoteHead]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteSearchAnswer(TypedDict):
+    success: Literal[True]
+    #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
+    notes: list[FoundNote]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NoteDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The note that was deleted.
+    note: NoteHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseAcquireAnswer(TypedDict):
+    success: Literal[True]
+    #: The lease.
+    lease: AdvisoryLease
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseRenewAnswer(TypedDict):
+    success: Literal[True]
+    #: The lease.
+    lease: AdvisoryLease
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseReleaseAnswer(TypedDict):
+    success: Literal[True]
+    #: How many leases ended: 0 for a repeat.
+    released: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LeaseListAnswer(TypedDict):
+    success: Literal[True]
+    #: The leases, oldest first.
+    leases: list[AdvisoryLease]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4272,7 +4642,7 @@ class Tasks(_Resource):
         task_id: str,
         *,
         attempt: int | None = None,
-        from: int | None = None,
+        from_: int | None = None,
         wait: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskGetOutputAnswer:
@@ -4283,11 +4653,10 @@ class Tasks(_Resource):
         task_id: The id of the task.
         attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
             the next one that has output if this one has none; null if there is none.
-        from: In a query the offset to read from, 0 if left out; in a response that of the first byte of
-            `data`.
+        from_: The offset to read from: 0 if left out.
         wait: Seconds to wait until there is more, or the attempt or the task has ended.
         """
-        fields = {"task_id": task_id, "attempt": attempt, "from": from, "wait": wait}
+        fields = {"task_id": task_id, "attempt": attempt, "from": from_, "wait": wait}
         return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
 
     def questions(
@@ -4525,6 +4894,182 @@ class Messages(_Resource):
         """
         fields = {"node_id": node_id, "since": since, "before": before, "limit": limit}
         return cast("AgentMessagesAnswer", self._call("agent/messages", fields, options))
+
+
+class Notes(_Resource):
+    def put(
+        self,
+        key: str,
+        text: str,
+        *,
+        node_id: str | None = None,
+        if_version: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NotePutAnswer:
+        """Writes a note; with if_version only if it has that version.
+
+        key: The name of the note, any text: for example `api/decisions`.
+        text: The content, at most 16 KiB.
+        node_id: Who writes; the node of the key if left out.
+        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
+            out.
+        """
+        fields = {"key": key, "text": text, "node_id": node_id, "if_version": if_version}
+        return cast("NotePutAnswer", self._call("note/put", fields, options))
+
+    def get(self, key: str, *, options: CallOptions | None = None) -> NoteGetAnswer:
+        """A note with its text.
+
+        key: The name of the note.
+        """
+        fields = {"key": key}
+        return cast("NoteGetAnswer", self._call("note/get", fields, options))
+
+    def list(
+        self,
+        *,
+        prefix: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteListAnswer:
+        """The notes by key, without their texts.
+
+        prefix: Only notes whose key begins with this.
+        cursor: The `next_cursor` of the previous page, with the same prefix.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"prefix": prefix, "cursor": cursor, "per_page": per_page}
+        return cast("NoteListAnswer", self._call("note/list", fields, options))
+
+    def search(
+        self,
+        q: str,
+        *,
+        prefix: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteSearchAnswer:
+        """The notes whose key or text has the words of a search, by key.
+
+        q: Words, each of which must begin a word of the key or the text, ignoring case.
+        prefix: Only notes whose key begins with this.
+        cursor: The `next_cursor` of the previous page, with the same search.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"q": q, "prefix": prefix, "cursor": cursor, "per_page": per_page}
+        return cast("NoteSearchAnswer", self._call("note/search", fields, options))
+
+    def delete(
+        self,
+        key: str,
+        *,
+        node_id: str | None = None,
+        if_version: int | None = None,
+        options: CallOptions | None = None,
+    ) -> NoteDeleteAnswer:
+        """Deletes a note.
+
+        key: The name of the note.
+        node_id: Who deletes it; the node of the key if left out.
+        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
+            out.
+        """
+        fields = {"key": key, "node_id": node_id, "if_version": if_version}
+        return cast("NoteDeleteAnswer", self._call("note/delete", fields, options))
+
+
+class Leases(_Resource):
+    def acquire(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        ttl_s: float | None = None,
+        shared: bool | None = None,
+        task_id: str | None = None,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseAcquireAnswer:
+        """Takes an advisory lease on a name or a glob of paths, or renews it.
+
+        name: A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**`
+            for any segments.
+        node_id: The node that takes the lease; it must be online.
+        ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
+        shared: Whether others may have a shared lease on the same; false if left out.
+        task_id: A task that the node holds: the lease ends with it.
+        epoch: The `epoch` of the task's lease: an old one is refused.
+        """
+        fields = {
+            "name": name,
+            "node_id": node_id,
+            "ttl_s": ttl_s,
+            "shared": shared,
+            "task_id": task_id,
+            "epoch": epoch,
+        }
+        return cast("LeaseAcquireAnswer", self._call("lease/acquire", fields, options))
+
+    def renew(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        task_id: str | None = None,
+        fencing: int | None = None,
+        ttl_s: float | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseRenewAnswer:
+        """Begins the time of a lease again.
+
+        name: The name or glob, as it was acquired.
+        node_id: The node that has the lease.
+        task_id: Only the lease for this task.
+        fencing: The fencing number of the lease that is meant; any if left out.
+        ttl_s: Seconds until the deadline; as before if left out.
+        """
+        fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing, "ttl_s": ttl_s}
+        return cast("LeaseRenewAnswer", self._call("lease/renew", fields, options))
+
+    def release(
+        self,
+        name: str,
+        node_id: str,
+        *,
+        task_id: str | None = None,
+        fencing: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseReleaseAnswer:
+        """Ends a lease.
+
+        name: The name or glob, as it was acquired.
+        node_id: The node that has the lease.
+        task_id: Only the lease for this task.
+        fencing: The fencing number of the lease that is meant; any if left out.
+        """
+        fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing}
+        return cast("LeaseReleaseAnswer", self._call("lease/release", fields, options))
+
+    def list(
+        self,
+        *,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LeaseListAnswer:
+        """The leases that nodes have now, oldest first.
+
+        node_id: Only leases of this node.
+        task_id: Only leases for this task.
+        cursor: The `next_cursor` of the previous page, with the same filter.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"node_id": node_id, "task_id": task_id, "cursor": cursor, "per_page": per_page}
+        return cast("LeaseListAnswer", self._call("lease/list", fields, options))
 
 
 class Lux(_Resource):
@@ -4851,6 +5396,15 @@ METHODS = {
     "agent/messages": "GET",
     "agent/broadcast": "POST",
     "agent/ack": "POST",
+    "note/put": "POST",
+    "note/get": "GET",
+    "note/list": "GET",
+    "note/search": "GET",
+    "note/delete": "POST",
+    "lease/acquire": "POST",
+    "lease/renew": "POST",
+    "lease/release": "POST",
+    "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
     "schedule/put": "POST",

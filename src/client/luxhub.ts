@@ -121,6 +121,21 @@ export class LuxHub<V extends Variant = "A"> {
     mailbox: this.#method("agent/messages"),
   };
 
+  readonly notes = {
+    put: this.#method("note/put"),
+    get: this.#method("note/get"),
+    list: this.#method("note/list"),
+    search: this.#method("note/search"),
+    delete: this.#method("note/delete"),
+  };
+
+  readonly leases = {
+    acquire: this.#method("lease/acquire"),
+    renew: this.#method("lease/renew"),
+    release: this.#method("lease/release"),
+    list: this.#method("lease/list"),
+  };
+
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),

@@ -45,6 +45,8 @@ export type EventKind =
   | "message.expired"
   | "file.uploaded"
   | "file.deleted"
+  | "note.changed"
+  | "note.deleted"
   | "hub.started"
   | "transport.changed";
 
@@ -611,6 +613,83 @@ export interface HistoryMessage {
   } | null;
 }
 
+export interface NoteHead {
+  /** The name of the note. */
+  key: string;
+  /** 1 for a new note; each write adds 1. */
+  version: number;
+  /** Who wrote this version; null: the request named no node. */
+  node_id: string | null;
+  /** Whether it was written with a key that is bound to `node_id`. */
+  verified: boolean;
+  /** Of the key and the text together, in UTF-8. */
+  bytes: number;
+  /** When version 1 was written. */
+  created_at: string;
+  /** When this version was written. */
+  updated_at: string;
+}
+
+export interface Note {
+  /** The name of the note. */
+  key: string;
+  /** 1 for a new note; each write adds 1. */
+  version: number;
+  /** Who wrote this version; null: the request named no node. */
+  node_id: string | null;
+  /** Whether it was written with a key that is bound to `node_id`. */
+  verified: boolean;
+  /** Of the key and the text together, in UTF-8. */
+  bytes: number;
+  /** When version 1 was written. */
+  created_at: string;
+  /** When this version was written. */
+  updated_at: string;
+  /** The content, at most 16 KiB. */
+  text: string;
+}
+
+export interface FoundNote {
+  /** The name of the note. */
+  key: string;
+  /** 1 for a new note; each write adds 1. */
+  version: number;
+  /** Who wrote this version; null: the request named no node. */
+  node_id: string | null;
+  /** Whether it was written with a key that is bound to `node_id`. */
+  verified: boolean;
+  /** Of the key and the text together, in UTF-8. */
+  bytes: number;
+  /** When version 1 was written. */
+  created_at: string;
+  /** When this version was written. */
+  updated_at: string;
+  /** The line of the text in which a word was found, or its beginning; at most 200 characters. */
+  excerpt: string;
+}
+
+export interface AdvisoryLease {
+  /** The name or glob. */
+  name: string;
+  /** The node that has the lease. */
+  node_id: string;
+  /** The task that the lease ends with; null: none. */
+  task_id: string | null;
+  /** Whether others may have a shared lease on the same. */
+  shared: boolean;
+  /**
+   * The fencing number: larger than that of every earlier lease. Send it along to what the lease
+   * protects, which refuses smaller ones.
+   */
+  fencing: number;
+  /** Seconds from an acquire or renew to the deadline. */
+  ttl_s: number;
+  /** When the lease was acquired. */
+  acquired_at: string;
+  /** The deadline: from then on the lease counts for nothing. */
+  until: string;
+}
+
 export interface LedgerEntry {
   /** The id of the entry. */
   id: string;
@@ -885,6 +964,7 @@ export interface Problem {
     | "question_not_found"
     | "file_not_found"
     | "budget_not_found"
+    | "note_not_found"
     | "key_not_found"
     | "method_not_allowed"
     | "request_timeout"
@@ -899,6 +979,11 @@ export interface Problem {
     | "node_draining"
     | "node_offline"
     | "message_not_parked"
+    | "note_version_conflict"
+    | "notes_limit"
+    | "lease_conflict"
+    | "lease_lost"
+    | "leases_limit"
     | "nodes_limit"
     | "lux_balance_limit"
     | "task_files_limit"
@@ -936,6 +1021,10 @@ export interface Problem {
         message: string;
       }[]
     | undefined;
+  /** Of `note_version_conflict`: the current version of the note; 0: there is none. */
+  version?: number | undefined;
+  /** Of `lease_conflict`: the leases that are in the way, oldest first, at most 20. */
+  holders?: AdvisoryLease[] | undefined;
   /** Of `quota_exceeded`: what is used, in tasks or in bytes. */
   used?: number | undefined;
   /** Of `quota_exceeded`: what the quota allows. */
@@ -1869,7 +1958,7 @@ export interface Operations<V extends Variant = "A"> {
        * next one that has output if this one has none; null if there is none.
        */
       attempt?: number | undefined;
-      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
+      /** The offset to read from: 0 if left out. */
       from?: number | undefined;
       /** Seconds to wait until there is more, or the attempt or the task has ended. */
       wait?: number | undefined;
@@ -1885,13 +1974,13 @@ export interface Operations<V extends Variant = "A"> {
        * next one that has output if this one has none; null if there is none.
        */
       attempt: number | null;
-      /** In a query the offset to read from, 0 if left out; in a response that of the first byte of `data`. */
-      from: number;
-      /** The text from `from` on: at most 256 KiB, and up to what is no longer kept. */
+      /** The offset of the first byte of `data`. */
+      offset: number;
+      /** The text from `offset` on: at most 256 KiB, and up to what is no longer kept. */
       data: string;
       /** The offset to read from next. */
       next_offset: number;
-      /** Bytes between the offset that was asked for and `from`: they are no longer kept. */
+      /** Bytes between `from` and `offset`: they are no longer kept. */
       dropped: number;
       /** Bytes. */
       size: number;
@@ -2332,6 +2421,233 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Writes a note; with if_version only if it has that version */
+  "note/put": {
+    request: {
+      /** The name of the note, any text: for example `api/decisions`. */
+      key: string;
+      /** The content, at most 16 KiB. */
+      text: string;
+      /** Who writes; the node of the key if left out. */
+      node_id?: string | undefined;
+      /** Only if the note has this version; 0: only if there is no such note. Any version if left out. */
+      if_version?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The note as it is now. */
+      note: NoteHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A note with its text */
+  "note/get": {
+    request: {
+      /** The name of the note. */
+      key: string;
+    };
+    answer: {
+      success: true;
+      /** The note. */
+      note: Note;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The notes by key, without their texts */
+  "note/list": {
+    request: {
+      /** Only notes whose key begins with this. */
+      prefix?: string | undefined;
+      /** The `next_cursor` of the previous page, with the same prefix. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /**
+       * The notes by key. A page of a search may have fewer than `per_page` although `next_cursor`
+       * continues.
+       */
+      notes: NoteHead[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The notes whose key or text has the words of a search, by key */
+  "note/search": {
+    request: {
+      /** Words, each of which must begin a word of the key or the text, ignoring case. */
+      q: string;
+      /** Only notes whose key begins with this. */
+      prefix?: string | undefined;
+      /** The `next_cursor` of the previous page, with the same search. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /**
+       * The notes by key. A page of a search may have fewer than `per_page` although `next_cursor`
+       * continues.
+       */
+      notes: FoundNote[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a note */
+  "note/delete": {
+    request: {
+      /** The name of the note. */
+      key: string;
+      /** Who deletes it; the node of the key if left out. */
+      node_id?: string | undefined;
+      /** Only if the note has this version; 0: only if there is no such note. Any version if left out. */
+      if_version?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The note that was deleted. */
+      note: NoteHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Takes an advisory lease on a name or a glob of paths, or renews it */
+  "lease/acquire": {
+    request: {
+      /**
+       * A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for
+       * any segments.
+       */
+      name: string;
+      /** The node that takes the lease; it must be online. */
+      node_id: string;
+      /** Seconds until the deadline, at most 86,400; 300 if left out. */
+      ttl_s?: number | undefined;
+      /** Whether others may have a shared lease on the same; false if left out. */
+      shared?: boolean | undefined;
+      /** A task that the node holds: the lease ends with it. */
+      task_id?: string | undefined;
+      /** The `epoch` of the task's lease: an old one is refused. */
+      epoch?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The lease. */
+      lease: AdvisoryLease;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Begins the time of a lease again */
+  "lease/renew": {
+    request: {
+      /** The name or glob, as it was acquired. */
+      name: string;
+      /** The node that has the lease. */
+      node_id: string;
+      /** Only the lease for this task. */
+      task_id?: string | undefined;
+      /** The fencing number of the lease that is meant; any if left out. */
+      fencing?: number | undefined;
+      /** Seconds until the deadline; as before if left out. */
+      ttl_s?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The lease. */
+      lease: AdvisoryLease;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends a lease */
+  "lease/release": {
+    request: {
+      /** The name or glob, as it was acquired. */
+      name: string;
+      /** The node that has the lease. */
+      node_id: string;
+      /** Only the lease for this task. */
+      task_id?: string | undefined;
+      /** The fencing number of the lease that is meant; any if left out. */
+      fencing?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many leases ended: 0 for a repeat. */
+      released: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The leases that nodes have now, oldest first */
+  "lease/list": {
+    request: {
+      /** Only leases of this node. */
+      node_id?: string | undefined;
+      /** Only leases for this task. */
+      task_id?: string | undefined;
+      /** The `next_cursor` of the previous page, with the same filter. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The leases, oldest first. */
+      leases: AdvisoryLease[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3064,6 +3380,15 @@ export const METHODS = {
   "agent/messages": "GET",
   "agent/broadcast": "POST",
   "agent/ack": "POST",
+  "note/put": "POST",
+  "note/get": "GET",
+  "note/list": "GET",
+  "note/search": "GET",
+  "note/delete": "POST",
+  "lease/acquire": "POST",
+  "lease/renew": "POST",
+  "lease/release": "POST",
+  "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
   "schedule/put": "POST",

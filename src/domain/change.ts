@@ -11,6 +11,7 @@ import type {
   DeliveryState,
   FileRecord,
   KeyRecord,
+  Lease,
   LedgerEntry,
   Message,
   Node,
@@ -19,6 +20,7 @@ import type {
   Question,
   Schedule,
   Spending,
+  Note,
   StoredAnswer,
   SumKey,
   Task,
@@ -59,6 +61,8 @@ export type Change =
   | { readonly kind: "node.drained"; readonly nodeId: string; readonly draining: boolean }
   /** The node is deleted. Its totals stay, for the case that it registers again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
+  /** Whether a node has taken leases. */
+  | { readonly kind: "node.leased"; readonly nodeId: string; readonly hasLeases: boolean }
   /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";
@@ -134,6 +138,8 @@ export type Change =
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
   | { readonly kind: "budget.saved"; readonly budget: Budget }
   | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
+  /** Whether the holder of a task has taken leases for it. */
+  | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
   /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**
@@ -212,6 +218,21 @@ export type Change =
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
   /** What a step adds to the usage of a node: see quota.ts. */
   | ({ readonly kind: "usage.tallied"; readonly nodeId: string } & Usage)
+  | { readonly kind: "note.saved"; readonly note: Note }
+  | { readonly kind: "note.removed"; readonly key: string }
+  /** Replaces the lease of its name, node and task. */
+  | { readonly kind: "lease.saved"; readonly lease: Lease }
+  | { readonly kind: "lease.removed"; readonly lease: Lease }
+  /** Ends all leases for a task. */
+  | { readonly kind: "leases.released"; readonly taskId: string }
+  /** Ends all leases of a node. */
+  | { readonly kind: "leases.dropped"; readonly nodeId: string }
+  /** Removes the leases whose deadline was at this time or before (steady clock). */
+  | { readonly kind: "leases.pruned"; readonly steady: number }
+  /** Every lease begins its time again. */
+  | { readonly kind: "leases.renewed"; readonly steady: number }
+  /** The largest fencing number of a lease. */
+  | { readonly kind: "fencing.drawn"; readonly fencing: number }
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }

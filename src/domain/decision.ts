@@ -2,6 +2,7 @@
  * What a rule returns: accepted with the changes to write, rejected with a stable code, or undecided. Plain data.
  */
 import type { Change } from "./change.ts";
+import type { Lease, Moment } from "./model.ts";
 
 /** The error codes for "the state does not allow that". api/error-table.ts maps each to an HTTP status. */
 export const REJECTION_CODES = [
@@ -37,6 +38,12 @@ export const REJECTION_CODES = [
   "budget_exceeded",
   "budget_not_found",
   "budgets_limit",
+  "note_not_found",
+  "note_version_conflict",
+  "notes_limit",
+  "lease_conflict",
+  "lease_lost",
+  "leases_limit",
   "key_exists",
   "keys_limit",
   "quota_exceeded",
@@ -62,7 +69,14 @@ export type Rejected = {
   readonly quota?: QuotaFault;
   /** Of wrong_offset: the offset that is expected. */
   readonly expected?: number;
+  /** Of note_version_conflict: the current version; 0: there is no such note. */
+  readonly version?: number;
+  /** Of lease_conflict. */
+  readonly conflict?: LeaseConflict;
 };
+
+/** The leases that are in the way, and the time at which they are. */
+export type LeaseConflict = { readonly holders: readonly Lease[]; readonly at: Moment };
 
 /** What a quota allows, and what of it is used; both in tasks, or both in bytes. */
 export type QuotaFault = { readonly used: number; readonly allowed: number };
@@ -93,6 +107,10 @@ export class Rejection extends Error {
   readonly quota: QuotaFault | undefined;
   /** Of wrong_offset. */
   readonly expected: number | undefined;
+  /** Of note_version_conflict. */
+  readonly version: number | undefined;
+  /** Of lease_conflict. */
+  readonly conflict: LeaseConflict | undefined;
 
   constructor(rejected: Rejected) {
     super(rejected.detail);
@@ -100,6 +118,8 @@ export class Rejection extends Error {
     this.code = rejected.code;
     this.quota = rejected.quota;
     this.expected = rejected.expected;
+    this.version = rejected.version;
+    this.conflict = rejected.conflict;
   }
 }
 

@@ -41,6 +41,8 @@ export const EVENT_KINDS = [
   "message.expired",
   "file.uploaded",
   "file.deleted",
+  "note.changed",
+  "note.deleted",
   "hub.started",
   "transport.changed",
 ] as const;

@@ -176,6 +176,30 @@ export const MICRO_PER_USD = 1_000_000;
 export const USAGE_DAYS_MAX = 366;
 export const USAGE_DAYS_DEFAULT = 30;
 export const ID_MAX_CHARS = 128;
+/** A note: its key, and its text. */
+export const NOTE_KEY_MAX_CHARS = 200;
+/** A key in UTF-8, in base64. */
+export const NOTE_CURSOR_MAX_CHARS = 4 * NOTE_KEY_MAX_CHARS;
+export const NOTE_TEXT_MAX_BYTES = 16 * KIB;
+/** All notes together, their keys and texts, and those that one node has written last. */
+export const NOTES_MAX = 10_000;
+export const NOTES_MAX_BYTES = 64 * MIB;
+export const NOTES_OF_NODE_MAX_BYTES = 16 * MIB;
+/** Notes that one step of a search reads, and what one call examines: then its next_cursor continues. */
+export const NOTES_STEP = 20;
+export const NOTES_SCANNED_MAX = 2_000;
+export const NOTES_SCANNED_MAX_BYTES = 4 * MIB;
+/** The part of its text with which a search shows a note. */
+export const NOTE_EXCERPT_CHARS = 200;
+/** The name or glob of an advisory lease. Comparing two of the worst takes 40,000 steps. */
+export const LEASE_NAME_MAX_CHARS = 200;
+export const LEASE_TTL_DEFAULT_SECONDS = 300;
+export const LEASE_TTL_MAX_SECONDS = 86_400;
+/** Leases at once, and those of one node. An acquire of a glob compares it with all of them. */
+export const LEASES_MAX = 1_000;
+export const LEASES_OF_NODE_MAX = 100;
+/** Holders that one lease_conflict names. */
+export const LEASE_HOLDERS_SHOWN_MAX = 20;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
 export const BATCH_REQUESTS_MAX = 500;

@@ -33,6 +33,8 @@ export type Node = {
   readonly draining: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
+  /** It has advisory leases (domain/lease.ts), or had some since it came online. */
+  readonly hasLeases: boolean;
   readonly lastHeartbeatAt: number;
   /** Steady clock: without a heartbeat by then the node is offline. */
   readonly leaseUntil: number;
@@ -165,6 +167,8 @@ export type Task = {
   readonly spent: Spending | null;
   /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
   readonly maxCostMicro: number | null;
+  /** Its holder has taken leases for it (domain/lease.ts), which end with the hand-out. */
+  readonly hasLeases: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
@@ -488,6 +492,43 @@ export type FileRecord = {
   readonly uploadedAt: number;
   /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
   readonly keptBytes: number;
+};
+
+// ---- Notes and leases
+
+/** A note in the shared memory of the nodes (domain/note.ts). */
+export type Note = {
+  readonly key: string;
+  readonly text: string;
+  /** 1 for a new note; each write adds 1. */
+  readonly version: number;
+  /** Who wrote this version; null: nobody said so. */
+  readonly nodeId: string | null;
+  /** The key of that request was bound to `nodeId`. */
+  readonly verified: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+};
+
+/** A note without its text. */
+export type NoteHead = Omit<Note, "text"> & {
+  /** Of its key and its text, in UTF-8. */
+  readonly bytes: number;
+};
+
+/** An advisory lease on a name or on the paths of a glob (domain/lease.ts). */
+export type Lease = {
+  readonly name: string;
+  readonly nodeId: string;
+  /** It ends when the node no longer holds this task; null: it belongs to no task. */
+  readonly taskId: string | null;
+  readonly shared: boolean;
+  /** Fencing token: larger than that of every lease before it, and never used again. */
+  readonly fencing: number;
+  readonly ttlMs: number;
+  /** Steady clock: from then on it counts for nothing. */
+  readonly leaseUntil: number;
+  readonly acquiredAt: number;
 };
 
 // ---- Keys

@@ -64,6 +64,7 @@ export function register(
     ...profile,
     draining: existing?.draining ?? false,
     online: true,
+    hasLeases: existing?.hasLeases ?? false,
     registeredAt: existing?.registeredAt ?? beat.now,
     lastHeartbeatAt: beat.now,
     leaseUntil: beat.steady + beat.leaseMs,
@@ -166,6 +167,7 @@ function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): 
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
     { kind: "node.offline", nodeId: node.nodeId },
+    ...withoutLeases(node),
     nodeEvent("node.offline", node, now),
   ]);
   return accept(
@@ -179,10 +181,10 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
  */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
-  const after: Node = { ...node, online: false, draining: false };
+  const after: Node = { ...node, online: false, draining: false, hasLeases: false };
   const changes: Change[] = node.draining ? [{ kind: "node.drained", nodeId, draining: false }] : [];
   if (!node.online) return accept(after, changes);
-  changes.push({ kind: "node.offline", nodeId });
+  changes.push({ kind: "node.offline", nodeId }, ...withoutLeases(node));
   changes.push(nodeEvent("node.left", node, now), nodeEvent("node.offline", node, now));
   return accept(after, changes);
 }
@@ -205,7 +207,11 @@ export function drain(
 /** Deletes a node. Its tasks are released by `releaseAll` of task.ts; its ledger, its messages and its totals stay. */
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
-  return accept(node, [{ kind: "node.deleted", nodeId }, nodeEvent("node.deleted", node, now)]);
+  return accept(node, [
+    { kind: "node.deleted", nodeId },
+    ...withoutLeases(node),
+    nodeEvent("node.deleted", node, now),
+  ]);
 }
 
 /**
@@ -222,6 +228,15 @@ export function retire(
   if (isHeld || node.lastHeartbeatAt >= before) return accept(false);
   const deleted: Change = { kind: "node.deleted", nodeId: node.nodeId };
   return accept(true, [deleted, nodeEvent("node.deleted", node, now, { reason: "offline" })]);
+}
+
+/** The leases of a node end when it goes offline. */
+function withoutLeases({ nodeId, hasLeases }: Node): readonly Change[] {
+  if (!hasLeases) return [];
+  return [
+    { kind: "leases.dropped", nodeId },
+    { kind: "node.leased", nodeId, hasLeases: false },
+  ];
 }
 
 /** The changes that save a registration and its heartbeat. They do not change the stored totals. */

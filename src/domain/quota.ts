@@ -194,6 +194,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.answered",
   "message.acked",
   "file.deleted",
+  "note.deleted",
   "node.left",
   "node.offline",
   "lux.paid",

@@ -135,6 +135,7 @@ export function create(
     failure: null,
     earlierFailures: [],
     checkpointBytes: 0,
+    hasLeases: false,
     hasOutput: false,
     questions: null,
     spent: null,
@@ -392,10 +393,12 @@ export function complete(
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
+    hasLeases: false,
     updatedAt: at.now,
   });
   changes.push(...spent.saved, movedFrom(task, after, at.now));
-  changes.push(...withoutCheckpoint(task), ...closedQuestions(task, at.now));
+  changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
+  changes.push(...closedQuestions(task, at.now));
   changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -544,6 +547,14 @@ function settledQuestions({ questions }: Task): TaskQuestions | null {
 /** Nobody can answer the open questions of an ended task. */
 function closedQuestions(task: Task, now: number): readonly Change[] {
   return isAsking(task) ? [{ kind: "questions.closed", taskId: task.taskId, at: now }] : [];
+}
+
+/** The leases for a task end with the hand-out for which its holder has taken them. */
+function withoutLeases(before: Task, after: Task | null): readonly Change[] {
+  const { taskId } = before;
+  if (!before.hasLeases || after?.hasLeases === true) return [];
+  const released: Change = { kind: "leases.released", taskId };
+  return after === null ? [released] : [released, { kind: "task.leased", taskId, hasLeases: false }];
 }
 
 /** The task, if this node holds it and names its current epoch or none. */
@@ -733,6 +744,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
     ...withoutOutput(task),
     ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
     ...withoutUsage(task),
+    ...withoutLeases(task, null),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
@@ -1048,8 +1060,10 @@ function withSchedule(task: Task, now: number): Task {
 }
 
 export function move(before: Task, patch: Partial<Task>, now: number): Step {
-  const after = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
-  return { after, changes: [movedFrom(before, after, now), ...tallies(before, after, now)] };
+  const moved = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
+  const after = moved.hasLeases && moved.status !== "assigned" ? { ...moved, hasLeases: false } : moved;
+  const leases = before.hasLeases ? withoutLeases(before, after) : [];
+  return { after, changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now)] };
 }
 
 function movedFrom(before: Task, task: Task, now: number): Change {

@@ -11,7 +11,7 @@ export type ProblemExtras = {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
   /** Further members of the body. */
-  readonly members?: Readonly<Record<string, number>>;
+  readonly members?: Readonly<Record<string, unknown>>;
 };
 
 /** `code` is snake_case and stable; each code has one title; `detail` is a sentence that says what to do. */

@@ -76,6 +76,7 @@ async function urlFor(
 }
 
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
+  if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
   const asked = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
@@ -100,7 +101,7 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   return { say, ...shown, base64, ...link };
 }
 
-export async function listFiles(session: Session, args: Args): Promise<ToolResult> {
+async function listFiles(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, cursor } = args;
   const { rows, next } = await pageThatFits(
     countOf(args["limit"], limit.MCP_LIST_DEFAULT, limit.MCP_LIST_MAX),
@@ -113,7 +114,7 @@ export async function listFiles(session: Session, args: Args): Promise<ToolResul
     rows.length === 0
       ? "No such files."
       : `${plural(rows.length, "file")}, newest first: file_get reads one.`;
-  const more = next === null ? "" : " There are more: file_list with cursor next_cursor.";
+  const more = next === null ? "" : " There are more: file_get with cursor next_cursor.";
   return { say: `${found}${more}`, files: rows, next_cursor: next };
 }
 

@@ -46,7 +46,7 @@ export async function mailSend(session: Session, args: Args): Promise<ToolResult
   const nobody = isToMany && receivers.length === 0;
   const what = nobody
     ? "Nobody got it: no such node is online. node_list shows the nodes."
-    : `Sent to ${plural(receivers.length, "node")}.${require_ack === true ? " mail_list shows when it is confirmed (state acked)." : ""} Answers come with reply_to ${String(messageId)}: mail_check {wait_s} waits for them.`;
+    : `Sent to ${plural(receivers.length, "node")}.${require_ack === true ? " mail_check {message_id} shows when it is confirmed (state acked)." : ""} Answers come with reply_to ${String(messageId)}: mail_check {wait_s} waits for them.`;
   return {
     say: `${repeated ? REPEATED : ""}${what}`,
     message_id: messageId,
@@ -82,6 +82,7 @@ async function oneOf({ call, self }: Session, messageId: string): Promise<JsonOb
 
 export async function mailCheck(session: Session, args: Args): Promise<ToolResult> {
   const { message_id, offset, cursor } = args;
+  if (args["all"] === true || args["thread"] !== undefined) return mailList(session, args);
   if (message_id !== undefined)
     return oneMessage(session, String(message_id), typeof offset === "number" ? Math.max(0, offset) : 0);
   const { call, self } = session;
@@ -114,7 +115,8 @@ async function oneMessage(session: Session, messageId: string, offset: number): 
   return { say, message: messageDetail(message, Math.trunc(offset)) };
 }
 
-export async function mailList(session: Session, args: Args): Promise<ToolResult> {
+/** What the caller sent and got, waiting or not. */
+async function mailList(session: Session, args: Args): Promise<ToolResult> {
   const { call, self } = session;
   const most = countOf(args["limit"], MCP_LIST_DEFAULT, MCP_LIST_MAX);
   const asked = { before: textOf(args["cursor"]), thread: textOf(args["thread"]) };
@@ -131,7 +133,7 @@ export async function mailList(session: Session, args: Args): Promise<ToolResult
   const next = shown.length < all.length ? (shown.at(-1)?.["message_id"] ?? null) : null;
   const found =
     shown.length === 0 ? "No such messages." : `${plural(shown.length, "message")}, newest first.`;
-  const more = next === null ? "" : " There are more: mail_list with cursor next_cursor.";
+  const more = next === null ? "" : " There are more: call again with cursor next_cursor.";
   return { say: `${found}${more}`, messages: shown, next_cursor: next };
 }
 

@@ -339,6 +339,41 @@ export function messageRow(message: JsonObject): JsonObject {
   };
 }
 
+// ---- Notes and leases
+
+/** A note in a list. Its key is whole: the next call names it. */
+export function noteRow(note: JsonObject): JsonObject {
+  const { key, version, node_id, verified, bytes, updated_at, excerpt } = note;
+  const by = authorOf(node_id, verified);
+  return without({
+    key: new Foreign(key, { by, readOn: null }),
+    version,
+    node_id,
+    verified,
+    bytes,
+    updated_at,
+    excerpt: excerpt === undefined ? null : new Foreign(excerpt, { by, readOn: null }),
+  });
+}
+
+/** A note with its text from an offset on. */
+export function noteText(note: JsonObject, offset: number): JsonObject {
+  const { key, node_id, verified } = note;
+  const text = String(note["text"]);
+  const content = new Foreign(text.slice(offset), {
+    by: authorOf(node_id, verified),
+    readOn: { call: "note", action: "get", key },
+    part: { offset, total: text.length, unit: "characters" },
+  });
+  return { ...noteRow(note), text: content };
+}
+
+export function leaseRow(lease: JsonObject): JsonObject {
+  const { name, node_id, task_id, shared, fencing, until } = lease;
+  const whole = new Foreign(name, { by: authorOf(node_id, null), readOn: null });
+  return without({ name: whole, node_id, task_id, shared, fencing, until });
+}
+
 // ---- Files
 
 export function fileRow(file: JsonObject): JsonObject {

@@ -44,6 +44,7 @@ const IT_IS_YOURS = `This task is yours. ${END_IT}`;
 const AGAIN = `You hold this task, and have said nothing of it yet. ${END_IT} For another one besides, call task_progress for it first.`;
 
 export async function taskNext(session: Session, args: Args): Promise<ToolResult> {
+  if (args["task_id"] !== undefined) return taskClaim(session, args);
   const { call, self } = session;
   const held = await call.services.next.unacknowledged(self);
   if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), AGAIN);
@@ -91,7 +92,8 @@ async function handedOut(session: Session, task: JsonObject, say: string): Promi
   return { say, task: taskDetail(task, context), drain: false };
 }
 
-export async function taskClaim(session: Session, args: Args): Promise<ToolResult> {
+/** The task that the caller chose. */
+async function taskClaim(session: Session, args: Args): Promise<ToolResult> {
   const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
   return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]) };
 }

@@ -19,15 +19,15 @@ import {
   STRINGS,
   readArguments,
 } from "./arguments.ts";
-import { getFile, listFiles, putFile } from "./files.ts";
-import { mailAck, mailCheck, mailList, mailSend } from "./mail-tools.ts";
+import { getFile, putFile } from "./files.ts";
+import { mailAck, mailCheck, mailSend } from "./mail-tools.ts";
 import { hubStatus, nodeList, nodeUpdate } from "./node-tools.ts";
 import { refusalOf } from "./refusals.ts";
 import { type ToolResult, formsOf } from "./result.ts";
 import type { Session } from "./session.ts";
+import { LEASE_ACTIONS, NOTE_ACTIONS, lease, note } from "./share-tools.ts";
 import {
   taskCancel,
-  taskClaim,
   taskComplete,
   taskCreate,
   taskFail,
@@ -51,30 +51,29 @@ type Declared = {
   readonly run: (session: Session, args: Args, beat: JsonObject | null) => Promise<ToolResult>;
 };
 
-const WAIT = { type: "number", description: "Seconds to wait, at most 50" } as const;
+const WAIT = { type: "number", description: "At most 50" } as const;
 const PRIORITY: Property = { type: "string", enum: ["high", "medium", "low", "p5"] };
-const KEY = { ...STRING, description: "Set it to repeat an identical call on purpose" } as const;
 const TASK_ID = { task_id: STRING } as const;
 const PAGE = { limit: INTEGER, cursor: STRING } as const;
 
 const TOOLS = {
   hub_status: {
-    description: "Says who you are, what waits for you, the last tasks that you created, and how the hub is.",
+    description: "Says who you are, what waits for you, and how the hub is.",
     properties: {},
     readOnly: true,
     run: hubStatus,
   },
   node_list: {
     description:
-      "Lists the nodes (workers): who is online, what each takes and holds. capability: those that take this task_type.",
+      "Lists the nodes (workers), what each takes and holds. capability: those that take this task_type.",
     properties: { online: BOOLEAN, capability: STRING, ...PAGE },
     readOnly: true,
     run: nodeList,
   },
   node_update: {
     description:
-      "Changes your own profile: display name, the task types you take (none: all), whether the hub may assign you " +
-      "tasks unasked, and drain: nothing new for you.",
+      "Changes your profile: the task types you take (none: all), whether the hub may assign you tasks unasked, drain: " +
+      "nothing new for you.",
     properties: {
       name: STRING,
       capabilities: STRINGS,
@@ -87,20 +86,15 @@ const TOOLS = {
   task_next: {
     description:
       "Gives you your next task to do, yours alone until you complete, fail or release it. Repeats your task until you " +
-      "end it or call task_progress. task_types narrows your capabilities. For results of tasks that you created use task_wait.",
-    properties: { wait_s: WAIT, task_types: STRINGS },
+      "end it or call task_progress. task_types narrows your capabilities. task_id: this open task, which you chose. For " +
+      "results of tasks that you created use task_wait.",
+    properties: { wait_s: WAIT, task_types: STRINGS, ...TASK_ID },
     run: taskNext,
-  },
-  task_claim: {
-    description: "Takes one open task that you chose yourself. Prefer task_next.",
-    properties: TASK_ID,
-    required: ["task_id"],
-    run: taskClaim,
   },
   task_progress: {
     description:
-      "Says that you still work on your task: restarts its time limit; its creator sees the note. Call it every few " +
-      "minutes. checkpoint: what the next worker needs if you do not finish.",
+      "Restarts the time limit of your task; its creator sees the note. Call it every few minutes. checkpoint: what the " +
+      "next worker needs if you do not finish.",
     properties: { ...TASK_ID, note: STRING, checkpoint: ANY_JSON },
     required: ["task_id", "note"],
     run: taskProgress,
@@ -115,7 +109,7 @@ const TOOLS = {
   },
   task_fail: {
     description:
-      "Says that your attempt failed, and why. The task is tried again, unless retry is false or its attempts are used up.",
+      "Your attempt failed, and why. The task is tried again, unless retry is false or its attempts are used up.",
     properties: { ...TASK_ID, error: STRING, retry: BOOLEAN },
     required: ["task_id", "error"],
     run: taskFail,
@@ -145,7 +139,7 @@ const TOOLS = {
       delay_s: NUMBER,
       max_attempts: INTEGER,
       lux_reward: NUMBER,
-      key: KEY,
+      key: STRING,
     },
     required: ["title", "description"],
     run: taskCreate,
@@ -199,7 +193,7 @@ const TOOLS = {
     description:
       'Sends a message. to_node: a node, or "*" for all that are online; capability: all that take this task_type; ' +
       "reply_to: the message_id that you answer. It waits until it is read. For work use task_create. require_ack: " +
-      "mail_list shows whether it was confirmed.",
+      "mail_check {message_id} shows whether it was confirmed.",
     properties: {
       to_node: STRING,
       capability: STRING,
@@ -207,59 +201,77 @@ const TOOLS = {
       thread: STRING,
       content: STRING,
       require_ack: BOOLEAN,
-      key: KEY,
+      key: STRING,
     },
     required: ["content"],
     run: mailSend,
   },
   mail_check: {
     description:
-      "Shows the messages that wait for you, oldest first, and leaves them there until you mail_ack them. message_id with " +
+      "Shows the messages that wait for you, oldest first, and leaves them there until you mail_ack them. all, or thread " +
+      "(one conversation): what you sent and got, newest first, with its state (parked: never confirmed). message_id with " +
       "offset: one message, also one that you sent.",
-    properties: { wait_s: WAIT, cursor: STRING, message_id: STRING, offset: INTEGER },
+    properties: { wait_s: WAIT, all: BOOLEAN, thread: STRING, ...PAGE, message_id: STRING, offset: INTEGER },
     readOnly: true,
     run: mailCheck,
   },
-  mail_list: {
-    description:
-      "Lists the messages that you sent or got, newest first, each with its state: waiting, delivered, acked, parked " +
-      "(never confirmed). thread: one conversation.",
-    properties: { thread: STRING, ...PAGE },
-    readOnly: true,
-    run: mailList,
-  },
   mail_ack: {
-    description: "Confirms messages that you have dealt with, and removes them from your mailbox.",
+    description: "Removes messages that you have dealt with from your mailbox.",
     properties: { message_ids: STRINGS },
     required: ["message_ids"],
     run: mailAck,
   },
   file_put: {
     description:
-      "Stores a file of at most 64 KiB: content as text, or base64 with encoding base64; task_id attaches it to that " +
+      "Stores a file of at most 64 KiB; task_id attaches it to that " +
       "task. For a larger one leave content out: you get a URL to upload it to.",
     properties: {
       name: STRING,
       content: STRING,
       encoding: { type: "string", enum: ["text", "base64"] },
       ...TASK_ID,
-      key: KEY,
+      key: STRING,
     },
     required: ["name"],
     run: putFile,
   },
   file_get: {
-    description: "Reads a file: a text in parts (offset), anything else by a URL that needs no key.",
-    properties: { file_id: STRING, offset: INTEGER },
-    required: ["file_id"],
+    description:
+      "Reads a file: a text in parts (offset), anything else by a URL that needs no key. Without file_id: lists the files, " +
+      "newest first, or those of task_id.",
+    properties: { file_id: STRING, offset: INTEGER, ...TASK_ID, ...PAGE },
     readOnly: true,
     run: getFile,
   },
-  file_list: {
-    description: "Lists files, newest first; task_id: those of one task.",
-    properties: { ...TASK_ID, ...PAGE },
-    readOnly: true,
-    run: listFiles,
+  note: {
+    description:
+      "Shared memory of all nodes: short texts by key. put: if_version writes only if the note has that version (0: if " +
+      "there is none). search: text are its words. list, search: key is the beginning of keys.",
+    properties: {
+      action: { type: "string", enum: NOTE_ACTIONS },
+      key: STRING,
+      text: STRING,
+      if_version: INTEGER,
+      offset: INTEGER,
+      ...PAGE,
+    },
+    required: ["action"],
+    run: note,
+  },
+  lease: {
+    description:
+      "Says what you work on, so that others keep away: acquire a name or paths (src/**, relative to the repository) " +
+      "before you edit, release after. It ends with your task task_id, or after ttl_s (300). It says who is in the way.",
+    properties: {
+      action: { type: "string", enum: LEASE_ACTIONS },
+      name: STRING,
+      ...TASK_ID,
+      ttl_s: NUMBER,
+      shared: BOOLEAN,
+      cursor: STRING,
+    },
+    required: ["action"],
+    run: lease,
   },
 } satisfies Readonly<Record<string, Declared>>;
 

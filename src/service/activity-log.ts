@@ -147,6 +147,10 @@ function textOf(entry: Entry): string {
       return `budget of ${budgetOf(data)}: more than 80 % are used`;
     case "budget.exceeded":
       return `budget of ${budgetOf(data)} used up${data["on_limit"] === "pause" ? ": its tasks wait" : ""}`;
+    case "note.changed":
+      return `${who} wrote the note ${quoted(data["key"])}, version ${data["version"]}`;
+    case "note.deleted":
+      return `${who} deleted the note ${quoted(data["key"])}`;
     case "node.registered":
       return `${who} registered`;
     case "node.online":

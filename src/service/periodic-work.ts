@@ -18,6 +18,7 @@
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
+ *   leases            deletes advisory leases after their deadline (leases.ts)
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
  *   old nodes         deletes nodes that were offline for --retain-nodes and hold nothing (domain/node.ts retire)
  *   orphans           deletes the bytes of files that have no record (files.ts)
@@ -42,6 +43,7 @@ import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
 import type { KeyRing } from "./keys.ts";
+import type { LeaseService } from "./leases.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { Minutes } from "./minutes.ts";
@@ -64,6 +66,7 @@ export type ChoreParts = {
   readonly takes: Takes;
   readonly messages: MessageService;
   readonly files: FileService;
+  readonly leases: LeaseService;
   readonly minutes: Minutes;
   /** From startNote(). */
   readonly noteStart: () => Promise<void>;
@@ -79,7 +82,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
+  const { store, blobs, leases, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -140,6 +143,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    freeing("leases", everySweep, async (_, lateMs) => {
+      await clock.check(lateMs); // a standstill since the last check ends no lease
+      await leases.prune();
+    }),
     freeing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
@@ -215,7 +222,8 @@ function renewalAt(clock: Clock): readonly Change[] {
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
   const tasks: Change = { kind: "task.leases.renewed", steady };
-  return [PROBE, ...nodes, tasks, mail, { kind: "broadcasts.abandoned" }];
+  const advisory: Change = { kind: "leases.renewed", steady };
+  return [PROBE, ...nodes, tasks, advisory, mail, { kind: "broadcasts.abandoned" }];
 }
 
 /** A write that changes nothing: if it succeeds, the disk can be written. */

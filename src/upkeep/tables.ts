@@ -31,6 +31,9 @@ export const TABLES: readonly Table[] = [
   { name: "broadcasts", key: ["seq"] },
   { name: "files", key: ["seq"] },
   { name: "file_totals", key: ["one"] },
+  { name: "notes", key: ["key"] },
+  { name: "leases", key: ["node_id", "name", "task_id"] },
+  { name: "fencing", key: ["one"] },
   { name: "events", key: ["id"] },
   { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
@@ -46,7 +49,7 @@ export const DERIVED_TABLES = ["answer_totals"] as const;
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 
 /** Tables of one row, which every new database has. */
-export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals", "file_totals"]);
+export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals", "file_totals", "fencing"]);
 
 /** Values as text, by column. */
 export type TextRow = Readonly<Record<string, string | null>>;

@@ -254,7 +254,7 @@ const JOBS: Readonly<Record<string, readonly [calls: number, job: Job]>> = {
       const answer = one(mail, "message_id");
       await model.call("mail_ack", { message_ids: [answer] }, [answer]);
       const thread = one(asked, "thread");
-      const talk = await model.call("mail_list", { thread }, [thread]);
+      const talk = await model.call("mail_check", { thread }, [thread]);
       expect(talk.all("content")).toEqual(["19104", "Which port?"]);
       expect(talk.all("state")[1]).toBe("acked"); // require_ack shows up at the sender
     },
@@ -281,7 +281,7 @@ const JOBS: Readonly<Record<string, readonly [calls: number, job: Job]>> = {
       const form = new FormData();
       form.set("file", new File([whole], "data.csv"));
       expect((await fetch(url, { method: "POST", body: form })).status).toBe(200);
-      const files = await model.call("file_list");
+      const files = await model.call("file_get");
       const [large = "", other] = files.all("file_id");
       expect(other).toBe(small);
       expect(one(await model.call("file_get", { file_id: small }, [small]), "content")).toBe("# Plan");

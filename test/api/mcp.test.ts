@@ -338,7 +338,7 @@ for (const era of ERAS)
       const text = async (): Promise<string> => (await counting.call("hub_status")).text;
       expect(await text()).toContain("you hold 0 tasks, and 0 messages wait for you (");
       const taskId = await create(counting);
-      await counting.ok("task_claim", { task_id: taskId });
+      await counting.ok("task_next", { task_id: taskId });
       await counting.ok("mail_send", { to_node: "counting", content: "x" });
       expect(await text()).toContain("you hold 1 task, and 1 message waits for you (");
       await counting.ok("task_cancel", { task_id: taskId });
@@ -346,7 +346,7 @@ for (const era of ERAS)
 
     test("keeps every digit of an output, both ways", async () => {
       const taskId = await create(agent);
-      await agent.ok("task_claim", { task_id: taskId });
+      await agent.ok("task_next", { task_id: taskId });
       const output = '{"id":12345678901234567890,"share":[0.1000000000000000055511151231257827,1e400],"n":7}';
       const texts = JSON.stringify({ task_id: taskId, ...RESULT });
       const call = (name: string, args: string) =>
@@ -371,10 +371,10 @@ for (const era of ERAS)
 
     test("chooses, gives back, fails and cancels", async () => {
       const taskId = await create(agent, { task_type: "odd" });
-      expect((await agent.call("task_claim", { task_id: taskId })).text).toContain("task_type: odd");
+      expect((await agent.call("task_next", { task_id: taskId })).text).toContain("task_type: odd");
       await agent.ok("task_release", { task_id: taskId, reason: "no tool" });
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 0 });
-      await agent.ok("task_claim", { task_id: taskId });
+      await agent.ok("task_next", { task_id: taskId });
       await agent.ok("task_fail", { task_id: taskId, error: "broken", retry: false });
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "failed", failure: { message: "broken" } });
       const { text } = await agent.call("task_complete", { task_id: taskId, ...RESULT });
@@ -488,11 +488,11 @@ for (const era of ERAS)
         offset = part["cut"] === undefined ? undefined : list(part, "cut")[0]?.["offset"];
       }
       expect(text).toBe(whole);
-      const listed = await agent.ok("file_list", { limit: 1 });
+      const listed = await agent.ok("file_get", { limit: 1 });
       expect(pick(listed, "files", "file_id")).toEqual([file_id]);
-      const rest = await agent.ok("file_list", { cursor: listed["next_cursor"] });
+      const rest = await agent.ok("file_get", { cursor: listed["next_cursor"] });
       expect(pick(rest, "files", "file_id").slice(0, 2)).toEqual([image["file_id"], put["file_id"]]);
-      expect(pick(await agent.ok("file_list", { task_id: taskId }), "files", "name")).toEqual(["note.md"]);
+      expect(pick(await agent.ok("file_get", { task_id: taskId }), "files", "name")).toEqual(["note.md"]);
       const pasted = { name: "large.txt", task_id: "'; rm -rf x; '" };
       expect(await agent.refused("file_put", pasted)).toBe("task_not_found");
       const tooLarge = { name: "large.txt", content: "x".repeat(64 * 1024 + 1) };
@@ -509,12 +509,12 @@ for (const era of ERAS)
       expect(await agent.refused("task_create", { title: "t", description: "d", files: [input] })).toBe(
         "invalid_request",
       );
-      await agent.ok("task_claim", { task_id: taskId });
+      await agent.ok("task_next", { task_id: taskId });
       const put = await agent.ok("file_put", { name: "out.txt", content: "output", task_id: taskId });
       const output = String(record(put["file"])["file_id"]);
       await agent.ok("task_release", { task_id: taskId });
       const other = await Agent.connect(hub.base(), `other-${era}`, era);
-      await other.ok("task_claim", { task_id: taskId });
+      await other.ok("task_next", { task_id: taskId });
       const { text, data } = await other.call("task_next");
       expect(text).toContain(`\n  inputs: ${input}\n`);
       expect(text).toContain(`\n  outputs: ${output}\n`);
@@ -788,7 +788,7 @@ describe("a call that is repeated", () => {
     const messageId = await send(hub, "friend", "a1");
     const before = Number((await nodeOf(hub, "a1"))["lux_balance"]);
     for (let i = 0; i < 2; i++) {
-      await agent.ok("task_claim", { task_id: taskId });
+      await agent.ok("task_next", { task_id: taskId });
       await agent.ok("task_progress", { task_id: taskId, note: "half" });
       await agent.ok("mail_ack", { message_ids: [messageId] });
       await agent.ok("node_update", { name: "a1" });

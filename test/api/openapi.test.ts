@@ -268,6 +268,17 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("message_parked", { node_id: "worker-2" });
   await post("message_redrive", { node_id: "worker-2", message_id: parked["message_id"] });
 
+  const note = { key: "report/terms", node_id: "worker-1" };
+  await post("note_put", { ...note, text: "Revenue is without tax.", if_version: 0 });
+  await call("note_get", { key: note.key });
+  await call("note_list", { prefix: "report/", per_page: 20 });
+  await call("note_search", { q: "revenue" });
+  await post("note_delete", { ...note, if_version: 1 });
+  const leased = { name: "chapters/*.md", node_id: "worker-1" };
+  await post("lease_acquire", { ...leased, ttl_s: 600 });
+  await post("lease_renew", { ...leased, fencing: 1, ttl_s: 1_200 });
+  await call("lease_list", { node_id: "worker-1" });
+  await post("lease_release", { ...leased, fencing: 1 });
   await post("signin", worker);
   await call("lux_ledger", { ...worker, per_page: 2 });
   const monthly = { scope: "type", value: "research", per: "month" };

@@ -81,14 +81,14 @@ describe("task/output", () => {
     expect(await scene.read()).toMatchObject({
       task_id: scene.taskId,
       status: "assigned",
-      from: 0,
+      offset: 0,
       data: "Grüße\n\u001b[1mbold\u001b[0m\r\n",
       next_offset: 22,
       dropped: 0,
       size: 22,
       ended: false,
     });
-    expect(await scene.read("?from=8")).toMatchObject({ from: 8, data: "\u001b[1mbold\u001b[0m\r\n" });
+    expect(await scene.read("?from=8")).toMatchObject({ offset: 8, data: "\u001b[1mbold\u001b[0m\r\n" });
   });
 
   test("is the holder's, in its lease, and of a running task", async () => {
@@ -166,12 +166,12 @@ describe("task/<id>/output", () => {
     expect(head["data"]).toBe(all.toString("utf8", 0, Number(head["next_offset"])));
     const tail = await scene.read(`?from=${Number(head["next_offset"])}`);
     expect(tail["next_offset"]).toBe(all.length);
-    expect(Number(tail["from"])).toBeWithin(
+    expect(Number(tail["offset"])).toBeWithin(
       all.length - 3 * OUTPUT_BLOCK_BYTES,
       all.length - OUTPUT_BLOCK_BYTES,
     );
-    expect(tail["dropped"]).toBe(Number(tail["from"]) - Number(head["next_offset"]));
-    expect(tail["data"]).toBe(all.toString("utf8", Number(tail["from"])));
+    expect(tail["dropped"]).toBe(Number(tail["offset"]) - Number(head["next_offset"]));
+    expect(tail["data"]).toBe(all.toString("utf8", Number(tail["offset"])));
   });
 
   test("the last three attempts are kept, each from its beginning", async () => {
@@ -187,10 +187,10 @@ describe("task/<id>/output", () => {
     expect((attempts as Fields[]).map((one) => one["attempt"])).toEqual(epochs);
     expect(await scene.read("?attempt=0&from=3")).toMatchObject({
       attempt: epochs[0],
-      from: 0,
+      offset: 0,
       data: "attempt 2",
     });
-    expect(await scene.read(`?attempt=${epochs[1]}&from=8`)).toMatchObject({ from: 8, data: "3" });
+    expect(await scene.read(`?attempt=${epochs[1]}&from=8`)).toMatchObject({ offset: 8, data: "3" });
   });
 
   test("waits for more, for the end of the attempt, for the next attempt, and for the end of the task", async () => {
@@ -201,7 +201,7 @@ describe("task/<id>/output", () => {
     const second = scene.read("?from=3&wait=60");
     await scene.send("two");
     const { attempt, ...more } = await second;
-    expect(more).toMatchObject({ from: 3, data: "two", next_offset: 6 });
+    expect(more).toMatchObject({ offset: 3, data: "two", next_offset: 6 });
     const end = scene.read(`?attempt=${attempt}&from=6&wait=60`);
     await scene.fail();
     expect(await end).toMatchObject({ attempt, data: "", next_offset: 6, ended: true });
@@ -264,10 +264,10 @@ describe("task/<id>/output/stream", () => {
     await using reader = await stream(scene);
     await scene.send("one");
     const first = await output(reader);
-    expect(first).toMatchObject({ from: 0, next_offset: 3, dropped: 0, data: "one" });
+    expect(first).toMatchObject({ offset: 0, next_offset: 3, dropped: 0, data: "one" });
     await scene.send("two");
     const second = await output(reader);
-    expect(second).toMatchObject({ from: 3, data: "two" });
+    expect(second).toMatchObject({ offset: 3, data: "two" });
     await scene.fail();
     const epoch = await scene.taken();
     await scene.send("again");
@@ -282,9 +282,9 @@ describe("task/<id>/output/stream", () => {
     expect(await output(resumed)).toEqual(third);
     await resumed.next("end");
     await using byOffset = await stream(scene, `?attempt=${epoch}`, "2");
-    expect(await output(byOffset)).toMatchObject({ from: 2, data: "ain" });
+    expect(await output(byOffset)).toMatchObject({ offset: 2, data: "ain" });
     await using fromQuery = await stream(scene, `?attempt=${epoch}&from=4`);
-    expect(await output(fromQuery)).toMatchObject({ from: 4, data: "n" });
+    expect(await output(fromQuery)).toMatchObject({ offset: 4, data: "n" });
   });
 
   test("of no task is 404, and ends when its task is deleted", async () => {

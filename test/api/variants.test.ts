@@ -121,6 +121,18 @@ describe("every endpoint on both variants", () => {
     await get("/message/parked", "?node_id=n1");
     await post("/message/redrive", { node_id: "n1", message_id });
 
+    const note = { key: "k", node_id: "n1" };
+    await post("/note/put", { ...note, text: "words", if_version: 0 });
+    await get("/note/get", "?key=k");
+    await get("/note/list");
+    await get("/note/search", "?q=wor");
+    await post("/note/delete", { ...note, if_version: 1 });
+    const lease = { name: "src/**", node_id: "n1" };
+    await post("/lease/acquire", lease);
+    await post("/lease/renew", { ...lease, ttl_s: 60 });
+    await get("/lease/list");
+    await post("/lease/release", lease);
+
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
     await get("/usage", "?by=node");

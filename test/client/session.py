@@ -138,6 +138,19 @@ def main(place: pathlib.Path) -> None:
     assert refusal(lambda: hub.messages.redrive("w", sent)).code == "message_not_parked"
     assert hub.messages.broadcast("s", "all")["receivers"] == ["w"]
 
+    # Notes and leases.
+    hub.notes.put("plan/a", "Ünï", node_id="w", if_version=0)
+    conflict = refusal(lambda: hub.notes.put("plan/a", "x", if_version=0))
+    assert (conflict.code, conflict.problem["version"]) == ("note_version_conflict", 1)
+    assert hub.notes.get("plan/a")["note"]["text"] == "Ünï"
+    assert hub.notes.list(prefix="plan/")["notes"][0]["version"] == 1
+    assert hub.notes.search("ün")["notes"][0]["excerpt"] == "Ünï"
+    hub.notes.delete("plan/a", if_version=1)
+    fencing = hub.leases.acquire("src/**", "w", ttl_s=60)["lease"]["fencing"]
+    assert hub.leases.renew("src/**", "w", fencing=fencing)["lease"]["fencing"] == fencing
+    assert len(hub.leases.list(node_id="w")["leases"]) == 1
+    assert hub.leases.release("src/**", "w", fencing=fencing)["released"] == 1
+
     # Files, from memory, from the disk, and in pieces that can be read once.
     text = "Ünï\r\n" * 100_000
     content = text.encode()

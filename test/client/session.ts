@@ -93,6 +93,24 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
     Array.from({ length: 10 }, (_, i) => `m${i}`),
   );
 
+  // Notes and leases.
+  await hub.notes.put({ key: "plan/a", text: "Ünï", node_id: "w", if_version: 0 });
+  const later = hub.notes.put({ key: "plan/a", text: "x", if_version: 0 });
+  await assert.rejects(later, (error) => {
+    assert(error instanceof client.LuxHubError);
+    assert.deepEqual([error.code, error.problem["version"]], ["note_version_conflict", 1]);
+    return true;
+  });
+  assert.equal((await hub.notes.get({ key: "plan/a" })).note.text, "Ünï");
+  assert.equal((await hub.notes.list({ prefix: "plan/" })).notes[0]?.version, 1);
+  assert.equal((await hub.notes.search({ q: "ün" })).notes[0]?.excerpt, "Ünï");
+  await hub.notes.delete({ key: "plan/a", if_version: 1 });
+  const { lease } = await hub.leases.acquire({ name: "src/**", node_id: "w", ttl_s: 60 });
+  const { name, fencing } = lease;
+  assert.equal((await hub.leases.renew({ name, fencing, node_id: "w" })).lease.fencing, fencing);
+  assert.equal((await hub.leases.list({ node_id: "w" })).leases.length, 1);
+  assert.equal((await hub.leases.release({ name, fencing, node_id: "w" })).released, 1);
+
   // Files, from memory and from a stream that is opened for each attempt.
   const text = "Ünï\r\n".repeat(10_000);
   const streamOf = (): ReadableStream<Uint8Array> => new Blob([text]).stream();

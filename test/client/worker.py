@@ -142,6 +142,65 @@ def context_travels() -> None:
     assert get(second)["status"] == "completed"
 
 
+def output_is_followed() -> None:
+    task = create("chatty", backoff_s=0)
+    attempts: list[int] = []
+
+    def text(attempt: int) -> str:
+        return "".join(f"attempt {attempt}, line {i} \u2713\n" for i in range(3000))
+
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        attempts.append(context.epoch)
+        for line in text(len(attempts)).splitlines(keepends=True):
+            context.output(line)
+        context.output("\0\ud800")
+        if len(attempts) == 1:
+            raise ValueError("once more")
+        return RESULT
+
+    read: dict[int, str] = {}
+    with TestWorker("chatty", handle) as worker:
+        for part in hub.output(task, follow=True):
+            assert part["attempt"] is not None
+            assert part["dropped"] == 0, part
+            read[part["attempt"]] = read.get(part["attempt"], "") + part["data"]
+        worker.heard("completed")
+    assert read == {epoch: text(n) + "\ufffd?" for n, epoch in enumerate(attempts, 1)}, {k: len(v) for k, v in read.items()}
+    last = "".join(part["data"] for part in hub.output(task, from_=10))
+    assert last == read[attempts[-1]][10:]
+
+
+def output_never_waits() -> None:
+    gate = threading.Event()
+    sent: list[tuple[int, str]] = []
+
+    def append(offset: int, data: str) -> int:
+        assert gate.wait(HANG_S)
+        sent.append((offset, data))
+        return offset + len(data.encode())
+
+    sender = luxhub._OutputSender(append, Stop())
+    for i in range(50_000):
+        sender.write(f"{i}\u2713".rjust(20))
+    gate.set()
+    sender.end()
+    sender.write("too late")
+    text = "".join(data for _, data in sent)
+    assert text.endswith("49999\u2713"), text[-50:]
+    assert "bytes of output were dropped" in text
+    assert len(text) < 400_000
+    assert max(len(data.encode()) for _, data in sent) <= 65_536
+    ends = [offset + len(data.encode()) for offset, data in sent]
+    assert [offset for offset, _ in sent] == [0, *ends[:-1]]
+
+    def refuse(_: int, __: str) -> int:
+        raise LuxHubError(429, "quota_exceeded", "no")
+
+    refused = luxhub._OutputSender(refuse, Stop())
+    refused.write("x")
+    refused.end()
+
+
 def usage_counts_once() -> None:
     costly = create("costly", max_cost_usd=1)
     seen: list[object] = []
@@ -498,6 +557,8 @@ def refused() -> None:
 for scenario in (
     failures,
     context_travels,
+    output_is_followed,
+    output_never_waits,
     usage_counts_once,
     leases,
     cancelled,

@@ -18,10 +18,12 @@ import * as retention from "../../src/store/sql/retention.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
+import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
+import * as noteReads from "../../src/store/sql/notes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { statementOf } from "../../src/store/sql/statements.ts";
@@ -61,7 +63,8 @@ describe.skipIf(POSTGRES_MISSING !== null)(
   },
 );
 
-const TABLES = "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f)";
+const TABLES =
+  "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f|notes|leases)";
 
 describe("store: sqlite: plans", () => {
   let store: Store;
@@ -188,6 +191,11 @@ describe("store: sqlite: plans", () => {
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
     fileById: fileReads.fileById("f1"),
+    noteByKey: noteReads.noteByKey("k"),
+    noteHeadsAfter: noteReads.noteHeadsAfter("k", "j", 20),
+    notesAfter: noteReads.notesAfter("k", "j", 20),
+    leasesOf: leaseReads.leasesOf("n1", "a"),
+    leasesNear: leaseReads.leasesNear("a"),
     lastEventId: eventReads.lastEventId(),
     eventsAfter: eventReads.eventsAfter(5, [], 100),
     "eventsAfter one kind": eventReads.eventsAfter(5, ["lux.paid"], 100),
@@ -490,6 +498,12 @@ describe("store: sqlite: plans", () => {
     ),
     "historySizes of a thread": mail.historySizes("n1", null, 50, "m1"),
     fileTotals: fileReads.fileTotals(),
+    noteTotals: noteReads.noteTotals("n1"),
+    leaseTotals: leaseReads.leaseTotals("n1", 5),
+    "leasesNear a glob": leaseReads.leasesNear("a/*"),
+    leasesAfter: leaseReads.leasesAfter({ nodeId: "n1", taskId: null }, 5, 0, 20),
+    firstDeadline: leaseReads.firstDeadline(),
+    lastFencing: leaseReads.lastFencing(),
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),

@@ -90,7 +90,13 @@ describe("a session", () => {
     await send(0, "\u001b[1mone\u001b[0m\r\n");
     expect(await out("task", "logs", id)).toBe("one");
     expect(await out("task", "logs", id, "--raw")).toBe("\u001b[1mone\u001b[0m");
-    const part = { attempt: first, from: 0, next_offset: 13, dropped: 0, data: "\u001b[1mone\u001b[0m\r\n" };
+    const part = {
+      attempt: first,
+      offset: 0,
+      next_offset: 13,
+      dropped: 0,
+      data: "\u001b[1mone\u001b[0m\r\n",
+    };
     expect(JSON.parse(await out("task", "logs", id, "--json"))).toEqual(part);
     await hub.post("/task/release", { task_id: id, node_id: "w1" });
     await claim();
@@ -159,6 +165,40 @@ describe("a session", () => {
     expect(await out("task", "list", "--type", "nothing", "--json")).toBe("[]");
     expect(await out("message", "history", "w2", "--json")).toBe("[]");
     expect(await out("file", "list")).toBe("FILE  SIZE  UPLOADED  NODE  TASK  NAME");
+  });
+
+  test("notes: put, get, list, search, delete", async () => {
+    expect(await out("note", "put", "plan/a", "Begin here.", "--node", "w1", "--if-version", "0")).toBe(
+      "version 1",
+    );
+    expect(await luxhub("note", "put", "plan/a", "Other", "--if-version", "0")).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/has version 1.*\(note_version_conflict\)/),
+    });
+    expect(await out("note", "get", "plan/a")).toBe("Begin here.");
+    expect(await jsonList("note", "list", "--prefix", "plan/")).toMatchObject([
+      { key: "plan/a", version: 1, node_id: "w1" },
+    ]);
+    expect(await out("note", "list")).toMatch(/^KEY +VERSION .*\nplan\/a +1 +17 +w1 /);
+    expect(await out("note", "search", "beg", "her")).toMatch(/plan\/a +w1 +Begin here\.$/);
+    expect(await out("note", "delete", "plan/a")).toBe("plan/a  deleted");
+    expect((await luxhub("note", "get", "plan/a")).code).toBe(3);
+    expect(await out("note", "list", "--json")).toBe("[]");
+  });
+
+  test("leases: acquire, renew, list, release", async () => {
+    for (const node of ["w1", "w2"]) await hub.post("/node/heartbeat", { node_id: node });
+    const acquire = (node: string) => luxhub("lease", "acquire", "src/**", "--node", node, "--ttl", "5m");
+    expect((await acquire("w1")).stdout).toMatch(/^fencing \d+, until 20\S+Z\n$/);
+    expect(await acquire("w2")).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/leases of w1.*\(lease_conflict\)/),
+    });
+    expect(await out("lease", "list", "--node", "w1")).toMatch(/\nsrc\/\*\* +w1 +- +no +\d+ /);
+    expect(await out("lease", "renew", "src/**", "--node", "w1", "--ttl", "1h")).toMatch(/^fencing /);
+    expect(await jsonList("lease", "list")).toMatchObject([{ name: "src/**", ttl_s: 3_600 }]);
+    expect(await out("lease", "release", "src/**", "--node", "w1")).toBe("src/**  released");
+    expect(await out("lease", "release", "src/**", "--node", "w1")).toBe("src/**  was not held");
   });
 
   test("a task: add, list, show, claim, complete, wait, lux", async () => {

@@ -24,7 +24,14 @@ test("every acknowledged write survives kill -9", async () => {
   expect(ledger.faults).toEqual([]);
   expect(recoveriesMs).toHaveLength(CYCLES);
   expect(ledger.acknowledged).toBeGreaterThan(CYCLES * WORK_EACH_CYCLE);
-  for (const kind of [ledger.completed, ledger.received, ledger.acked, ledger.files, ledger.signedIn]) {
+  for (const kind of [
+    ledger.completed,
+    ledger.outputs,
+    ledger.received,
+    ledger.acked,
+    ledger.files,
+    ledger.signedIn,
+  ]) {
     expect(kind.size).toBeGreaterThan(CYCLES);
   }
   expect([...ledger.ended.keys()].toSorted()).toEqual([

@@ -121,6 +121,21 @@ const ROWS: readonly Harm[] = [
     says: /BAD +tasks +task \S+ is open, but/,
   },
   {
+    name: "an advisory lease of an offline node",
+    harm: "INSERT INTO leases VALUES ('nobody', 'a', '', 0, 0, 0, 1, 1, 1)",
+    says: /BAD +advisory +lease 0 is not of a node that is online/,
+  },
+  {
+    name: "a fencing number that was never drawn",
+    harm: "INSERT INTO leases VALUES ('nobody', 'a', '', 0, 0, 7, 1, 1, 1)",
+    says: /BAD +advisory +.*; a lease has the fencing number 7, and 0 is the last one/,
+  },
+  {
+    name: "a flag of leases on an open task",
+    harm: "UPDATE tasks SET has_leases = 1 WHERE status = 'open'",
+    says: /BAD +advisory +task \S+ is open, and says that it has leases/,
+  },
+  {
     name: "a lease of nobody",
     harm: "UPDATE tasks SET lease_until = 5 WHERE status = 'open'",
     says: /BAD +leases +task \S+ is open, and its lease/,

@@ -12,10 +12,12 @@ import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
+import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
   deliverySchema,
+  advisoryLeaseSchema,
   entrySchema,
   keySchema,
   eventSchema,
@@ -444,6 +446,8 @@ describe("the pages", () => {
       "message of receive": deliverySchema(),
       event: eventSchema(),
       file: fileSchema(),
+      note: noteSchema(),
+      "advisory lease": advisoryLeaseSchema(),
       "ledger entry": entrySchema(),
       key: keySchema(),
     };
@@ -616,6 +620,12 @@ describe("limits", () => {
     ["`task_ids` of task/wait", count("WAITED_TASKS_MAX")],
     ["`thread` of a message", count("THREAD_MAX_CHARS")],
     ["Messages of a thread that one history looks at", count("THREAD_SCANNED_MAX")],
+    ["`key` and `prefix` of a note", count("NOTE_KEY_MAX_CHARS")],
+    ["`text` of a note", bytes("NOTE_TEXT_MAX_BYTES")],
+    ["Notes that one note/search examines", count("NOTES_SCANNED_MAX"), bytes("NOTES_SCANNED_MAX_BYTES")],
+    ["`name` of a lease", count("LEASE_NAME_MAX_CHARS")],
+    ["`ttl_s` of a lease", "1", `${count("LEASE_TTL_MAX_SECONDS")} s`],
+    ["`holders` of lease_conflict", count("LEASE_HOLDERS_SHOWN_MAX")],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],
     ["Progress of an upload", bytes("UPLOAD_STALL_MIN_BYTES"), seconds("UPLOAD_STALL_MS")],
     ["`metadata` of a file", bytes("METADATA_MAX_BYTES")],
@@ -653,6 +663,9 @@ describe("limits", () => {
       count("QUOTA_TASKS_HIGHEST"),
     ],
     ["What a node's keys store (`--quota-bytes`)", "1", count("QUOTA_BYTES_PARTS")],
+    ["Notes of the hub", count("NOTES_MAX"), bytes("NOTES_MAX_BYTES")],
+    ["Notes that one node has written last", bytes("NOTES_OF_NODE_MAX_BYTES")],
+    ["Leases of the hub, and of one node", count("LEASES_MAX"), count("LEASES_OF_NODE_MAX")],
     ["Nodes that one commit of a broadcast looks at", count("BROADCAST_STEP_NODES")],
     ["Broadcasts that wait for the one being written", count("BROADCASTS_WAITING_MAX")],
     [
@@ -692,6 +705,7 @@ describe("limits", () => {
   /** What callers meet elsewhere in the pages, with its number. */
   const IN_PROSE: readonly (readonly [path: string, text: string])[] = [
     ["docs/errors-and-limits.md", `up to ${count("ERRORS_MAX")} bad fields`],
+    ["docs/endpoints.md", `\`ttl_s\` is ${count("LEASE_TTL_DEFAULT_SECONDS")} if left out`],
     ["docs/endpoints.md", `\`limit\` is ${count("PULL_DEFAULT")} if left out`],
     ["docs/endpoints.md", `\`count\` messages (${count("RECEIVE_DEFAULT")} if left out)`],
     ["docs/endpoints.md", `seconds (${count("RECEIVE_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
@@ -759,7 +773,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -824,7 +838,7 @@ describe("what the pages name exists", () => {
 
   test("kinds of events", () => {
     const kinds = new Set<string>(EVENT_KINDS);
-    const kind = /^(?:node|task|lux|message|file|hub|transport)\.[a-z]+$/;
+    const kind = /^(?:node|task|lux|message|file|note|hub|transport)\.[a-z]+$/;
     expect(spans.filter(({ code }) => kind.test(code) && !kinds.has(code))).toEqual([]);
   });
 

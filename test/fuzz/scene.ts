@@ -60,6 +60,8 @@ export async function furnish(ids: IdPool, post: Post): Promise<void> {
   }
   const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
   for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));
+  for (const key of ["k0", "k1"]) await post("/note/put", { key, text: "words", node_id: "n1" });
+  await post("/lease/acquire", { name: "a", node_id: "n1" });
   const form = new FormData();
   form.set("file", new File(["hello"], "hello.txt"));
   ids.learn(await post("/file/upload", form));

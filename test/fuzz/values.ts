@@ -109,6 +109,13 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   // A random epoch is never the current one.
   if (name === "epoch" && def.type === "number")
     return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));
+  // Of notes and leases: a few, so that one is met again.
+  if ((name === "if_version" || name === "fencing") && def.type === "number")
+    return fc.oneof(fc.nat({ max: 3 }).map(json), numbers(schema));
+  if (name === "key" && def.type === "string")
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"k0"', '"k1"') }, strings(schema));
+  if (name === "name" && def.type === "string" && takes(schema, '"a/*"') && !takes(schema, '"a//b"'))
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"a"', '"a/*"', '"**/b"') }, strings(schema));
   if (name === "kind" && takes(schema, '"task.created,lux.paid"'))
     return fc.oneof(
       {

@@ -14,6 +14,16 @@ import {
 import type { File as ModelFile, Task } from "./model.ts";
 import { type Real, same } from "./real.ts";
 import {
+  acquire,
+  deleteNote,
+  leaseWords,
+  leases,
+  notes,
+  putNote,
+  releaseLease,
+  renew,
+} from "./share-commands.ts";
+import {
   batchAssignAll,
   batchAssignListed,
   cancel,
@@ -25,13 +35,16 @@ import {
   fail,
   list,
   next,
+  output,
   pull,
+  readOutput,
   release,
   remove,
   retry,
   retryAll,
   revoke,
   sameContext,
+  sameOutput,
   stats,
   take,
 } from "./task-commands.ts";
@@ -186,7 +199,7 @@ const fileList = command("file list", fc.record({ variant }), ({ model }, { hub 
 /** What these do ends with their commit. */
 const within = fc.oneof(
   ...[heartbeat, createWithoutFiles, createWithoutFiles, next, next, take("assign"), take("claim")],
-  ...[extend, signIn, send, receive, acknowledge],
+  ...[extend, output, output, signIn, send, receive, acknowledge],
 );
 /** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */
 const atItsEnd = fc.oneof(complete, release, fail, retry, retryAll, cancel);
@@ -264,13 +277,17 @@ const isFinished = ({ status }: Task): boolean => status === "completed" || stat
 export async function compareAll(world: World, real: Real): Promise<void> {
   const { model } = world;
   await real.compareEvents(model);
+  await same(real.hub.get("/lease/list?per_page=50"), () => ({ leases: model.leases.map(leaseWords) }));
   await same(real.hub.get("/task/list", { variant: "B" }), () => ({
     tasks: model.tasks
       .toReversed()
       .toSorted((a, b) => Number(isFinished(a)) - Number(isFinished(b)))
       .map((task) => taskWords(model, task, "B")),
   }));
-  for (const { id } of model.tasks) await sameContext(model, id, real.hub);
+  for (const { id } of model.tasks) {
+    await sameContext(model, id, real.hub);
+    await sameOutput(model, id, real.hub, "A");
+  }
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -292,12 +309,44 @@ const changing = [
     complete,
   ],
   ...[next, next, next, next, batch, batch, batch],
-  ...[release, release, fail, fail, extend, cancel, retry, retry, retryAll, retryAll, leave, drain],
+  ...[
+    release,
+    release,
+    fail,
+    fail,
+    extend,
+    output,
+    output,
+    output,
+    cancel,
+    retry,
+    retry,
+    retryAll,
+    retryAll,
+    leave,
+    drain,
+  ],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
+  ...[putNote, deleteNote, acquire, acquire, acquire, renew, releaseLease],
   ...[pass, pass, pass, nextDay, restart],
 ];
-const looking = [nodeList, pull, list, context, stats, ledger, history, mailbox, fileList, events, stream];
+const looking = [
+  nodeList,
+  pull,
+  list,
+  readOutput,
+  context,
+  stats,
+  ledger,
+  history,
+  mailbox,
+  fileList,
+  leases,
+  notes,
+  events,
+  stream,
+];
 
 /** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
 export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
@@ -315,7 +364,24 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     redrive,
     pass,
     restart,
-    ...looking.slice(5),
+    ...looking.slice(6),
+  ],
+  [
+    ...[register, register, create, create, take("claim"), take("claim"), next, next, leases, leases],
+    ...[
+      acquire,
+      acquire,
+      acquire,
+      acquire,
+      acquire,
+      renew,
+      releaseLease,
+      putNote,
+      putNote,
+      deleteNote,
+      notes,
+    ],
+    ...[release, fail, complete, revoke, remove, cancel, leave, heartbeat, pass, restart],
   ],
   [
     register,

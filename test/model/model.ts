@@ -81,6 +81,8 @@ export type Task = Draft & {
   result: string | null;
   /** What its last worker that left one has left for the next. */
   checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
+  /** What its attempts have sent, by their epochs, oldest first. */
+  outputs: readonly { readonly epoch: number; readonly node: string; readonly text: string }[];
   /** The kinds of its attempts that failed, oldest first. */
   attemptsFailed: readonly FailureKind[];
 };
@@ -100,6 +102,29 @@ export type Message = {
   readonly requireAck: boolean;
   readonly broadcast: boolean;
   readonly to: ReadonlyMap<string, Delivery>;
+};
+
+export type Note = { readonly text: string; readonly version: number; readonly node: string };
+
+/** What each name of the leases in the sequences stands for. */
+export const LEASED = {
+  a: ["a"],
+  "a/b": ["a/b"],
+  "a/*": ["a/b", "a/c"],
+  "a/**": ["a", "a/b", "a/c", "a/b/c"],
+  "**/c": ["c", "a/c", "a/b/c"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+export type LeaseName = keyof typeof LEASED;
+
+export type Lease = {
+  readonly name: LeaseName;
+  readonly node: string;
+  readonly taskId: string | null;
+  readonly shared: boolean;
+  readonly fencing: number;
+  ttlMs: number;
+  until: number;
 };
 
 export type File = { readonly id: string; taskId: string | null; readonly isOutput: boolean };
@@ -152,6 +177,10 @@ export class Model {
   readonly messages: Message[] = [];
   files: File[] = [];
   readonly events: Event[] = [];
+  readonly notes = new Map<string, Note>();
+  /** Those that have not ended, in the order of their numbers. */
+  leases: Lease[] = [];
+  #fencing = 0;
   #batches = 0;
 
   constructor(now: number) {
@@ -196,6 +225,7 @@ export class Model {
       this.#log("task.released", id, task);
     }
     node.online = false;
+    this.#endLeases((lease) => lease.node === id);
     this.nodes.delete(id);
     this.former.set(id, node);
     this.#log("node.deleted", id, null);
@@ -212,6 +242,7 @@ export class Model {
       this.#log("task.released", id, task, together);
     }
     node.draining = false;
+    this.#endLeases((lease) => lease.node === id);
     if (node.online) {
       node.online = false;
       this.#log("node.left", id, null);
@@ -241,7 +272,7 @@ export class Model {
   create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
-    const context = { checkpoint: null, attemptsFailed: [] };
+    const context = { checkpoint: null, attemptsFailed: [], outputs: [] };
     const unheld = { leaseUntil: null, runUntil: null, startedAt: null } as const;
     const counts = { attempts: 0, failures: 0, restarts: 0, epoch: 0 };
     const times = {
@@ -341,6 +372,7 @@ export class Model {
     if (task.status === "open" && variant === "A") refuse("task_not_assigned");
     if (task.status === "open" && !this.isReady(task)) refuse("task_not_ready");
     if (task.status === "open") this.#assign(task, node);
+    this.#endLeases((lease) => lease.taskId === taskId);
     task.status = "completed";
     task.result = result;
     task.checkpoint = null;
@@ -412,6 +444,17 @@ export class Model {
     task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
+  }
+
+  /** Returns the attempt, and where its output continues. What is there already stays. */
+  output(taskId: string, nodeId: string, epoch: number | null, offset: number, data: string) {
+    const { task } = this.#heldBy(taskId, nodeId, epoch);
+    const before = task.outputs.find((one) => one.epoch === task.epoch)?.text ?? "";
+    if (offset > before.length) refuse("wrong_offset");
+    const text = before + data.slice(before.length - offset);
+    const others = task.outputs.filter((one) => one.epoch !== task.epoch);
+    task.outputs = [...others, { epoch: task.epoch, node: nodeId, text }].slice(-ATTEMPTS_WITH_OUTPUT);
+    return { attempt: task.epoch, next: text.length };
   }
 
   cancel(taskId: string): Task {
@@ -487,6 +530,7 @@ export class Model {
   delete(taskId: string): void {
     const task = this.task(taskId);
     this.tasks = this.tasks.filter((one) => one !== task);
+    this.#endLeases((lease) => lease.taskId === taskId);
     this.#log("task.deleted", task.node, task);
     const holder = task.node === null ? null : this.nodeOrFormer(task.node);
     if (holder) holder.idleSince = this.now;
@@ -573,6 +617,7 @@ export class Model {
   #end(task: Task, kind: FailureKind, batch: number | null = null): void {
     const holder = task.node === null ? null : this.node(task.node);
     if (holder) holder.idleSince = this.now;
+    this.#endLeases((lease) => lease.taskId === task.id);
     Object.assign(task, { status: "failed", node: null, leaseUntil: null, failure: kind });
     task.unmet.clear();
     this.#log("task.failed", holder?.id ?? null, task, batch);
@@ -710,6 +755,64 @@ export class Model {
     this.#log("message.sent", only, null, null, message);
   }
 
+  // ---- Notes and leases
+
+  /** With a condition only if the note has that version (0: none); what repeats the last write of a node changes nothing. */
+  putNote(key: string, text: string, node: string, ifVersion: number | null): Note {
+    const known = this.notes.get(key);
+    const version = known?.version ?? 0;
+    const isSame = known !== undefined && known.text === text && known.node === node;
+    if (isSame && (ifVersion === null || ifVersion === version - 1)) return known;
+    if (ifVersion !== null && ifVersion !== version) refuse("note_version_conflict");
+    const note = { text, version: version + 1, node };
+    this.notes.set(key, note);
+    this.#log("note.changed", node, null);
+    return note;
+  }
+
+  deleteNote(key: string, node: string): Note {
+    const note = this.notes.get(key) ?? refuse("note_not_found");
+    this.notes.delete(key);
+    this.#log("note.deleted", node, null);
+    return note;
+  }
+
+  acquire(
+    name: LeaseName,
+    nodeId: string,
+    { taskId, shared, ttlMs }: Pick<Lease, "taskId" | "shared" | "ttlMs">,
+  ): Lease {
+    if (!this.node(nodeId).online) refuse("node_offline");
+    if (taskId !== null) this.#heldBy(taskId, nodeId, null);
+    const asked = { name, node: nodeId, taskId, shared };
+    const own = this.leases.find(
+      (lease) => lease.name === name && lease.node === nodeId && lease.taskId === taskId,
+    );
+    if (this.leases.some((lease) => lease !== own && exclude(lease, asked))) refuse("lease_conflict");
+    const until = this.now + ttlMs;
+    if (own?.shared === shared) return Object.assign(own, { ttlMs, until });
+    const lease = { ...asked, fencing: ++this.#fencing, ttlMs, until };
+    this.leases = [...this.leases.filter((one) => one !== own), lease];
+    return lease;
+  }
+
+  /** Those of a node and a name, whatever they are for; the answer is the last. */
+  renew(name: LeaseName, nodeId: string): Lease {
+    const held = this.leases.filter((lease) => lease.name === name && lease.node === nodeId);
+    for (const lease of held) lease.until = this.now + lease.ttlMs;
+    return held.at(-1) ?? refuse("lease_lost");
+  }
+
+  releaseLease(name: LeaseName, nodeId: string): number {
+    return this.#endLeases((lease) => lease.name === name && lease.node === nodeId);
+  }
+
+  #endLeases(which: (lease: Lease) => boolean): number {
+    const before = this.leases.length;
+    this.leases = this.leases.filter((lease) => !which(lease));
+    return before - this.leases.length;
+  }
+
   // ---- Files
 
   /** Attaches it to the task and the node that are named, if there are such. */
@@ -735,11 +838,13 @@ export class Model {
   pass(ms: number): void {
     const before = this.now;
     this.now += ms;
+    this.#endLeases(({ until }) => until <= this.now);
     const failedBefore = new Set(this.tasks.filter(({ status }) => status === "failed"));
     const silent = [...this.nodes.values()].filter((node) => node.online && node.leaseUntil <= this.now);
     const goes = this.#batch();
     for (const node of silent) {
       node.online = false;
+      this.#endLeases((lease) => lease.node === node.id);
       this.#log("node.offline", node.id, null, goes);
     }
     const back = this.#batch();
@@ -785,6 +890,7 @@ export class Model {
     for (const { to } of this.messages)
       for (const delivery of to.values()) delivery.leaseUntil = this.now + ACK_LEASE_MS;
     for (const task of this.tasks) if (task.leaseUntil !== null) this.#startLease(task);
+    for (const lease of this.leases) lease.until = this.now + lease.ttlMs;
     this.#log("hub.started", null, null);
   }
 
@@ -879,6 +985,7 @@ export class Model {
   }
 
   #free(task: Task, from: Node): void {
+    this.#endLeases((lease) => lease.taskId === task.id);
     task.status = "open";
     task.node = null;
     task.startedAt = null;
@@ -907,6 +1014,16 @@ export class Model {
     return ++this.#batches;
   }
 }
+
+/** Whether two leases exclude each other: not if both are shared, nor those of one node but for two different tasks. */
+function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">): boolean {
+  if (a.shared && b.shared) return false;
+  const isForOneTask = a.taskId === null || b.taskId === null || a.taskId === b.taskId;
+  if (a.node === b.node && isForOneTask) return false;
+  const others: readonly string[] = LEASED[b.name];
+  return LEASED[a.name].some((name) => others.includes(name));
+}
+const ATTEMPTS_WITH_OUTPUT = 3;
 
 function leave(task: Task, node: string, data: string | null): void {
   if (data !== null) task.checkpoint = { data, epoch: task.epoch, node };

@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import fc from "fast-check";
 import { SECOND_MS } from "../../src/lib/clock.ts";
 import type { TestHub } from "../support/hub.ts";
-import type { Model, Task } from "./model.ts";
+import type { Model, Task, VariantName } from "./model.ts";
 import { same } from "./real.ts";
 import { STATUS_WORDS, contextWords, lux, resultOf, statusWord, taskAnswer, taskWords } from "./words.ts";
 import { type Command, type World, command, node, recent, variant } from "./world.ts";
@@ -162,6 +162,61 @@ export const extend = command(
   },
 );
 
+/** Offsets are those of the model's text, or beside them: a repeat, an overlap, a gap. */
+export const output = command(
+  "output",
+  fc.record({ asker, back: fc.constantFrom(0, 0, 0, 1, 3, -1), data: fc.constantFrom("a", "bcd", "efghij") }),
+  (world, { hub }, { asker, back, data }) => {
+    const { taskId, nodeId, epoch, body } = holderOf(world, asker);
+    const known = world.model.tasks.find(({ id }) => id === taskId);
+    const size = known?.outputs.find((one) => one.epoch === known.epoch)?.text.length ?? 0;
+    const offset = Math.max(0, size - back);
+    return same(hub.post("/task/output", { ...body, offset, data }, { variant: asker.variant }), () => {
+      const { attempt, next } = world.model.output(taskId, nodeId, epoch, offset, data);
+      return { task_id: taskId, attempt, next_offset: next };
+    });
+  },
+);
+
+/** All output of a task, attempt by attempt. */
+export const readOutput = command(
+  "read output",
+  fc.record({ variant, task: recent }),
+  (world, { hub }, asked) => sameOutput(world.model, world.task(asked.task), hub, asked.variant),
+);
+
+export async function sameOutput(
+  model: Model,
+  taskId: string,
+  hub: TestHub,
+  variant: VariantName,
+): Promise<void> {
+  const known = model.tasks.find(({ id }) => id === taskId);
+  for (const asked of known && known.outputs.length > 0 ? known.outputs : [null])
+    await same(hub.get(`/task/${taskId}/output?attempt=${asked?.epoch ?? ""}`, { variant }), () => {
+      const task = model.task(taskId);
+      const { epoch = null, text = "" } = asked ?? {};
+      const isRunning = task.status === "assigned" && task.epoch === epoch;
+      const isFinished = task.status === "completed" || task.status === "failed";
+      return {
+        task_id: taskId,
+        status: statusWord(task.status, variant),
+        attempt: epoch,
+        offset: 0,
+        data: text,
+        next_offset: text.length,
+        dropped: 0,
+        size: text.length,
+        ended: asked === null ? isFinished : !isRunning,
+        attempts: task.outputs.map((one) => ({
+          attempt: one.epoch,
+          node_id: one.node,
+          size: one.text.length,
+        })),
+      };
+    });
+}
+
 /** What the next worker of a task is told. */
 export const context = command("context", fc.record({ task: recent }), (world, { hub }, { task }) =>
   sameContext(world.model, world.task(task), hub),
@@ -170,7 +225,9 @@ export const context = command("context", fc.record({ task: recent }), (world, {
 export async function sameContext(model: Model, taskId: string, hub: TestHub): Promise<void> {
   await same(hub.get(`/task/${taskId}?context=1`), (answer) => {
     const words = contextWords(model, model.task(taskId));
-    expect(Object.keys(answer["context"] ?? {}).toSorted()).toEqual(Object.keys(words).toSorted());
+    // Lessons have tests of their own (api/lessons.test.ts).
+    const told = Object.keys(answer["context"] ?? {}).filter((name) => name !== "lessons");
+    expect(told.toSorted()).toEqual(Object.keys(words).toSorted());
     return answer["context"] === undefined ? {} : { context: words };
   });
 }

@@ -45,8 +45,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 export const PARTS = {
   tasks: ["tasks", "task-wait", "balancer", "lux", "stream"],
   concurrency: ["concurrency", "broadcasts", "output"],
-  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
+  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes", "notes"],
   periodic: [
+    "leases",
     "offline",
     "worker-loop",
     "dependents",

@@ -66,6 +66,9 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await addTask(hub, { depends_on: [revoked] });
   const checkpointed = await addTaskOf(hub, "n2");
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
+  const usage = [{ seq: 1, model: odd.trim(), input_tokens: 5, output_tokens: 7, cost_usd: 0.000001 }];
+  await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", usage }));
+  await ok(hub.admin("/budget/set", { scope: "node", value: "n2", per: "day", cost_usd: 1_000_000 }));
   await ok(
     hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
   );
@@ -103,6 +106,10 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await ok(hub.post("/message/ack", { node_id: "n2", message_id: acked }));
   const waiting = await send(hub, "n2", "n1", { content: odd.repeat(2_000) });
   await ok(hub.post("/message/broadcast", { from_node: "n2", content: odd }));
+  await ok(hub.post("/note/put", { key: odd.trim(), text: odd, node_id: "n2" }, bound));
+  await ok(hub.post("/lease/acquire", { name: odd.trim(), node_id: "n1", ttl_s: 86_400 }));
+  const forTask = { name: "src/**", node_id: "n2", task_id: checkpointed, ttl_s: 86_400, shared: true };
+  await ok(hub.post("/lease/acquire", forTask));
   const body = { title: "only once", description: "d" };
   const key = "move-1";
   const answer = await ok(hub.post("/task/create", body, { headers: { "Idempotency-Key": key } }));
@@ -123,11 +130,14 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
     ...["open", "assigned", "completed"].map((status) => `/task/list?status=${status}`),
     "/task/stats",
     "/questions",
+    "/usage",
     "/schedule/list",
     "/task/pull?node_id=n1",
     ...["n1", "n2", "big"].map((nodeId) => `/lux/ledger?node_id=${nodeId}`),
     ...["n1", "n2", "silent"].map((nodeId) => `/message/history?node_id=${nodeId}`),
     "/file/list?per_page=50",
+    "/note/search?q=quote",
+    "/note/list",
     "/events?since=0&limit=1000",
   ];
   const answers: Record<string, unknown> = {};
@@ -154,6 +164,10 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
 
 /** What was begun before the move is ended after it. */
 export async function goesOn(hub: TestHub, scene: Scene, cursor: number, key: string): Promise<void> {
+  const again = { name: "src/**", node_id: "n2", task_id: scene.checkpointed, shared: true };
+  expect((await ok(hub.post("/lease/acquire", again)))["lease"]).toMatchObject({ fencing: 2 });
+  const next = await ok(hub.post("/lease/acquire", { name: "other", node_id: "n1" }));
+  expect(next["lease"]).toMatchObject({ fencing: 3 });
   const events = await ok(hub.get(`/events?since=${cursor}&limit=1000`));
   expect(pick(events, "events", "id")).toEqual([cursor + 1]); // the hub's start
   const { key: once, body, answer } = scene.idempotent;

@@ -19,6 +19,7 @@ import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { NextService } from "../../src/service/next.ts";
+import { LeaseService } from "../../src/service/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
@@ -78,7 +79,8 @@ async function openScene(
   const files = new FileService(store, clock, blobs, () => false);
   const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes);
   const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
-  const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, files, minutes };
+  const leases = new LeaseService(store, clock);
+  const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, leases, files, minutes };
   const choreParts = {
     ...parts,
     schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),

@@ -21,6 +21,8 @@ import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
+import { LeaseService } from "../../src/service/leases.ts";
+import { firstDeadline } from "../../src/store/sql/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { ScheduleService } from "../../src/service/schedules.ts";
@@ -65,6 +67,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes),
     takes,
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
+    leases: new LeaseService(store, clock),
     messages: new MessageService(
       store,
       new EmbeddedMail(store),
@@ -105,6 +108,23 @@ function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readon
     tally({ nodeId, assigned: 1 }),
   ];
 }
+
+describe("leases", () => {
+  test("are deleted after their deadline, and looked for only when one may have ended", async () => {
+    const clock = new TestClock();
+    const { store, write, run } = await openScene({ clock });
+    const lease = { name: "a", nodeId: "n1", taskId: null, shared: false, fencing: 1, ttlMs: 10_000 };
+    const leaseUntil = clock.steady() + lease.ttlMs;
+    const other = { ...lease, name: "b", leaseUntil: leaseUntil + 60_000, acquiredAt: 1 };
+    await write({ kind: "lease.saved", lease: { ...lease, leaseUntil, acquiredAt: 1 } });
+    await write({ kind: "lease.saved", lease: other });
+    await run("leases");
+    expect(await store.read(firstDeadline())).toBe(leaseUntil);
+    clock.pass(11_000);
+    await run("leases");
+    expect(await store.read(firstDeadline())).toBe(other.leaseUntil);
+  });
+});
 
 describe("starvation", () => {
   /** Work without end: in steps; in steps, beyond its budget; and in a step that does not end. */

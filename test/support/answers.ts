@@ -7,6 +7,7 @@ import * as z from "zod/mini";
 import type { AnswerSchema, Declared, Endpoint } from "../../src/api/endpoint.ts";
 import { errorCodes } from "../../src/api/openapi.ts";
 import { ERRORS, type ErrorCode } from "../../src/api/openapi-texts.ts";
+import { advisoryLeaseSchema } from "../../src/api/response-schemas.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import type { VariantName } from "../../src/domain/model.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
@@ -26,6 +27,8 @@ const PROBLEM = z.strictObject({
   success: z.literal(false),
   error: z.enum(Object.keys(ERRORS) as ErrorCode[]), // a record has its own keys
   errors: z.optional(z.array(z.strictObject({ path: z.string(), message: z.string() }))),
+  version: z.optional(z.int()),
+  holders: z.optional(z.array(advisoryLeaseSchema())),
   used: z.optional(z.int()),
   allowed: z.optional(z.int()),
   expected: z.optional(z.int()),

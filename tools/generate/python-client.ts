@@ -68,6 +68,19 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     redrive: "message/redrive",
     mailbox: "agent/messages",
   },
+  Notes: {
+    put: "note/put",
+    get: "note/get",
+    list: "note/list",
+    search: "note/search",
+    delete: "note/delete",
+  },
+  Leases: {
+    acquire: "lease/acquire",
+    renew: "lease/renew",
+    release: "lease/release",
+    list: "lease/list",
+  },
   Lux: { sign_in: "signin", ledger: "lux/ledger" },
   Costs: {
     usage: "usage",
@@ -243,6 +256,13 @@ function records(): void {
   }
 }
 
+/** The words of Python that the API uses as names of parameters. */
+const PYTHON_WORDS: ReadonlySet<string> = new Set(["from"]);
+
+function nameOf(field: string): string {
+  return PYTHON_WORDS.has(field) ? `${field}_` : field;
+}
+
 function methodOf(method: string, { name, summary, request, answer }: Described): string {
   const [a, b] = request;
   const className = classNameOf(name);
@@ -262,9 +282,9 @@ function methodOf(method: string, { name, summary, request, answer }: Described)
   const optional = fields.filter(({ isRequired }) => !isRequired);
   const parameters = [
     "self",
-    ...required.map(({ field, type }) => `${field}: ${type}`),
+    ...required.map(({ field, type }) => `${nameOf(field)}: ${type}`),
     "*",
-    ...optional.map(({ field, type }) => `${field}: ${union([type, "None"])} = None`),
+    ...optional.map(({ field, type }) => `${nameOf(field)}: ${union([type, "None"])} = None`),
     "options: CallOptions | None = None",
   ];
   const result = typeOf(answer[0], answer[1], `${className}Answer`, false);
@@ -279,13 +299,13 @@ function methodOf(method: string, { name, summary, request, answer }: Described)
     ...(fields.length > 0 ? [""] : []),
   ];
   const args = [...required, ...optional].map(({ field, description }) =>
-    wrapped(quotable(`${field}: ${description}`), " ".repeat(8), "    "),
+    wrapped(quotable(`${nameOf(field)}: ${description}`), " ".repeat(8), "    "),
   );
   const doc =
     fields.length === 0 && about.length === 1
       ? `        """${quotable(about[0] ?? "")}"""\n`
       : `        """${about.map((line, i) => (i === 0 || line === "" ? line : `        ${line}`)).join("\n")}\n${args.join("")}        """\n`;
-  const sent = [...required, ...optional].map(({ field }) => `"${field}": ${field}`);
+  const sent = [...required, ...optional].map(({ field }) => `"${field}": ${nameOf(field)}`);
   const inOne = `        fields = {${sent.join(", ")}}\n`;
   const body =
     sent.length === 0

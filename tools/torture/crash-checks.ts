@@ -10,7 +10,8 @@ import { join } from "node:path";
 import type { EventKind } from "../../src/domain/event.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
-import type { Ledger } from "./crash-writer.ts";
+import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
+import { type Ledger, outputOf } from "./crash-writer.ts";
 
 /** What was found wrong, by kind, with words for the first of each. */
 export class Findings {
@@ -68,9 +69,11 @@ function withNumbers(row: Row): Row {
 
 async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
   await checkTasks(rows, ledger, findings);
+  await checkOutput(rows, ledger, findings);
   await checkLux(rows, ledger, findings);
   await checkMessages(rows, ledger, findings);
   await checkFiles(rows, ledger, findings);
+  await checkNotes(rows, ledger, findings);
   for (const [what, sql] of NEVER)
     for (const row of await rows(sql))
       findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
@@ -245,6 +248,30 @@ async function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): Promi
   }
 }
 
+/** Every accepted piece is there once, and at most the one after it, which was cut. Older attempts may be gone. */
+async function checkOutput(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const stored = new Map<string, string>();
+  for (const { task_id, epoch, data } of await rows(
+    "SELECT task_id, epoch, data FROM output_blocks ORDER BY task_id, epoch, n",
+  ))
+    stored.set(`${task_id} ${epoch}`, (stored.get(`${task_id} ${epoch}`) ?? "") + String(data));
+  const epochs = Map.groupBy(
+    [...stored.keys()].map((attempt) => attempt.split(" ")),
+    ([taskId]) => taskId,
+  );
+  for (const [attempt, text] of stored) {
+    const told = ledger.outputs.get(attempt) ?? 0;
+    if (text !== outputOf(attempt, told) && text !== outputOf(attempt, told + 1))
+      findings.add("unequal", `the output of ${attempt} is not its ${told} pieces`);
+  }
+  for (const attempt of ledger.outputs.keys()) {
+    if (stored.has(attempt)) continue;
+    const [taskId = "", epoch] = attempt.split(" ");
+    const newer = (epochs.get(taskId) ?? []).filter(([, other]) => Number(other) > Number(epoch));
+    if (newer.length < OUTPUT_ATTEMPTS_KEPT) findings.add("missing", `the output of ${attempt}`);
+  }
+}
+
 async function checkLux(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
   const signedIn = byKey(
     await rows("SELECT node_id FROM ledger WHERE kind = 'signin' AND amount_micro = 10000000"),
@@ -284,6 +311,22 @@ async function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): Pr
     const cut = ledger.cutReceives.get(nodeId) ?? 0;
     if (count > cut) findings.add("missing", `${count} messages to ${nodeId}, who was cut off ${cut} times`);
   }
+}
+
+/** A put that was cut may be there: its writer has not been told, and repeats it. */
+async function checkNotes(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const stored = byKey(await rows("SELECT key, version, content FROM notes"), "key");
+  for (const [key, { version, text }] of ledger.notes) {
+    const note = stored.get(key);
+    const known = Number(note?.["version"] ?? 0);
+    if (known < version) findings.add("missing", `version ${version} of the ${key}`);
+    else if (known > version + 1) findings.add("twice", `the ${key} has version ${known}, not ${version}`);
+    else if (known === version && note?.["content"] !== text)
+      findings.add("unequal", `the ${key} is not "${text}"`);
+  }
+  const [last] = await rows("SELECT last FROM fencing");
+  const highest = Math.max(0, ...ledger.fencing.keys());
+  if (Number(last?.["last"]) < highest) findings.add("missing", `the fencing number ${highest}`);
 }
 
 async function checkFiles(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {

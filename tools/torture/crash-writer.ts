@@ -18,6 +18,8 @@ export class Ledger {
   readonly winners = new Map<string, Set<string>>();
   /** The highest epoch that anyone was told, by task. */
   readonly epochs = new Map<string, number>();
+  /** How many pieces of output were accepted, by task and epoch. */
+  readonly outputs = new Map<string, number>();
   /** Who holds what, until it asks for something that may end it; by task. */
   readonly holds = new Map<string, { readonly nodeId: string; readonly epoch: number }>();
   /** Ends of a hold other than completion, by path. */
@@ -29,6 +31,10 @@ export class Ledger {
   /** How often each message was handed out, to anyone. */
   readonly received = new Map<string, number>();
   readonly acked = new Set<string>();
+  /** The last version of each note that its writer was told, and its text. */
+  readonly notes = new Map<string, { readonly version: number; readonly text: string }>();
+  /** Fencing numbers of leases, with what they are for: one is never used again. */
+  readonly fencing = new Map<number, string>();
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   /** Tasks that task/next handed out, alone or in a batch; calls of it that were hung up; batches. */
@@ -85,10 +91,13 @@ class Gone extends Error {}
 export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
   "/task/claim",
   "/task/complete",
+  "/task/output",
   "/message/ack",
   "/signin",
   "/node/leave",
   "/node/heartbeat",
+  "/note/put",
+  "/lease/acquire",
 ]);
 
 export class Writer {
@@ -134,6 +143,8 @@ export class Writer {
     const first = await this.#ask(hub, this.#cut);
     this.#settle(this.#cut, first);
     const again = await this.#ask(hub, this.#cut);
+    // The lease may have ended meanwhile.
+    if (path === "/task/output" && again.status === 409 && again.body["error"] !== "wrong_offset") return;
     // What was refused may be possible by now.
     if (again.status !== first.status && (first.status === 200 || key !== null))
       this.#blame(this.#cut, again);
@@ -153,6 +164,8 @@ export class Writer {
     else if (step % 3 === 1) await this.#nextAndEnd(step, key("next"));
     else await this.#claimAndEnd(step);
     if (step % 16 === 15) await this.#leaveAndReturn();
+    if (step % 2 === 0) await this.#note(step);
+    if (step % 4 === 1) await this.#lease(`${this.#nodeId}/step-${step}`, null);
     await this.#send(step, key("send"));
     await this.#receive(step, key("receive"));
     if (step % 4 === 1) await this.#upload(step);
@@ -313,8 +326,10 @@ export class Writer {
   /** Some stay assigned; the others are completed, or come back in every way that there is. */
   async #end(taskId: string, epoch: number, step: number): Promise<void> {
     const { ledger, open } = this.#crowd;
+    if (step % 3 === 0) await this.#lease(`task/${taskId}/**`, { taskId, epoch });
     const asked = { task_id: taskId, node_id: this.#nodeId, epoch };
     const again = (): void => void open.push(taskId);
+    for (let piece = 0; piece < step % 4; piece++) await this.#say(taskId, epoch, piece);
     switch (step % 8) {
       case 0:
         return;
@@ -358,6 +373,22 @@ export class Writer {
     });
   }
 
+  /** A piece of output, at the end of those before it. */
+  async #say(taskId: string, epoch: number, piece: number): Promise<void> {
+    const { outputs } = this.#crowd.ledger;
+    const attempt = `${taskId} ${epoch}`;
+    if ((outputs.get(attempt) ?? 0) !== piece) return; // the one before came too late
+    const offset = Buffer.byteLength(outputOf(attempt, piece));
+    const data = pieceOf(attempt, piece);
+    await this.#call({
+      path: "/task/output",
+      body: { task_id: taskId, node_id: this.#nodeId, epoch, offset, data },
+      key: null,
+      refusals: LATE,
+      told: () => void outputs.set(attempt, piece + 1),
+    });
+  }
+
   /** Always with an Idempotency-Key: twice it would be something else. */
   #endBy(
     path: string,
@@ -386,6 +417,34 @@ export class Writer {
 
   #heartbeat(): Call {
     return { path: "/node/heartbeat", body: { node_id: this.#nodeId }, key: null, told: () => {} };
+  }
+
+  /** Compare-and-set on a note of its own: what it was told is there, and what was cut is there or not. */
+  #note(step: number): Promise<void> {
+    const { notes } = this.#crowd.ledger;
+    const key = `note of ${this.#nodeId}`;
+    const text = `step ${step}`;
+    const body = { key, text, node_id: this.#nodeId, if_version: notes.get(key)?.version ?? 0 };
+    const told = ({ note }: Row): void =>
+      void notes.set(key, { version: Number(Object(note).version), text });
+    return this.#call({ path: "/note/put", body, key: null, told });
+  }
+
+  /** Of a name that nobody else has; with the task it ends. */
+  #lease(name: string, held: Got | null): Promise<void> {
+    const { ledger } = this.#crowd;
+    const task = held === null ? {} : { task_id: held.taskId, epoch: held.epoch };
+    const body = { name, node_id: this.#nodeId, ttl_s: 30, ...task };
+    const told = ({ lease }: Row): void => {
+      const fencing = Number(Object(lease).fencing);
+      const whose = `${this.#nodeId} ${name} ${held?.taskId ?? ""}`;
+      const other = ledger.fencing.get(fencing);
+      if (other !== undefined && other !== whose)
+        ledger.faults.push(`/lease/acquire: ${fencing} is of ${other} and of ${whose}`);
+      ledger.fencing.set(fencing, whose);
+    };
+    // A node may have as many leases as its limit, and may have lost the task.
+    return this.#call({ path: "/lease/acquire", body, key: null, told, refusals: LATE });
   }
 
   #send(step: number, key: string | null): Promise<void> {
@@ -465,6 +524,16 @@ export class Writer {
       `${path} ${JSON.stringify(body)}: ${status} ${JSON.stringify(answer.body)}`,
     );
   }
+}
+
+/** Of different lengths, so that some end a block of the hub. */
+function pieceOf(attempt: string, piece: number): string {
+  return `${attempt} ${piece} ${"✓".repeat(piece * 3_000)}\n`;
+}
+
+/** The first pieces of an attempt. */
+export function outputOf(attempt: string, pieces: number): string {
+  return Array.from({ length: pieces }, (_, i) => pieceOf(attempt, i)).join("");
 }
 
 /** Which task task/next handed out, and under which epoch; "" for none. */

@@ -572,6 +572,38 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (scope, value, per)
   );
   `,
+  `
+  CREATE TABLE notes (
+    key TEXT COLLATE "C" PRIMARY KEY,
+    version BIGINT NOT NULL,
+    node_id TEXT COLLATE "C",
+    verified INTEGER NOT NULL,
+    bytes BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    content TEXT NOT NULL
+  );
+  CREATE INDEX notes_sizes ON notes (node_id, bytes);
+  CREATE TABLE leases (
+    node_id TEXT COLLATE "C" NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    shared INTEGER NOT NULL,
+    is_glob INTEGER NOT NULL,
+    fencing BIGINT NOT NULL,
+    ttl_ms BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    acquired_at BIGINT NOT NULL,
+    PRIMARY KEY (node_id, name, task_id)
+  );
+  CREATE INDEX leases_name ON leases (name);
+  CREATE INDEX leases_globs ON leases (is_glob) WHERE is_glob = 1;
+  CREATE INDEX leases_task ON leases (task_id);
+  CREATE TABLE fencing (one INTEGER PRIMARY KEY CHECK (one = 1), last BIGINT NOT NULL);
+  INSERT INTO fencing VALUES (1, 0);
+  ALTER TABLE tasks ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

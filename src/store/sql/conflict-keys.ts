@@ -17,11 +17,13 @@ export type Table =
   | "deliveries"
   | "dependencies"
   | "events"
+  | "fencing"
   | "file_totals"
   | "files"
   | "hubs"
   | "identity"
   | "keys"
+  | "leases"
   | "ledger"
   | "messages"
   | "minutes"
@@ -29,6 +31,7 @@ export type Table =
   | "output_blocks"
   | "outputs"
   | "questions"
+  | "notes"
   | "quota_usage"
   | "schedules"
   | "settlements"
@@ -83,6 +86,9 @@ export const keyOf = {
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
+  note: (key: string): ConflictKey => `notes ${key}`,
+  /** The leases of a node on a name. */
+  leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */

@@ -196,6 +196,27 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
+    name: "advisory",
+    holds:
+      "every advisory lease is of an online node, and of no task or one that this node holds; both say so; no fencing number is larger than the last one",
+    sql: `
+      SELECT 'lease ' || l.fencing || ' is not of a node that is online and has leases' FROM leases l
+      LEFT JOIN nodes n ON n.node_id = l.node_id
+      WHERE n.node_id IS NULL OR n.online = 0 OR n.has_leases = 0
+      UNION ALL
+      SELECT 'lease ' || l.fencing || ' is for a task that its node does not hold' FROM leases l
+      LEFT JOIN tasks t ON t.task_id = l.task_id
+      WHERE l.task_id <> '' AND (t.task_id IS NULL OR t.status <> 'assigned' OR t.assigned_node <> l.node_id
+        OR t.has_leases = 0)
+      UNION ALL
+      SELECT 'task ' || task_id || ' is ' || status || ', and says that it has leases' FROM tasks
+      WHERE has_leases = 1 AND status <> 'assigned'
+      UNION ALL
+      SELECT 'a lease has the fencing number ' || fencing || ', and ' || last || ' is the last one'
+      FROM leases, fencing WHERE leases.fencing > fencing.last
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "dependencies",
     holds:
       "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",

@@ -10,7 +10,7 @@ import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
-  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, draining, online, registered_at, last_heartbeat_at,
+  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, draining, online, has_leases, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
   entries, CAST(balance_micro AS TEXT) AS balance`;
 /** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */

@@ -7,10 +7,13 @@ import type {
   DeliveryStub,
   FileRecord,
   KeyRecord,
+  Lease,
   LedgerEntry,
   Message,
   MessageFate,
   Node,
+  Note,
+  NoteHead,
   Pulse,
   Question,
   Schedule,
@@ -99,6 +102,7 @@ export function toNode(row: Row): Node {
     autoAssign: flag(row["auto_assign"]),
     draining: flag(row["draining"]),
     online: flag(row["online"]),
+    hasLeases: flag(row["has_leases"]),
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
     leaseUntil: whole(row["lease_until"]),
@@ -187,6 +191,7 @@ export function toTask(row: Row): Task {
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
     maxCostMicro: maybeWhole(row["max_cost_micro"]),
+    hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     ...(files === null ? NO_FILES : decodeFiles(files)),
@@ -233,6 +238,36 @@ export function toResult(row: Row): Task["result"] {
     improvement: text(row["improvement"]),
     lesson: text(row["lesson"]),
     extra: maybeText(row["result_extra"]),
+  };
+}
+
+export function toNoteHead(row: Row): NoteHead {
+  return {
+    key: text(row["key"]),
+    version: whole(row["version"]),
+    nodeId: maybeText(row["node_id"]),
+    verified: flag(row["verified"]),
+    bytes: whole(row["bytes"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toNote(row: Row): Note {
+  const { bytes: _, ...note } = toNoteHead(row);
+  return { ...note, text: text(row["content"]) };
+}
+
+export function toLease(row: Row): Lease {
+  return {
+    name: text(row["name"]),
+    nodeId: text(row["node_id"]),
+    taskId: text(row["task_id"]) || null,
+    shared: flag(row["shared"]),
+    fencing: whole(row["fencing"]),
+    ttlMs: whole(row["ttl_ms"]),
+    leaseUntil: whole(row["lease_until"]),
+    acquiredAt: whole(row["acquired_at"]),
   };
 }
 

@@ -5,6 +5,8 @@
 import type { Change } from "../../domain/change.ts";
 import type { UsageReport } from "../../domain/model.ts";
 import { plus } from "../../domain/spending.ts";
+import { headOf } from "../../domain/note.ts";
+import { isGlob } from "../../lib/globs.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES } from "./minutes.ts";
 import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
@@ -183,6 +185,16 @@ const ADD_REPORTS: Statement<Of<"usage.reported">> = {
     return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
   },
 };
+
+const LEASE_ID: Columns<Pick<Of<"lease.saved">, "lease">> = {
+  node_id: text(({ lease }) => lease.nodeId),
+  name: text(({ lease }) => lease.name),
+  task_id: text(({ lease }) => lease.taskId ?? ""),
+};
+/** Changes of leases of one node on one name are written in order. */
+const ofLease = ({ lease }: Pick<Of<"lease.saved">, "lease">): ConflictKey =>
+  keyOf.leases(lease.nodeId, lease.name);
+
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
@@ -244,6 +256,10 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "node.drained": {
     row: ofNode,
     statement: update("nodes", NODE_ID, { draining: flag(({ draining }) => draining) }),
+  },
+  "node.leased": {
+    row: ofNode,
+    statement: update("nodes", NODE_ID, { has_leases: flag(({ hasLeases }) => hasLeases) }),
   },
   "node.deleted": {
     row: ofNode,
@@ -514,6 +530,14 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
+  "task.leased": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { has_leases: flag(({ hasLeases }) => hasLeases) },
+    ),
+  },
   "task.broken": {
     row: ({ taskId }) => keyOf.task(taskId),
     statement: update(
@@ -731,6 +755,66 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       tasks: earlier.tasks + later.tasks,
       bytes: earlier.bytes + later.bytes,
     }),
+  },
+  "note.saved": {
+    row: ({ note }) => keyOf.note(note.key),
+    statement: upsert(
+      "notes",
+      { key: text(({ note }) => note.key) },
+      {
+        version: whole(({ note }) => note.version),
+        node_id: text(({ note }) => note.nodeId),
+        verified: flag(({ note }) => note.verified),
+        bytes: whole(({ note }) => headOf(note).bytes),
+        created_at: whole(({ note }) => note.createdAt),
+        updated_at: whole(({ note }) => note.updatedAt),
+        content: text(({ note }) => note.text),
+      },
+    ),
+  },
+  "note.removed": {
+    frees: true,
+    row: ({ key }) => keyOf.note(key),
+    statement: remove("notes", { key: text(({ key }) => key) }),
+  },
+  "lease.saved": {
+    row: ofLease,
+    statement: upsert("leases", LEASE_ID, {
+      shared: flag(({ lease }) => lease.shared),
+      is_glob: flag(({ lease }) => isGlob(lease.name)),
+      fencing: whole(({ lease }) => lease.fencing),
+      ttl_ms: whole(({ lease }) => lease.ttlMs),
+      lease_until: whole(({ lease }) => lease.leaseUntil),
+      acquired_at: whole(({ lease }) => lease.acquiredAt),
+    }),
+  },
+  "lease.removed": { frees: true, row: ofLease, statement: remove("leases", LEASE_ID) },
+  "leases.released": {
+    isSweep: true,
+    frees: true,
+    statement: remove("leases", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "leases.dropped": {
+    isSweep: true,
+    frees: true,
+    statement: remove("leases", { node_id: text(({ nodeId }) => nodeId) }),
+  },
+  "leases.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement("leases", `DELETE FROM leases WHERE lease_until <= $1`, [
+      whole(({ steady }) => steady),
+    ]),
+  },
+  "leases.renewed": {
+    isSweep: true,
+    statement: customStatement("leases", `UPDATE leases SET lease_until = $1 + ttl_ms`, [
+      whole(({ steady }) => steady),
+    ]),
+  },
+  "fencing.drawn": {
+    statement: update("fencing", { one: "1" }, { last: whole(({ fencing }) => fencing) }),
+    sum: (_, later) => later,
   },
   "event.logged": {
     keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),

@@ -682,4 +682,43 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (scope, value, per)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- Notes: shared memory. The text comes last, so that the other columns are read without it.
+  CREATE TABLE notes (
+    key TEXT PRIMARY KEY NOT NULL,
+    version INTEGER NOT NULL,
+    node_id TEXT,
+    verified INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    content TEXT NOT NULL
+  ) STRICT;
+  -- the number and the bytes of all notes, and of those of one node
+  CREATE INDEX notes_sizes ON notes (node_id, bytes);
+  -- Advisory leases. task_id: "" for one that belongs to no task.
+  CREATE TABLE leases (
+    node_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    shared INTEGER NOT NULL,
+    is_glob INTEGER NOT NULL,
+    fencing INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,            -- steady clock
+    acquired_at INTEGER NOT NULL,
+    PRIMARY KEY (node_id, name, task_id)
+  ) STRICT, WITHOUT ROWID;
+  -- what may overlap with a name
+  CREATE INDEX leases_name ON leases (name);
+  CREATE INDEX leases_globs ON leases (is_glob) WHERE is_glob = 1;
+  -- those of a task that ends
+  CREATE INDEX leases_task ON leases (task_id);
+  -- the largest fencing number of a lease: it is never used again
+  CREATE TABLE fencing (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL) STRICT;
+  INSERT INTO fencing VALUES (1, 0);
+  -- whether there may be leases for a task, or of a node
+  ALTER TABLE tasks ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

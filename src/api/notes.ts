@@ -1,0 +1,159 @@
+/** The endpoints of notes, the shared memory of the nodes: note/*. */
+import * as z from "zod/mini";
+import { PER_PAGE_DEFAULT } from "../domain/limits.ts";
+import type { KeyRecord, Note, NoteHead } from "../domain/model.ts";
+import { headOf } from "../domain/note.ts";
+import { isoTime } from "../lib/clock.ts";
+import type { FoundNote } from "../service/notes.ts";
+import type { JsonAnswer } from "./answer.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { time } from "./response-schemas.ts";
+
+const head = () => ({
+  key: z.string(),
+  version: z.int(),
+  node_id: z.nullable(z.string()),
+  verified: z.boolean(),
+  bytes: z.int(),
+  created_at: time(),
+  updated_at: time(),
+});
+
+export const noteHeadSchema = () => z.strictObject(head());
+export const noteSchema = () => z.strictObject({ ...head(), text: z.string() });
+export const foundNoteSchema = () => z.strictObject({ ...head(), excerpt: z.string() });
+
+function encodeHead({ key, version, nodeId, verified, bytes, createdAt, updatedAt }: NoteHead): JsonAnswer {
+  return {
+    key,
+    version,
+    node_id: nodeId,
+    verified,
+    bytes,
+    created_at: isoTime(createdAt),
+    updated_at: isoTime(updatedAt),
+  };
+}
+
+type Writing = {
+  readonly key: string;
+  readonly node_id?: string | undefined;
+  readonly if_version?: number | undefined;
+};
+
+/** The node of a bound key writes, if the request names none. */
+function requestOf({ key, node_id, if_version }: Writing, caller: KeyRecord | null) {
+  const nodeId = node_id ?? caller?.nodeId ?? null;
+  return {
+    key,
+    nodeId,
+    verified: nodeId !== null && caller?.nodeId === nodeId,
+    ifVersion: if_version ?? null,
+  };
+}
+
+const put = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/note/put",
+  auth: "secret",
+  strict: "bound",
+  summary: "Writes a note; with if_version only if it has that version",
+  rejections: ["note_version_conflict", "notes_limit"],
+  input: () =>
+    z.object({
+      key: field.noteKey(),
+      text: field.noteText(),
+      node_id: z.optional(field.nodeId()),
+      if_version: z.optional(field.noteVersion()),
+    }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({ note: noteHeadSchema() }),
+  handle: ({ services, transact, key: caller }, input) =>
+    services.notes.put(transact, { ...requestOf(input, caller), text: input.text }),
+  encode: (note: NoteHead) => ({ note: encodeHead(note) }),
+});
+
+const remove = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/note/delete",
+  auth: "secret",
+  strict: "bound",
+  summary: "Deletes a note",
+  rejections: ["note_not_found", "note_version_conflict"],
+  input: () =>
+    z.object({
+      key: field.noteKey(),
+      node_id: z.optional(field.nodeId()),
+      if_version: z.optional(field.noteVersion()),
+    }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({ note: noteHeadSchema() }),
+  handle: ({ services, transact, key: caller }, input) =>
+    services.notes.remove(transact, requestOf(input, caller)),
+  encode: (note: NoteHead) => ({ note: encodeHead(note) }),
+});
+
+const get = readEndpoint({
+  path: "/api/v1/note/get",
+  auth: "secret",
+  summary: "A note with its text",
+  rejections: ["note_not_found"],
+  input: () => z.object({ key: field.noteKey() }),
+  answer: () => z.strictObject({ note: noteSchema() }),
+  handle: ({ services }, { key }) => services.notes.get(key),
+  encode: (note: Note) => ({
+    note: { ...encodeHead(headOf(note)), text: note.text },
+  }),
+});
+
+const paged = () => ({
+  prefix: z.optional(field.notePrefix()),
+  cursor: z.optional(field.noteCursor()),
+  per_page: field.paging().per_page,
+});
+
+type Paged = {
+  readonly prefix?: string | undefined;
+  readonly cursor?: string | undefined;
+  readonly per_page?: number | undefined;
+};
+
+const partOf = ({ prefix = "", cursor = "", per_page = PER_PAGE_DEFAULT }: Paged) => ({
+  prefix,
+  after: cursor,
+  limit: per_page,
+});
+
+const cursorAfter = (key: string | null): string | null =>
+  key === null ? null : field.encodeNoteCursor(key);
+
+const list = readEndpoint({
+  path: "/api/v1/note/list",
+  readsMany: true,
+  auth: "secret",
+  summary: "The notes by key, without their texts",
+  rejections: [],
+  input: () => z.object(paged()),
+  answer: () => z.strictObject({ notes: z.array(noteHeadSchema()), next_cursor: z.nullable(z.string()) }),
+  handle: ({ services }, input) => services.notes.list(partOf(input)),
+  encode: ({ notes, next }) => ({ notes: notes.map(encodeHead), next_cursor: cursorAfter(next) }),
+});
+
+const search = readEndpoint({
+  path: "/api/v1/note/search",
+  readsMany: true,
+  auth: "secret",
+  summary: "The notes whose key or text has the words of a search, by key",
+  rejections: [],
+  input: () => z.object({ q: field.search(), ...paged() }),
+  answer: () => z.strictObject({ notes: z.array(foundNoteSchema()), next_cursor: z.nullable(z.string()) }),
+  handle: ({ services }, { q, ...input }) => services.notes.search(q, partOf(input)),
+  encode: ({ notes, next }) => ({ notes: notes.map(encodeFound), next_cursor: cursorAfter(next) }),
+});
+
+function encodeFound({ excerpt, ...note }: FoundNote): JsonAnswer {
+  return { ...encodeHead(note), excerpt };
+}
+
+export const NOTE_ENDPOINTS: readonly Endpoint[] = [put, get, list, search, remove];

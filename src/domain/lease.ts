@@ -1,0 +1,149 @@
+/**
+ * Rules of advisory leases: a node says that it works on a name, or on the paths of a glob (lib/globs.ts), so that others
+ * keep away. The hub refuses leases that overlap; it guards nothing else.
+ *
+ *   (none) --acquire--> held --renew, acquire again--> held
+ *   held --release, deadline, end of its task's hand-out, node offline--> (none)
+ *
+ * Two leases conflict if some name matches both, unless both are shared, or the same node has them and not for two
+ * different tasks. `fencing` is drawn from one counter of the hub: larger than that of every lease before it.
+ *
+ * Invariant: a stored lease is of an online node that has `hasLeases`, and its task, if it has one, is assigned to that
+ * node and has `hasLeases`. So ends of hand-outs (task.ts) and of nodes (node.ts) without leases cost nothing.
+ */
+import type { Change } from "./change.ts";
+import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
+import { LEASES_MAX, LEASES_OF_NODE_MAX, LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
+import type { Lease, Moment, Node, Task } from "./model.ts";
+import { heldBy } from "./task.ts";
+import { overlap } from "../lib/globs.ts";
+
+/** The leases that count, of all nodes and of one; and whether some have passed their deadline. */
+export type LeaseTotals = { readonly leases: number; readonly ofNode: number; readonly hasExpired: boolean };
+
+export type LeaseRows = {
+  readonly node: Node | null;
+  /** The task that the request names, if it names one. */
+  readonly task: Task | null;
+  /** All that may overlap with the name. */
+  readonly others: readonly Lease[];
+  readonly totals: LeaseTotals;
+  /** The largest number drawn so far. */
+  readonly lastFencing: number;
+};
+
+export type AcquireRequest = Pick<Lease, "name" | "nodeId" | "taskId" | "shared" | "ttlMs"> & {
+  /** Of the task's hand-out; null: any. */
+  readonly epoch: number | null;
+};
+
+/** A request about leases that a node has. `taskId`, `fencing` null: whatever they are. */
+export type HolderOfLease = Pick<Lease, "name" | "nodeId"> & {
+  readonly taskId: string | null;
+  readonly fencing: number | null;
+};
+
+/** Takes a lease. A repeat renews the lease that the node has under this name, with the same number. */
+export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Decision<Lease> {
+  const { node, task, totals } = rows;
+  const { name, nodeId, taskId, shared, ttlMs, epoch } = asked;
+  if (!node) return nodeNotFound(nodeId);
+  if (!node.online)
+    return reject("node_offline", `Node ${nodeId} is offline. Send a heartbeat, then acquire the lease.`);
+  if (taskId !== null) {
+    const held = heldBy(task, node, { taskId, nodeId, epoch });
+    if ("code" in held) return held;
+  }
+  const others = rows.others.filter(({ leaseUntil }) => leaseUntil > at.steady);
+  const own = others.find((lease) => isSameHolder(lease, asked) && lease.name === name);
+  const against = others.filter((lease) => lease !== own && conflicts(lease, asked));
+  if (against.length > 0) return leaseConflict(name, against, at);
+  const leaseUntil = at.steady + ttlMs;
+  if (own?.shared === shared) {
+    const lease: Lease = { ...own, ttlMs, leaseUntil };
+    return accept(lease, [{ kind: "lease.saved", lease }]);
+  }
+  if (!own && totals.leases >= LEASES_MAX)
+    return reject("leases_limit", `The hub has ${LEASES_MAX} leases. Wait until some of them end.`);
+  if (!own && totals.ofNode >= LEASES_OF_NODE_MAX)
+    return reject(
+      "leases_limit",
+      `Node ${nodeId} has ${LEASES_OF_NODE_MAX} leases. Release some, or take one on a glob instead.`,
+    );
+  const fencing = rows.lastFencing + 1;
+  const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: at.now };
+  // A renewal of all leases (a clock jump, a restart) must not bring back what this one was granted against.
+  const isAfterExpired = totals.hasExpired || others.length < rows.others.length;
+  const changes: Change[] = isAfterExpired ? [{ kind: "leases.pruned", steady: at.steady }] : [];
+  changes.push({ kind: "fencing.drawn", fencing }, { kind: "lease.saved", lease });
+  if (task && !task.hasLeases) changes.push({ kind: "task.leased", taskId: task.taskId, hasLeases: true });
+  if (!node.hasLeases) changes.push({ kind: "node.leased", nodeId, hasLeases: true });
+  return accept(lease, changes);
+}
+
+/** Begins the time of the node's lease of this name again. @param held all leases of that node and name */
+export function renew(
+  held: readonly Lease[],
+  asked: HolderOfLease & { readonly ttlMs: number | null },
+  at: Moment,
+): Decision<Lease> {
+  const renewed = meant(held, asked, at).map((lease): Lease => {
+    const ttlMs = asked.ttlMs ?? lease.ttlMs;
+    return { ...lease, ttlMs, leaseUntil: at.steady + ttlMs };
+  });
+  const last = renewed.at(-1);
+  if (!last) return leaseLost(asked);
+  return accept(
+    last,
+    renewed.map((lease) => ({ kind: "lease.saved", lease })),
+  );
+}
+
+/** Ends the node's lease of this name. A repeat ends nothing. Answers how many it ended. */
+export function release(held: readonly Lease[], asked: HolderOfLease, at: Moment): Decision<number> {
+  const ended = meant(held, asked, at);
+  return accept(
+    ended.length,
+    ended.map((lease) => ({ kind: "lease.removed", lease })),
+  );
+}
+
+/** Oldest first. */
+function meant(held: readonly Lease[], { taskId, fencing }: HolderOfLease, at: Moment): readonly Lease[] {
+  return held
+    .filter(
+      (lease) =>
+        lease.leaseUntil > at.steady &&
+        (taskId === null || lease.taskId === taskId) &&
+        (fencing === null || lease.fencing === fencing),
+    )
+    .toSorted((a, b) => a.fencing - b.fencing);
+}
+
+type Holder = Pick<Lease, "nodeId" | "taskId">;
+
+function isSameHolder(a: Holder, b: Holder): boolean {
+  return a.nodeId === b.nodeId && a.taskId === b.taskId;
+}
+
+/** Whether they exclude each other. */
+export function conflicts(
+  a: Pick<Lease, "name" | "nodeId" | "taskId" | "shared">,
+  b: Pick<Lease, "name" | "nodeId" | "taskId" | "shared">,
+): boolean {
+  if (a.shared && b.shared) return false;
+  const isOneHolder = a.nodeId === b.nodeId && (a.taskId === null || b.taskId === null || isSameHolder(a, b));
+  return !isOneHolder && overlap(a.name, b.name);
+}
+
+function leaseConflict(name: string, against: readonly Lease[], at: Moment): Rejected {
+  const holders = against.toSorted((a, b) => a.fencing - b.fencing).slice(0, LEASE_HOLDERS_SHOWN_MAX);
+  const nodes = [...new Set(holders.map(({ nodeId }) => nodeId))].join(", ");
+  const detail = `${JSON.stringify(name)} overlaps with leases of ${nodes}. Work on something else until they end (until in holders), or ask their nodes.`;
+  return { ...reject("lease_conflict", detail), conflict: { holders, at } };
+}
+
+function leaseLost({ name, nodeId }: HolderOfLease): Rejected {
+  const detail = `Node ${nodeId} has no such lease on ${JSON.stringify(name)}: it ended, or was released. Acquire it again before you go on.`;
+  return reject("lease_lost", detail);
+}

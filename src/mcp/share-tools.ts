@@ -1,0 +1,132 @@
+/** The tools of what nodes share: notes, and advisory leases. Each has its actions in one argument, because every tool costs. */
+import { MCP_LIST_DEFAULT, MCP_LIST_MAX } from "../domain/limits.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { invalidRequest } from "../http/problem.ts";
+import { type Args, countOf } from "./arguments.ts";
+import { pageThatFits } from "./pages.ts";
+import type { ToolResult } from "./result.ts";
+import { Refused, type Session } from "./session.ts";
+import { leaseRow, noteRow, noteText, plural, recordOf, recordsOf } from "./shapes.ts";
+
+export const NOTE_ACTIONS = ["put", "get", "list", "search", "delete"];
+export const LEASE_ACTIONS = ["acquire", "release", "list"];
+
+export function note(session: Session, args: Args): Promise<ToolResult> {
+  switch (args["action"]) {
+    case "put":
+      return notePut(session, args);
+    case "get":
+      return noteGet(session, args);
+    case "delete":
+      return noteDelete(session, args);
+    default:
+      return noteList(session, args);
+  }
+}
+
+async function notePut(session: Session, { key, text, if_version }: Args): Promise<ToolResult> {
+  try {
+    const asked = { key, text, if_version, node_id: session.self };
+    const { note: written } = await session.ask("POST", "note/put", asked);
+    const { version, bytes } = recordOf(written);
+    return { say: "Written: every node can read it.", written: true, key, version, bytes };
+  } catch (error) {
+    const version = versionIn(error);
+    return { say: `Not written: ${whyNot(version)}`, written: false, key, version };
+  }
+}
+
+async function noteDelete(session: Session, { key, if_version }: Args): Promise<ToolResult> {
+  try {
+    await session.ask("POST", "note/delete", { key, if_version, node_id: session.self });
+    return { say: "Deleted.", deleted: true, key };
+  } catch (error) {
+    if (error instanceof Refused && error.body["error"] === "note_not_found")
+      return { say: "There is no such note; perhaps it is deleted already.", deleted: false, key };
+    const version = versionIn(error);
+    return { say: `Not deleted: ${whyNot(version)}`, deleted: false, key, version };
+  }
+}
+
+/** The current version that a conflict names. */
+function versionIn(error: unknown): number {
+  if (!(error instanceof Refused) || error.body["error"] !== "note_version_conflict") throw error;
+  return Number(error.body["version"]);
+}
+
+function whyNot(version: number): string {
+  return version === 0
+    ? "there is no such note. Leave if_version out, or send 0."
+    : `it has version ${version} by now. Read it with action get, and decide anew.`;
+}
+
+async function noteGet(session: Session, { key, offset }: Args): Promise<ToolResult> {
+  const { note: found } = await session.ask("GET", "note/get", { key });
+  const from = typeof offset === "number" ? Math.max(0, Math.trunc(offset)) : 0;
+  return { say: "The note.", note: noteText(recordOf(found), from) };
+}
+
+async function noteList(session: Session, { action, key, text, cursor, limit }: Args): Promise<ToolResult> {
+  const isSearch = action === "search";
+  if (isSearch && text === undefined)
+    throw invalidRequest([{ path: "text", message: "is required: the words to search for" }]);
+  const asked = { prefix: key, cursor, ...(isSearch ? { q: text } : {}) };
+  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
+    const page = await session.ask("GET", isSearch ? "note/search" : "note/list", {
+      ...asked,
+      per_page: String(most),
+    });
+    return { rows: recordsOf(page["notes"]).map(noteRow), next: page["next_cursor"] };
+  });
+  const found =
+    rows.length === 0 ? "No such notes." : `${plural(rows.length, "note")}: action get reads one.`;
+  const more = next === null ? "" : " There may be more: call again with cursor next_cursor.";
+  return { say: `${found}${more}`, notes: rows, next_cursor: next };
+}
+
+export function lease(session: Session, args: Args): Promise<ToolResult> {
+  switch (args["action"]) {
+    case "acquire":
+      return leaseAcquire(session, args);
+    case "release":
+      return leaseRelease(session, args);
+    default:
+      return leaseList(session, args);
+  }
+}
+
+async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
+  const { name, task_id, ttl_s, shared } = args;
+  try {
+    const asked = { name, task_id, ttl_s, shared, node_id: session.self };
+    const { lease: taken } = await session.ask("POST", "lease/acquire", asked);
+    const { fencing, until } = recordOf(taken);
+    const ends = task_id === undefined ? "" : " and with the task";
+    const say = `Yours until then${ends}. Acquire it again to stay longer; release it when you are done.`;
+    return { say, acquired: true, name, fencing, until };
+  } catch (error) {
+    if (!(error instanceof Refused) || error.body["error"] !== "lease_conflict") throw error;
+    const holders = recordsOf(error.body["holders"]).map(leaseRow);
+    const say =
+      "Not yours: others hold what overlaps with it. Do something else until they end, or ask them with mail_send.";
+    return { say, acquired: false, name, holders };
+  }
+}
+
+async function leaseRelease(session: Session, { name, task_id }: Args): Promise<ToolResult> {
+  const asked = { name, task_id, node_id: session.self };
+  const { released } = await session.ask("POST", "lease/release", asked);
+  return { say: released === 0 ? "You hold no such lease." : "Released.", released };
+}
+
+async function leaseList(session: Session, { task_id, cursor }: Args): Promise<ToolResult> {
+  const { rows, next } = await pageThatFits(MCP_LIST_DEFAULT, async (most) => {
+    const asked: JsonObject = { task_id, cursor, per_page: String(most) };
+    const page = await session.ask("GET", "lease/list", asked);
+    return { rows: recordsOf(page["leases"]).map(leaseRow), next: page["next_cursor"] };
+  });
+  const found =
+    rows.length === 0 ? "Nobody holds such a lease." : `${plural(rows.length, "lease")}, oldest first.`;
+  const more = next === null ? "" : " There are more: call again with cursor next_cursor.";
+  return { say: `${found}${more}`, leases: rows, next_cursor: next };
+}

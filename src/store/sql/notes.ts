@@ -1,0 +1,40 @@
+/** The reads of notes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Note, NoteHead } from "../../domain/model.ts";
+import type { NoteTotals } from "../../domain/note.ts";
+import type { Query, Row } from "../store.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { always, byKey, many, one } from "./query.ts";
+import { toNote, toNoteHead } from "./rows.ts";
+
+const HEAD = `key, version, node_id, verified, bytes, created_at, updated_at`;
+const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content FROM notes WHERE key = $1`);
+
+export function noteByKey(key: string): Query<Note | null> {
+  return one(NOTE_BY_KEY, [key], toNote, [keyOf.note(key)]);
+}
+
+/** Read from an index that has every note: NOTES_MAX of them take about a millisecond. */
+export function noteTotals(nodeId: string | null): Query<NoteTotals> {
+  const sql = `
+    SELECT count(*) AS notes, coalesce(sum(bytes), 0) AS bytes,
+      coalesce(sum(CASE WHEN node_id = $1 THEN bytes ELSE 0 END), 0) AS of_node
+    FROM notes`;
+  const totals = (row: Row): NoteTotals => ({
+    notes: Number(row["notes"]),
+    bytes: Number(row["bytes"]),
+    ofNode: Number(row["of_node"]),
+  });
+  return always(sql, [nodeId], totals, ["notes"]);
+}
+
+/** `limit` notes by key: those after `after`, from the first on that is not before `from`. */
+export function noteHeadsAfter(after: string, from: string, limit: number): Query<readonly NoteHead[]> {
+  const sql = `SELECT ${HEAD} FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
+  return many(sql, [after, from, limit], toNoteHead, ["notes"]);
+}
+
+/** The same with their texts. */
+export function notesAfter(after: string, from: string, limit: number): Query<readonly Note[]> {
+  const sql = `SELECT ${HEAD}, content FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
+  return many(sql, [after, from, limit], toNote, ["notes"]);
+}
