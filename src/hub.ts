@@ -87,6 +87,7 @@ import { Lessons } from "./service/lessons.ts";
 import { QuestionService } from "./service/questions.ts";
 import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { Retention } from "./service/retention.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -158,6 +159,10 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
     retainNodesMs: config.retainNodesMs,
+    retention: new Retention(store, services.files, {
+      tasksMs: config.retainTasksMs,
+      filesMs: config.retainFilesMs,
+    }),
     maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));

@@ -4,6 +4,7 @@ import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { CATCH_UPS, type Moment, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { toUsd } from "../domain/spending.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
@@ -160,6 +161,8 @@ export const scheduleSchema = (variant: Variant) =>
       backoff_s: z.number(),
       timeout_s: z.nullable(z.number()),
       max_run_s: z.nullable(z.number()),
+      max_cost_usd: z.nullable(z.number()),
+      retain_s: z.nullable(z.number()),
       delay_s: z.number(),
     }),
     overlap: z.enum(OVERLAPS),
@@ -208,6 +211,8 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     backoff_s: draft.backoffMs / SECOND_MS,
     timeout_s: seconds(draft.timeoutMs),
     max_run_s: seconds(draft.maxRunMs),
+    max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
+    retain_s: seconds(draft.retainMs),
     delay_s: draft.delayMs / SECOND_MS,
   };
 }

@@ -92,7 +92,9 @@ export function ask(
     ...(isNew ? [{ kind: "question.asked", question } as const] : []),
     ...changes,
     ...(isNew ? [taskEvent("task.asked", after, asked.nodeId, at.now, data)] : []),
-    ...(asked.park ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED })] : []),
+    ...(asked.park
+      ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED, parked: true })]
+      : []),
   ]);
 }
 

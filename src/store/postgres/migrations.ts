@@ -604,6 +604,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- how long a task is kept after its end, and until when
+  ALTER TABLE tasks ADD COLUMN retain_ms BIGINT;
+  ALTER TABLE tasks ADD COLUMN retain_until BIGINT;
+  CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

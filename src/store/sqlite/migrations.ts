@@ -721,4 +721,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- how long a task is kept after its end, and until when
+  ALTER TABLE tasks ADD COLUMN retain_ms INTEGER;
+  ALTER TABLE tasks ADD COLUMN retain_until INTEGER;
+  CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
+  `,
 ];
