@@ -1058,11 +1058,15 @@ function waitFor(
     const dependency = dependencies.get(taskId);
     return dependency && dependency.status !== "completed" ? [dependency] : [];
   });
-  if (unfinished.length === 0) return { patch: { unmet: 0 }, changes: [] };
-  const dependsOn = unfinished.map(({ taskId }) => taskId);
-  const changes: Change[] = [{ kind: "dependencies.added", taskId: task.taskId, dependsOn }];
-  for (const { taskId, hasDependents } of unfinished)
-    if (!hasDependents) changes.push({ kind: "task.depended", taskId });
+  const changes: Change[] = [];
+  if (unfinished.length > 0) {
+    const dependsOn = unfinished.map(({ taskId }) => taskId);
+    changes.push({ kind: "dependencies.added", taskId: task.taskId, dependsOn });
+  }
+  // Also of a completed one: its result is an input, so its retention waits for this task.
+  for (const dependency of task.dependsOn.map((taskId) => dependencies.get(taskId)))
+    if (dependency && !dependency.hasDependents)
+      changes.push({ kind: "task.depended", taskId: dependency.taskId });
   return { patch: { unmet: unfinished.length }, changes };
 }
 
