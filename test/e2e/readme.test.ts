@@ -769,7 +769,7 @@ describe("limits", () => {
     ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
     ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
     ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
-    ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
+    ["docs/postgresql.md", `still returns within ${seconds("DIAGNOSIS_MAX_MS")}`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
 
