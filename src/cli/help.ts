@@ -9,7 +9,7 @@ export function programHelp(): string {
     const names = group.map(({ name }) => name.slice(word.length + 1)).join("|");
     return [
       `luxhub ${word}${alone ? tail(alone) : " …"}`,
-      alone?.summary ?? `${GROUPS[word] ?? ""}: ${names}`,
+      alone?.summary ?? `${GROUPS[word] ?? word}: ${names}`,
     ] as const;
   });
   return `luxhub: a task queue and message hub for AI agents and other workers
