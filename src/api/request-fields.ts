@@ -70,6 +70,28 @@ export const newNodeId = () =>
     ),
   );
 
+/** The name of a group of tasks: `GET group/<name>` has to reach it. */
+export const group = () =>
+  nodeId().check(
+    z.refine(
+      (value) => !limit.RESERVED_GROUPS.has(value),
+      `must not be ${[...limit.RESERVED_GROUPS].join(", ")}: these are paths of the hub`,
+    ),
+  );
+
+/** A word for a task, without a comma. */
+export const tag = () =>
+  z.pipe(
+    chars(limit.TAG_MAX_CHARS).check(notBlank(), z.regex(/^[^,]*$/, "must not have a comma")),
+    z.transform((value: string) => value.trim()),
+  );
+
+export const tags = () =>
+  z.pipe(
+    z.array(tag()).check(z.maxLength(limit.TAGS_MAX)),
+    z.transform((words: string[]) => [...new Set(words)]),
+  );
+
 /** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
@@ -507,6 +529,13 @@ const NODE_CURSOR = new RegExp(
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** `next_cursor` of group/retry: the number of a task. */
+export const groupCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
 

@@ -11,6 +11,7 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
+  encodeGroup,
   encodePage,
   encodeTask,
   maybeTime,
@@ -161,6 +162,8 @@ export const scheduleSchema = (variant: Variant) =>
       timeout_s: z.nullable(z.number()),
       max_run_s: z.nullable(z.number()),
       delay_s: z.number(),
+      group: z.optional(z.string()),
+      tags: z.optional(z.array(z.string())),
     }),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
@@ -209,6 +212,7 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     timeout_s: seconds(draft.timeoutMs),
     max_run_s: seconds(draft.maxRunMs),
     delay_s: draft.delayMs / SECOND_MS,
+    ...encodeGroup(draft),
   };
 }
 

@@ -958,7 +958,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait", "group/{group}"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -1995,6 +1995,7 @@ EventKind = Literal[
     "task.retried",
     "task.completed",
     "task.deleted",
+    "group.ended",
     "schedule.saved",
     "schedule.skipped",
     "schedule.deleted",
@@ -2060,6 +2061,7 @@ ErrorCode = Literal[
     "question_timed_out",
     "questions_limit",
     "schedule_not_found",
+    "group_not_found",
     "schedules_limit",
     "usage_limit",
     "budget_exceeded",
@@ -2376,6 +2378,10 @@ class Task(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: Its tags; only on a task that has some.
+    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2467,6 +2473,10 @@ class TaskDetails(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: Its tags; only on a task that has some.
+    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2744,6 +2754,10 @@ class ScheduleTask(TypedDict):
     max_run_s: float | None
     #: Seconds until the task may be handed out.
     delay_s: float
+    #: Only of this group.
+    group: NotRequired[str]
+    #: Its tags; only on a task that has some.
+    tags: NotRequired[list[str]]
 
 
 class Schedule(TypedDict):
@@ -3826,6 +3840,94 @@ class FileUploadUrlAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class GroupGetAnswerByStatus(TypedDict):
+    """How many tasks there are of each status."""
+
+    #: How many open tasks are left.
+    pending: NotRequired[int]
+    completed: int
+    failed: int
+    open: NotRequired[int]
+    #: How many tasks were assigned.
+    assigned: NotRequired[int]
+
+
+class GroupGetAnswerFailure(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: When the task last changed.
+    updated_at: str
+
+
+class GroupGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the group.
+    group: str
+    #: Whether no task of the group is unfinished.
+    done: bool
+    #: How many there are in all.
+    total: int
+    #: How many of its tasks are neither completed nor failed.
+    unfinished: int
+    #: How many tasks there are of each status.
+    by_status: GroupGetAnswerByStatus
+    #: When its first task was created.
+    first_created_at: str
+    #: When its last task was created.
+    last_created_at: str
+    #: When a task of it last changed.
+    last_updated_at: str
+    #: The rewards of all its tasks.
+    lux_reward: float
+    #: The rewards of its completed tasks.
+    lux_paid: float
+    #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
+    usage: Spending | None
+    #: The last 20 tasks of it that failed, newest first.
+    failures: list[GroupGetAnswerFailure]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class GroupCancelAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the group.
+    group: str
+    #: How many tasks were cancelled.
+    cancelled: int
+    #: How many are left, at most 100,000: repeat the call for the next ones.
+    left: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class GroupRetryAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the group.
+    group: str
+    #: How many tasks were opened again.
+    retried: int
+    #: How many failed tasks were not looked at, at most 100,000.
+    left: int
+    #: Send it as `cursor` to go on with what is left; null: nothing is.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -3854,6 +3956,10 @@ class SchedulePutTask(TypedDict):
     max_cost_usd: NotRequired[float]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
+    #: Only of this group.
+    group: NotRequired[str]
+    #: Its tags; only on a task that has some.
+    tags: NotRequired[Sequence[str]]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
 
@@ -4157,6 +4263,8 @@ class Tasks(_Resource):
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
+        group: str | None = None,
+        tags: Sequence[str] | None = None,
         for_node: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
@@ -4182,6 +4290,8 @@ class Tasks(_Resource):
         depends_on: The ids of the tasks that must be completed first.
         files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
             commit.
+        group: The group that the task joins. A group is its tasks: it begins with the first one.
+        tags: Up to 16 words to find the task by, none with a comma.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         """
@@ -4202,6 +4312,8 @@ class Tasks(_Resource):
             "expires_at": expires_at,
             "depends_on": depends_on,
             "files": files,
+            "group": group,
+            "tags": tags,
             "for_node": for_node,
         }
         return cast("TaskAnswer", self._call("task/create", fields, options))
@@ -4511,18 +4623,22 @@ class Tasks(_Resource):
         node_id: str | None = None,
         creator_node: str | None = None,
         task_type: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
         q: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskListAnswer:
-        """Tasks, newest first; selected by state, nodes, type and title.
+        """Tasks, newest first; selected by state, nodes, type, group, tag and title.
 
         status: Only tasks of this status, in the words of either variant.
         node_id: Only tasks that this node holds or completed.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
+        group: Only of this group.
+        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
             10,000 tasks; continue with next_cursor.
         page: The number of the page, from 1.
@@ -4534,6 +4650,8 @@ class Tasks(_Resource):
             "node_id": node_id,
             "creator_node": creator_node,
             "task_type": task_type,
+            "group": group,
+            "tag": tag,
             "q": q,
             "page": page,
             "per_page": per_page,
@@ -5228,6 +5346,61 @@ class Files(_FileTransfer):
         return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
 
 
+class Groups(_Resource):
+    def get(
+        self,
+        group: str,
+        *,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupGetAnswer:
+        """A group of tasks: counts, times and failures; may wait until none of it is unfinished.
+
+        Waits for `wait` seconds, however long that is, until no task is unfinished.
+
+        group: The name of the group.
+        wait: Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.
+        """
+        fields = {"group": group, "wait": wait}
+        return cast("GroupGetAnswer", self._call("group/{group}", fields, options))
+
+    def cancel(
+        self,
+        group: str,
+        *,
+        node_id: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupCancelAnswer:
+        """Ends unfinished tasks of a group: they fail.
+
+        Cancels up to 1,000 tasks: repeat it while `left` is not 0.
+
+        group: The name of the group.
+        node_id: Who cancels them.
+        reason: The reason, which the event shows.
+        """
+        fields = {"group": group, "node_id": node_id, "reason": reason}
+        return cast("GroupCancelAnswer", self._call("group/cancel", fields, options))
+
+    def retry(
+        self,
+        group: str,
+        *,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupRetryAnswer:
+        """Opens the failed tasks of a group again.
+
+        Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.
+
+        group: The name of the group.
+        cursor: The `next_cursor` of the call before.
+        """
+        fields = {"group": group, "cursor": cursor}
+        return cast("GroupRetryAnswer", self._call("group/retry", fields, options))
+
+
 class Schedules(_Resource):
     def put(
         self,
@@ -5407,6 +5580,9 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "group/{group}": "GET",
+    "group/cancel": "POST",
+    "group/retry": "POST",
     "schedule/put": "POST",
     "schedule/list": "GET",
     "schedule/run": "POST",

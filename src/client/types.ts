@@ -30,6 +30,7 @@ export type EventKind =
   | "task.retried"
   | "task.completed"
   | "task.deleted"
+  | "group.ended"
   | "schedule.saved"
   | "schedule.skipped"
   | "schedule.deleted"
@@ -375,6 +376,10 @@ export interface Task<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** Its tags; only on a task that has some. */
+  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -463,6 +468,10 @@ export interface TaskDetails<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** Its tags; only on a task that has some. */
+  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -774,6 +783,10 @@ export interface Schedule<V extends Variant = "A"> {
     max_run_s: number | null;
     /** Seconds until the task may be handed out. */
     delay_s: number;
+    /** Only of this group. */
+    group?: string | undefined;
+    /** Its tags; only on a task that has some. */
+    tags?: string[] | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
   overlap: "skip" | "queue";
@@ -991,6 +1004,7 @@ export interface Problem {
     | "question_timed_out"
     | "questions_limit"
     | "schedule_not_found"
+    | "group_not_found"
     | "schedules_limit"
     | "usage_limit"
     | "budget_exceeded"
@@ -1277,6 +1291,10 @@ export interface Operations<V extends Variant = "A"> {
        * commit.
        */
       files?: readonly string[] | undefined;
+      /** The group that the task joins. A group is its tasks: it begins with the first one. */
+      group?: string | undefined;
+      /** Up to 16 words to find the task by, none with a comma. */
+      tags?: readonly string[] | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
        * back or goes offline, other nodes may take it.
@@ -1687,7 +1705,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; selected by state, nodes, type and title */
+  /** Tasks, newest first; selected by state, nodes, type, group, tag and title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -1698,6 +1716,10 @@ export interface Operations<V extends Variant = "A"> {
       creator_node?: string | undefined;
       /** Only tasks of this type. */
       task_type?: string | undefined;
+      /** Only of this group. */
+      group?: string | undefined;
+      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      tag?: string | undefined;
       /**
        * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
        * 10,000 tasks; continue with next_cursor.
@@ -2710,6 +2732,130 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** A group of tasks: counts, times and failures; may wait until none of it is unfinished */
+  "group/{group}": {
+    request: {
+      /** The name of the group. */
+      group: string;
+      /** Seconds to wait until no task of the group is unfinished; 0, the default, returns at once. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the group. */
+      group: string;
+      /** Whether no task of the group is unfinished. */
+      done: boolean;
+      /** How many there are in all. */
+      total: number;
+      /** How many of its tasks are neither completed nor failed. */
+      unfinished: number;
+      /** How many tasks there are of each status. */
+      by_status: By<
+        V,
+        {
+          open: number;
+          /** How many tasks were assigned. */
+          assigned: number;
+          completed: number;
+          failed: number;
+        },
+        {
+          /** How many open tasks are left. */
+          pending: number;
+          completed: number;
+          failed: number;
+        }
+      >;
+      /** When its first task was created. */
+      first_created_at: string;
+      /** When its last task was created. */
+      last_created_at: string;
+      /** When a task of it last changed. */
+      last_updated_at: string;
+      /** The rewards of all its tasks. */
+      lux_reward: number;
+      /** The rewards of its completed tasks. */
+      lux_paid: number;
+      /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
+      usage: Spending | null;
+      /** The last 20 tasks of it that failed, newest first. */
+      failures: {
+        /** The id of the task. */
+        task_id: string;
+        /** What to do, in one line. */
+        title: string;
+        /** The status of the task. task/retry opens a `failed` task again. */
+        status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+        /** The node that holds the task, or completed it. */
+        assigned_node: string | null;
+        /** The last note of the node that holds it. */
+        progress: string | null;
+        /** Why the last attempt, or the task, failed. */
+        failure: Failure | null;
+        /** When the task last changed. */
+        updated_at: string;
+      }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends unfinished tasks of a group: they fail */
+  "group/cancel": {
+    request: {
+      /** The name of the group. */
+      group: string;
+      /** Who cancels them. */
+      node_id?: string | undefined;
+      /** The reason, which the event shows. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the group. */
+      group: string;
+      /** How many tasks were cancelled. */
+      cancelled: number;
+      /** How many are left, at most 100,000: repeat the call for the next ones. */
+      left: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Opens the failed tasks of a group again */
+  "group/retry": {
+    request: {
+      /** The name of the group. */
+      group: string;
+      /** The `next_cursor` of the call before. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the group. */
+      group: string;
+      /** How many tasks were opened again. */
+      retried: number;
+      /** How many failed tasks were not looked at, at most 100,000. */
+      left: number;
+      /** Send it as `cursor` to go on with what is left; null: nothing is. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Creates or replaces a schedule, which creates a task at certain times */
   "schedule/put": {
     request: {
@@ -2754,6 +2900,10 @@ export interface Operations<V extends Variant = "A"> {
         max_cost_usd?: number | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
+        /** Only of this group. */
+        group?: string | undefined;
+        /** Its tags; only on a task that has some. */
+        tags?: readonly string[] | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
@@ -3093,6 +3243,8 @@ export interface Operations<V extends Variant = "A"> {
       task_id?: string | undefined;
       /** Only events about this node. */
       node_id?: string | undefined;
+      /** Only of this group. */
+      group?: string | undefined;
     };
     answer: EventBatch;
   };
@@ -3391,6 +3543,9 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "group/{group}": "GET",
+  "group/cancel": "POST",
+  "group/retry": "POST",
   "schedule/put": "POST",
   "schedule/list": "GET",
   "schedule/run": "POST",

@@ -82,6 +82,8 @@ export const UNSCHEDULED = {
   notBefore: null,
   expiresAt: null,
   dependsOn: [],
+  group: null,
+  tags: [],
 } as const;
 
 /** What task/list asks for without a filter. */
@@ -90,6 +92,8 @@ export const ANY_TASK: TaskQuery = {
   nodeId: null,
   creatorNode: null,
   taskType: null,
+  group: null,
+  tag: null,
   words: [],
 };
 
