@@ -80,16 +80,19 @@ export const group = () =>
   );
 
 /** A word for a task, without a comma. */
+const tagWord = () =>
+  chars(limit.TAG_MAX_CHARS).check(z.regex(/^[^,]*[^\s,][^,]*$/, "must not be blank, nor have a comma"));
+
 export const tag = () =>
   z.pipe(
-    chars(limit.TAG_MAX_CHARS).check(notBlank(), z.regex(/^[^,]*$/, "must not have a comma")),
+    tagWord(),
     z.transform((value: string) => value.trim()),
   );
 
 export const tags = () =>
   z.pipe(
-    z.array(tag()).check(z.maxLength(limit.TAGS_MAX)),
-    z.transform((words: string[]) => [...new Set(words)]),
+    z.array(tagWord()).check(z.maxLength(limit.TAGS_MAX)),
+    z.transform((words: string[]) => [...new Set(words.map((word) => word.trim()))]),
   );
 
 /** An id that the hub has made. */
@@ -511,7 +514,7 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-export const summedBy = () => word(["node", "creator", "type", "model", "day"]);
+export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
 export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);

@@ -59,7 +59,12 @@ const events = readEndpoint({
   handle: ({ services }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
-      { kinds: filter.kind ?? [], taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null, group: filter.group ?? null },
+      {
+        kinds: filter.kind ?? [],
+        taskId: filter.task_id ?? null,
+        nodeId: filter.node_id ?? null,
+        group: filter.group ?? null,
+      },
       most ?? limit.EVENTS_DEFAULT,
     ),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),

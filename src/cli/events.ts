@@ -62,6 +62,7 @@ async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
     kind: kinds.length === 1 ? kinds[0] : undefined,
     task_id: values.text("task"),
     node_id: values.text("node"),
+    group: values.text("group"),
   };
   const isWanted = ({ kind }: Event): boolean => kinds.length === 0 || kinds.includes(kind);
   if (given === undefined && !json && limit <= EVENTS_MAX) {

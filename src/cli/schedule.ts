@@ -43,6 +43,8 @@ async function put({ hub, values, json, words: [name = "", title = ""] }: Remote
     max_run_s: values.seconds("max-run"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
+    group: values.text("group"),
+    tags: values.has("tag") ? [...values.texts("tag")] : undefined,
   };
   const answer = recordOf(
     await hub.schedules.put({

@@ -818,6 +818,7 @@ class LuxHub:
         kinds: Sequence[EventKind] = (),
         task_id: str | None = None,
         node_id: str | None = None,
+        group: str | None = None,
         options: CallOptions | None = None,
     ) -> Iterator[Event]:
         """Yields the events of the hub's log, from now or from `since` on, as they arrive, until its Stop is set.
@@ -833,7 +834,7 @@ class LuxHub:
         ...     break
         task.created
         """
-        return _read_log(self.call, since, kinds, task_id, node_id, _for_ever(options))
+        return _read_log(self.call, since, kinds, task_id, node_id, group, _for_ever(options))
 
     def output(
         self,
@@ -976,7 +977,7 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"]["status"] not in ("completed", "failed")
     if operation == "task/next":
         return answer["task"] is None
-    if operation == "task/wait":
+    if operation in ("task/wait", "group/{group}"):
         return answer["done"] is not True
     if operation == "task/{task_id}/output":
         return answer["data"] == "" and answer["ended"] is not True
@@ -1035,16 +1036,19 @@ def _read_log(
     kinds: Sequence[EventKind],
     task_id: str | None,
     node_id: str | None,
+    group: str | None,
     options: CallOptions,
 ) -> Iterator[Event]:
     only_tasks = len(kinds) > 0 and all(kind.startswith("task.") for kind in kinds)
     where = {"kind": kinds[0] if len(kinds) == 1 else None, "task_id": task_id, "node_id": node_id}
+    where["group"] = group
 
     def is_wanted(event: Event) -> bool:
         return (
             (not kinds or event["kind"] in kinds)
             and (task_id is None or event["task_id"] == task_id)
             and (node_id is None or event["node_id"] == node_id)
+            and (group is None or event["data"].get("group") == group)
         )
 
     try:
@@ -2380,7 +2384,7 @@ class Task(TypedDict):
     schedule: NotRequired[TaskSchedule]
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
-    #: Its tags; only on a task that has some.
+    #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
@@ -2475,7 +2479,7 @@ class TaskDetails(TypedDict):
     schedule: NotRequired[TaskDetailsSchedule]
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
-    #: Its tags; only on a task that has some.
+    #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
@@ -2754,9 +2758,9 @@ class ScheduleTask(TypedDict):
     max_run_s: float | None
     #: Seconds until the task may be handed out.
     delay_s: float
-    #: Only of this group.
+    #: The name of the group of tasks.
     group: NotRequired[str]
-    #: Its tags; only on a task that has some.
+    #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
 
 
@@ -3730,7 +3734,7 @@ class UsageAnswerUsage(TypedDict):
     reports: int
     #: How many of the reports had no `cost_usd`.
     without_cost: int
-    #: The node, creator, type, model or day; null for tasks without a creator or a type.
+    #: The node, creator, type, model, group or day; null for tasks without a creator or a type.
     name: str | None
 
 
@@ -3843,12 +3847,15 @@ class FileUploadUrlAnswer(TypedDict):
 class GroupGetAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many open tasks are left.
+    #: How many of its tasks are open or assigned.
     pending: NotRequired[int]
+    #: How many of its tasks are completed.
     completed: int
+    #: How many of its tasks have failed.
     failed: int
+    #: How many of its tasks are open.
     open: NotRequired[int]
-    #: How many tasks were assigned.
+    #: How many of its tasks are assigned.
     assigned: NotRequired[int]
 
 
@@ -3871,7 +3878,7 @@ class GroupGetAnswerFailure(TypedDict):
 
 class GroupGetAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group.
+    #: The name of the group of tasks.
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
@@ -3902,7 +3909,7 @@ class GroupGetAnswer(TypedDict):
 
 class GroupCancelAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group.
+    #: The name of the group of tasks.
     group: str
     #: How many tasks were cancelled.
     cancelled: int
@@ -3915,7 +3922,7 @@ class GroupCancelAnswer(TypedDict):
 
 class GroupRetryAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group.
+    #: The name of the group of tasks.
     group: str
     #: How many tasks were opened again.
     retried: int
@@ -3956,9 +3963,9 @@ class SchedulePutTask(TypedDict):
     max_cost_usd: NotRequired[float]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
-    #: Only of this group.
+    #: The name of the group of tasks.
     group: NotRequired[str]
-    #: Its tags; only on a task that has some.
+    #: The words to find the task by; left out if it has none.
     tags: NotRequired[Sequence[str]]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
@@ -4637,7 +4644,7 @@ class Tasks(_Resource):
         node_id: Only tasks that this node holds or completed.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
-        group: Only of this group.
+        group: Only tasks of this group.
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
             10,000 tasks; continue with next_cursor.
@@ -5221,14 +5228,14 @@ class Costs(_Resource):
     def usage(
         self,
         *,
-        by: Literal["node", "creator", "type", "model", "day"] | None = None,
+        by: Literal["node", "creator", "type", "model", "group", "day"] | None = None,
         since: str | None = None,
         until: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> UsageAnswer:
-        """What work has cost, by day, node, creator, type or model.
+        """What work has cost, by day, node, creator, type, model or group.
 
         by: What is summed up: `day` if left out.
         since: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
@@ -5358,7 +5365,7 @@ class Groups(_Resource):
 
         Waits for `wait` seconds, however long that is, until no task is unfinished.
 
-        group: The name of the group.
+        group: The name of the group of tasks.
         wait: Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.
         """
         fields = {"group": group, "wait": wait}
@@ -5376,7 +5383,7 @@ class Groups(_Resource):
 
         Cancels up to 1,000 tasks: repeat it while `left` is not 0.
 
-        group: The name of the group.
+        group: The name of the group of tasks.
         node_id: Who cancels them.
         reason: The reason, which the event shows.
         """
@@ -5394,7 +5401,7 @@ class Groups(_Resource):
 
         Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.
 
-        group: The name of the group.
+        group: The name of the group of tasks.
         cursor: The `next_cursor` of the call before.
         """
         fields = {"group": group, "cursor": cursor}

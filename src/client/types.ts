@@ -378,7 +378,7 @@ export interface Task<V extends Variant = "A"> {
     | undefined;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
-  /** Its tags; only on a task that has some. */
+  /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
@@ -470,7 +470,7 @@ export interface TaskDetails<V extends Variant = "A"> {
     | undefined;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
-  /** Its tags; only on a task that has some. */
+  /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
@@ -783,9 +783,9 @@ export interface Schedule<V extends Variant = "A"> {
     max_run_s: number | null;
     /** Seconds until the task may be handed out. */
     delay_s: number;
-    /** Only of this group. */
+    /** The name of the group of tasks. */
     group?: string | undefined;
-    /** Its tags; only on a task that has some. */
+    /** The words to find the task by; left out if it has none. */
     tags?: string[] | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
@@ -1716,7 +1716,7 @@ export interface Operations<V extends Variant = "A"> {
       creator_node?: string | undefined;
       /** Only tasks of this type. */
       task_type?: string | undefined;
-      /** Only of this group. */
+      /** Only tasks of this group. */
       group?: string | undefined;
       /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
       tag?: string | undefined;
@@ -2735,14 +2735,14 @@ export interface Operations<V extends Variant = "A"> {
   /** A group of tasks: counts, times and failures; may wait until none of it is unfinished */
   "group/{group}": {
     request: {
-      /** The name of the group. */
+      /** The name of the group of tasks. */
       group: string;
       /** Seconds to wait until no task of the group is unfinished; 0, the default, returns at once. */
       wait?: number | undefined;
     };
     answer: {
       success: true;
-      /** The name of the group. */
+      /** The name of the group of tasks. */
       group: string;
       /** Whether no task of the group is unfinished. */
       done: boolean;
@@ -2754,16 +2754,21 @@ export interface Operations<V extends Variant = "A"> {
       by_status: By<
         V,
         {
+          /** How many of its tasks are open. */
           open: number;
-          /** How many tasks were assigned. */
+          /** How many of its tasks are assigned. */
           assigned: number;
+          /** How many of its tasks are completed. */
           completed: number;
+          /** How many of its tasks have failed. */
           failed: number;
         },
         {
-          /** How many open tasks are left. */
+          /** How many of its tasks are open or assigned. */
           pending: number;
+          /** How many of its tasks are completed. */
           completed: number;
+          /** How many of its tasks have failed. */
           failed: number;
         }
       >;
@@ -2807,7 +2812,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Ends unfinished tasks of a group: they fail */
   "group/cancel": {
     request: {
-      /** The name of the group. */
+      /** The name of the group of tasks. */
       group: string;
       /** Who cancels them. */
       node_id?: string | undefined;
@@ -2816,7 +2821,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The name of the group. */
+      /** The name of the group of tasks. */
       group: string;
       /** How many tasks were cancelled. */
       cancelled: number;
@@ -2833,14 +2838,14 @@ export interface Operations<V extends Variant = "A"> {
   /** Opens the failed tasks of a group again */
   "group/retry": {
     request: {
-      /** The name of the group. */
+      /** The name of the group of tasks. */
       group: string;
       /** The `next_cursor` of the call before. */
       cursor?: string | undefined;
     };
     answer: {
       success: true;
-      /** The name of the group. */
+      /** The name of the group of tasks. */
       group: string;
       /** How many tasks were opened again. */
       retried: number;
@@ -2900,9 +2905,9 @@ export interface Operations<V extends Variant = "A"> {
         max_cost_usd?: number | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
-        /** Only of this group. */
+        /** The name of the group of tasks. */
         group?: string | undefined;
-        /** Its tags; only on a task that has some. */
+        /** The words to find the task by; left out if it has none. */
         tags?: readonly string[] | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
@@ -3000,11 +3005,11 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** What work has cost, by day, node, creator, type or model */
+  /** What work has cost, by day, node, creator, type, model or group */
   usage: {
     request: {
       /** What is summed up: `day` if left out. */
-      by?: "node" | "creator" | "type" | "model" | "day" | undefined;
+      by?: "node" | "creator" | "type" | "model" | "group" | "day" | undefined;
       /** The first day, in UTC; 29 days before `until` if left out. At most 366 days. */
       since?: string | undefined;
       /** The last day, in UTC; today if left out. */
@@ -3036,7 +3041,7 @@ export interface Operations<V extends Variant = "A"> {
         reports: number;
         /** How many of the reports had no `cost_usd`. */
         without_cost: number;
-        /** The node, creator, type, model or day; null for tasks without a creator or a type. */
+        /** The node, creator, type, model, group or day; null for tasks without a creator or a type. */
         name: string | null;
       }[];
       /** The sum of all of them. */
@@ -3243,7 +3248,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id?: string | undefined;
       /** Only events about this node. */
       node_id?: string | undefined;
-      /** Only of this group. */
+      /** Only events of the tasks of this group, and its end. */
       group?: string | undefined;
     };
     answer: EventBatch;

@@ -74,18 +74,21 @@ export class GroupService {
   ): Promise<Committed<GroupStep>> {
     const { group, boundTo: creatorNode, nodeId } = asked;
     const load = {
-      any: anyOfGroup(group),
+      found: anyOfGroup(group),
       tasks: unfinishedOfGroup({ group, creatorNode }, GROUP_STEP_TASKS),
       open: countOfGroup({ group, status: "open", creatorNode }, 0, DEPENDENTS_COUNTED_MAX),
       assigned: countOfGroup({ group, status: "assigned", creatorNode }, 0, DEPENDENTS_COUNTED_MAX),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
     };
-    const step = await transact(load, ({ any, tasks, open, assigned, node }) => {
-      if (!any) return groupNotFound(group);
+    const step = await transact(load, ({ found, tasks, open, assigned, node }) => {
+      if (!found) return groupNotFound(group);
       const cancelled = cancelGroup(tasks, node, asked, this.#at());
       if (cancelled.kind === "rejected") return cancelled;
       const changed = tasks.length;
-      return accept<GroupStep>({ group, changed, left: open + assigned - changed, next: null }, cancelled.changes);
+      return accept<GroupStep>(
+        { group, changed, left: open + assigned - changed, next: null },
+        cancelled.changes,
+      );
     });
     if (step.changed > 0) await this.#tasks.followMany();
     return step;
@@ -106,14 +109,14 @@ export class GroupService {
       for (const taskId of dependsOn) needed.add(taskId);
     for (;;) {
       const load = {
-        any: anyOfGroup(group),
+        found: anyOfGroup(group),
         failed,
         count: countOfGroup(which, after, DEPENDENTS_COUNTED_MAX),
         dependencies: needed.size > 0 ? dependenciesById([...needed]) : NO_ROW,
       };
       const known = new Set(needed);
-      const step = await transact(load, ({ any, failed, count, dependencies }) => {
-        if (!any) return groupNotFound(group);
+      const step = await transact(load, ({ found, failed, count, dependencies }) => {
+        if (!found) return groupNotFound(group);
         const tasks = upToDependencies(failed);
         for (const { dependsOn } of tasks) for (const taskId of dependsOn) needed.add(taskId);
         if (needed.size > known.size) return UNDECIDED;
