@@ -21,7 +21,7 @@ import {
 const get = readEndpoint({
   path: "/api/v1/group/:group",
   auth: "public",
-  summary: "A group of tasks: counts, times and failures; may wait until none of it is unfinished",
+  summary: "A group of tasks: counts, times, failures; may wait for its end",
   once: true,
   rejections: ["group_not_found"],
   input: () => z.object({ group: field.group(), wait: z.optional(field.queryWaitSeconds()) }),

@@ -404,6 +404,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Spending.cost_usd": "The sum of the costs that are known; null if there is none.",
   reports: "How many reports these are.",
   without_cost: "How many of the reports had no `cost_usd`.",
+  retain_s:
+    "Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.",
   max_cost_usd:
     "Dollars that all attempts of the task together may cost; the attempt that passes it ends the task permanently (kind `budget`). Null: any.",
   "task_retry.max_cost_usd":
@@ -555,6 +557,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The ETag of the file for which the range is meant; the whole file if it differs.",
   "file_download.If-None-Match": "The ETag of the file that the caller has.",
   "file_download.If-Modified-Since": "When the caller got the file that it has.",
+
+  storage: "What the hub's data takes.",
+  database_bytes: "The size of the database, at most 10 s old.",
+  files_bytes: "The bytes of all files.",
+  finished_tasks: "Tasks that are completed or have failed.",
+  free_bytes: "Free space on the disk of the data directory; null if the database is on another machine.",
+  warning: "What to do, when the database and the files take half of the disk; else null.",
 
   // Groups
   group: "The name of the group of tasks.",

@@ -4,6 +4,8 @@
  * more than one line and the last value of each place.
  */
 
+import { MODEL_MAX_CHARS } from "../domain/limits.ts";
+
 /** What is read. `say` is what people see while it runs; without it what the answer is made of. */
 export const FIELDS = [
   "session",
@@ -116,7 +118,7 @@ export class AgentOutput {
     const [input, output, cached, cost] = NUMBERS.map(of);
     if (input === undefined || output === undefined) return null;
     return {
-      model: this.text("model") ?? model,
+      model: (this.text("model") ?? model).slice(0, MODEL_MAX_CHARS),
       input_tokens: input,
       output_tokens: output,
       ...(cached !== undefined && { cached_tokens: cached }),

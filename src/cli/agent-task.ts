@@ -27,7 +27,7 @@ import { DAY_MS, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { AgentOutput, type AgentUsage, type Counters, isCount, isSessionId } from "./agent-output.ts";
+import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
 import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
 import type { Run } from "./worker-process.ts";
@@ -132,7 +132,7 @@ async function attempt(
     const reason = first.output.text("error") ?? firstLineOf(first.run.lastLines);
     options.log.warn("the session cannot be resumed: a new one begins", { task: task.task_id, reason });
   }
-  const { run, output, usage } = isLost
+  const { run, output } = isLost
     ? await runAgent({ task, context, agent, dir, work, files, before: null }, options)
     : first;
   signal.throwIfAborted();
@@ -142,7 +142,7 @@ async function attempt(
   if (written !== null) await askIfWanted(written, context);
   const result = resultOfAgent(task, written, agent, run, output);
   await uploadFiles(task, join(work, OUT), signal, options);
-  const about = { agent: { name: agent.name, session, usage } };
+  const about = { agent: { name: agent.name, session } };
   const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
   return resultOf(task, { ...run, output: text, outputBytes: text.length }, signal, options);
 }
@@ -161,7 +161,7 @@ type AgentRun = {
 async function runAgent(
   { task, context, agent, dir, work, files, before }: AgentRun,
   options: TaskOptions,
-): Promise<{ readonly run: Run; readonly output: AgentOutput; readonly usage: AgentUsage | null }> {
+): Promise<{ readonly run: Run; readonly output: AgentOutput }> {
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
@@ -194,6 +194,8 @@ async function runAgent(
   output.end();
   const now = output.text("session");
   const usage = output.usage(counters, agent.model ?? agent.name);
+  // With the report of the attempt: a result that is there must not be lost to the limit of the task's cost.
+  if (usage !== null) await context.reportUsage(usage, { later: true });
   const isInVain = session !== null && hasFailed(run) && (usage?.output_tokens ?? 0) === 0;
   const inVain = isInVain ? kept.inVain + 1 : 0;
   if (now !== null)
@@ -203,7 +205,7 @@ async function runAgent(
     ...(now !== null && { session: now, resumed: session !== null }),
     ...usage,
   });
-  return { run, output, usage };
+  return { run, output };
 }
 
 /** By itself: no signal and no time limit has ended it. */
@@ -296,6 +298,7 @@ function readKept(dir: string, agent: Agent): Kept | null {
 async function askIfWanted({ ask, choices }: Written, context: TaskContext): Promise<void> {
   if (!isSaid(ask)) return;
   const given = Array.isArray(choices) ? choices.filter(isSaid) : undefined;
+  await context.reportUsage([]); // what was kept for the report, of which there is none
   await context.ask(ask, { choices: given, park: true });
   throw new Error(`the agent asked again what is answered already: ${ask}`);
 }

@@ -343,6 +343,11 @@ export interface Task<V extends Variant = "A"> {
    */
   max_cost_usd: number | null;
   /**
+   * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+   * own.
+   */
+  retain_s?: number | undefined;
+  /**
    * What the attempts of the task have used, all together, as their workers reported it; null without
    * any report.
    */
@@ -434,6 +439,11 @@ export interface TaskDetails<V extends Variant = "A"> {
    * permanently (kind `budget`). Null: any.
    */
   max_cost_usd: number | null;
+  /**
+   * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+   * own.
+   */
+  retain_s?: number | undefined;
   /**
    * What the attempts of the task have used, all together, as their workers reported it; null without
    * any report.
@@ -781,6 +791,16 @@ export interface Schedule<V extends Variant = "A"> {
     timeout_s: number | null;
     /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
     max_run_s: number | null;
+    /**
+     * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+     * permanently (kind `budget`). Null: any.
+     */
+    max_cost_usd: number | null;
+    /**
+     * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+     * own.
+     */
+    retain_s: number | null;
     /** Seconds until the task may be handed out. */
     delay_s: number;
     /** The name of the group of tasks. */
@@ -1278,6 +1298,11 @@ export interface Operations<V extends Variant = "A"> {
        * permanently (kind `budget`). Null: any.
        */
       max_cost_usd?: number | undefined;
+      /**
+       * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+       * own.
+       */
+      retain_s?: number | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -1507,7 +1532,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task, and may note progress, a checkpoint or usage */
+  /** Extends the lease of a task; may note progress, a checkpoint, usage */
   "task/extend": {
     request: {
       /** The id of the task. */
@@ -1705,7 +1730,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; selected by state, nodes, type, group, tag and title */
+  /** Tasks, newest first; by state, nodes, type, group, tag and title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -2732,7 +2757,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** A group of tasks: counts, times and failures; may wait until none of it is unfinished */
+  /** A group of tasks: counts, times, failures; may wait for its end */
   "group/{group}": {
     request: {
       /** The name of the group of tasks. */
@@ -2903,6 +2928,11 @@ export interface Operations<V extends Variant = "A"> {
          * permanently (kind `budget`). Null: any.
          */
         max_cost_usd?: number | undefined;
+        /**
+         * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+         * own.
+         */
+        retain_s?: number | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** The name of the group of tasks. */
@@ -3227,6 +3257,19 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /** What the hub's data takes. */
+      storage: {
+        /** The size of the database, at most 10 s old. */
+        database_bytes: number;
+        /** The bytes of all files. */
+        files_bytes: number;
+        /** Tasks that are completed or have failed. */
+        finished_tasks: number;
+        /** Free space on the disk of the data directory; null if the database is on another machine. */
+        free_bytes: number | null;
+        /** What to do, when the database and the files take half of the disk; else null. */
+        warning: string | null;
+      };
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.

@@ -79,7 +79,11 @@ export type TaskContext<V extends Variant = "A"> = {
    * with the next request about the task. Returns the dollars that the task may still cost; null if it has no limit, or
    * the hub cannot be reached. A task that has cost too much is lost.
    */
-  readonly reportUsage: (used: Used | readonly Used[]) => Promise<number | null>;
+  readonly reportUsage: (
+    used: Used | readonly Used[],
+    /** `later`: with the next request about the task, so that a result that is there is not lost to its limit. */
+    options?: { readonly later?: boolean },
+  ) => Promise<number | null>;
 };
 
 export type AskOptions = {
@@ -609,7 +613,7 @@ class Worker<V extends Variant> {
       },
       saveCheckpoint: (data) => send({ checkpoint: data }),
       output: (text) => job.output.write(text),
-      reportUsage: (used) => this.#reportUsage(job, used),
+      reportUsage: (used, { later = false } = {}) => this.#reportUsage(job, used, later),
     };
     const timeoutMs = this.#timeoutOf(task);
     const limit = new TimeLimit(timeoutMs, () => {
@@ -647,6 +651,11 @@ class Worker<V extends Variant> {
     const { signal } = job.abort;
     signal.throwIfAborted();
     const park = fields.park === true;
+    if (park) {
+      // The task is no longer this worker's after that.
+      await this.#reportUsage(job, [], false);
+      await job.output.end();
+    }
     job.isParked = park; // at once: the event that the task was released may be faster than the response
     try {
       const asked = { ...this.#holder(job), ...fields, wait: park ? 0 : QUESTION_MAX_S };
@@ -776,9 +785,10 @@ class Worker<V extends Variant> {
   }
 
   /** Sends usage, and what could not be sent before. Rejects only if the hub refuses it. */
-  async #reportUsage(job: Job<V>, used: Used | readonly Used[]): Promise<number | null> {
+  async #reportUsage(job: Job<V>, used: Used | readonly Used[], isLater: boolean): Promise<number | null> {
     const reports = [used].flat().map((step) => ({ ...step, seq: ++job.steps }));
     job.unsent = [...job.unsent, ...reports];
+    if (isLater) return job.budgetLeft;
     while (job.unsent.length > 0) {
       const usage = job.unsent.slice(0, USAGE_TOGETHER);
       const refusal = await this.#extend(job, { usage });

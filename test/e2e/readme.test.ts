@@ -29,6 +29,7 @@ import {
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
+import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -439,6 +440,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      schedule: scheduleSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
       question: questionSchema(),
       message: messageSchema(),
@@ -528,6 +530,9 @@ describe("limits", () => {
     ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
+    ["`tags` of a task", count("TAGS_MAX"), count("TAG_MAX_CHARS")],
+    ["Tasks of one group/cancel, or one group/retry", count("GROUP_STEP_TASKS")],
+    ["`failures` of a group", count("GROUP_FAILURES_SHOWN")],
     ["`task_types` of task/next", "1", count("TASK_TYPES_MAX"), count("TASK_TYPE_MAX_CHARS")],
     ["`reason` of revoke, release and cancel", count("REASON_MAX_CHARS")],
     ["`error` of task/fail", count("ERROR_MAX_CHARS")],
@@ -672,6 +677,7 @@ describe("limits", () => {
       "LUX balance of a node",
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
     ],
+    ["`retain_s` of a task", "0", count("RETAIN_TASK_MAX_SECONDS")],
     ["Schedules", count("SCHEDULES_MAX")],
     ["Schedules of a node's keys", count("SCHEDULES_OF_NODE_MAX")],
     ["Name of a schedule", count("SCHEDULE_NAME_MAX_CHARS")],
@@ -746,6 +752,7 @@ describe("limits", () => {
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
     ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
     ["docs/mcp.md", `of its inputs the first ${count("MCP_INPUTS_MAX")} with`],
+    ["docs/mcp.md", `shows the newest ${count("MCP_ANSWERS_MAX")} questions`],
     ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
     ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
@@ -773,7 +780,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

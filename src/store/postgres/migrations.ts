@@ -605,6 +605,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  -- how long a task is kept after its end, and until when
+  ALTER TABLE tasks ADD COLUMN retain_ms BIGINT;
+  ALTER TABLE tasks ADD COLUMN retain_until BIGINT;
+  CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
+  `,
+  `
   ALTER TABLE tasks ADD COLUMN task_group TEXT COLLATE "C";
   ALTER TABLE tasks ADD COLUMN tags TEXT COLLATE "C";
   CREATE INDEX tasks_group ON tasks (task_group, status, seq) WHERE task_group IS NOT NULL;

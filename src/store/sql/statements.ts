@@ -3,6 +3,7 @@
  * declared once; write-statement.ts makes the SQL of both engines from it.
  */
 import type { Change } from "../../domain/change.ts";
+import { retainUntil } from "../../domain/task.ts";
 import type { UsageReport } from "../../domain/model.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -120,6 +121,7 @@ const TASK_STATE: Columns<OfTask> = {
     earlier.length === 0 ? null : JSON.stringify(earlier),
   ),
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
+  retain_until: whole(({ task }) => retainUntil(task)),
   has_output: flag(({ task }) => task.hasOutput),
   questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
   spent: text(({ task }) => task.spent && JSON.stringify(task.spent)),
@@ -310,6 +312,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       task_group: text(({ task }) => task.group),
       tags: text(({ task }) => encodeTags(task.tags)),
       schedule: text(({ task }) => task.schedule?.name ?? null),
+      retain_ms: whole(({ task }) => task.retainMs),
       schedule_at: whole(({ task }) => task.schedule?.at ?? null),
       ...TASK_STATE,
     }),

@@ -722,6 +722,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  -- how long a task is kept after its end, and until when
+  ALTER TABLE tasks ADD COLUMN retain_ms INTEGER;
+  ALTER TABLE tasks ADD COLUMN retain_until INTEGER;
+  CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
+  `,
+  `
   -- the group of a task, and its tags (",a,b,")
   ALTER TABLE tasks ADD COLUMN task_group TEXT;
   ALTER TABLE tasks ADD COLUMN tags TEXT;
