@@ -18,6 +18,22 @@ import {
   time,
 } from "./response-schemas.ts";
 
+export const groupSchema = (variant: Variant) =>
+  z.strictObject({
+    group: z.string(),
+    done: z.boolean(),
+    total: count(),
+    unfinished: count(),
+    by_status: z.record(statusWord(variant), count()),
+    first_created_at: time(),
+    last_created_at: time(),
+    last_updated_at: time(),
+    lux_reward: z.number(),
+    lux_paid: z.number(),
+    usage: z.nullable(spendingSchema()),
+    failures: z.array(taskStateSchema(variant)),
+  });
+
 const get = readEndpoint({
   path: "/api/v1/group/:group",
   auth: "public",
@@ -25,21 +41,7 @@ const get = readEndpoint({
   once: true,
   rejections: ["group_not_found"],
   input: () => z.object({ group: field.group(), wait: z.optional(field.queryWaitSeconds()) }),
-  answer: (variant) =>
-    z.strictObject({
-      group: z.string(),
-      done: z.boolean(),
-      total: count(),
-      unfinished: count(),
-      by_status: z.record(statusWord(variant), count()),
-      first_created_at: time(),
-      last_created_at: time(),
-      last_updated_at: time(),
-      lux_reward: z.number(),
-      lux_paid: z.number(),
-      usage: z.nullable(spendingSchema()),
-      failures: z.array(taskStateSchema(variant)),
-    }),
+  answer: groupSchema,
   handle: ({ services, hold }, { group, wait = 0 }) =>
     wait === 0 ? services.groups.get(group) : hold((signal) => services.groups.end(group, wait, signal)),
   encode: encodeGroupState,

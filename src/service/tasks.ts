@@ -618,6 +618,7 @@ export class TaskService {
   /** After a commit that ended or opened many tasks. */
   async followMany(): Promise<void> {
     await this.#settleIfPossible();
+    await this.#endGroupsIfPossible();
     await this.#balanceIfPossible();
   }
 

@@ -173,10 +173,10 @@ describe("every endpoint on both variants", () => {
     await post("/schedule/run", { name: "nightly" });
     await get("/schedule/list");
     await post("/schedule/delete", { name: "nightly" });
-    await post("/task/create", { title: "t", description: "d", group: "g", tags: ["x"] });
+    await post("/task/create", { title: "t", description: "d", task_type: "z", group: "g", tags: ["x"] });
     seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
-    await post("/group/cancel", { group: "g" });
     await post("/group/retry", { group: "g" });
+    await post("/group/cancel", { group: "g" });
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(
