@@ -58,6 +58,7 @@ export const ERRORS = {
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
   viewer_not_allowed: { status: 403, when: "a viewer key cannot change anything or read message contents" },
+  lower_reward: { status: 403, when: "only with the administrator key can a reward become less" },
   not_found: { status: 404, when: "there is no such path" },
   node_not_found: { status: 404, when: "no node is registered with that id" },
   task_not_found: { status: 404, when: "there is no such task" },
@@ -141,6 +142,10 @@ export const ERRORS = {
   outcome_unknown: {
     status: 500,
     when: "the hub lost the database during the commit: the write may be stored",
+  },
+  ref_refused: {
+    status: 409,
+    when: "in a batch: the request that has the ref was refused",
   },
   batch_full: { status: 503, when: "in a batch: the previous requests cost too much, so it was not run" },
   database_unavailable: {
@@ -274,6 +279,15 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Lease.expires_at":
     "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.",
   depends_on: "The ids of the tasks that must be completed first.",
+  on_dependency:
+    "`fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts when all have ended, however.",
+  unique_key:
+    "While an unfinished task has this key, task/create makes no other, and answers with that one (`deduplicated`).",
+  unique_for_s: "Seconds from the creation for which the task holds its `unique_key`, finished or not.",
+  unique_until: "The task holds its `unique_key` at least until then.",
+  deduplicated: "Only if true: no task was created, because this one has the `unique_key`.",
+  "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
+  "task_update.not_before": "The task is not handed out before this time; one in the past: at once.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
   failure: "Why the last attempt, or the task, failed.",
