@@ -270,7 +270,9 @@ class HasUndecided extends Error {
 
 /** How many rows were loaded: a value that is a list has one for each of its elements. */
 function rowsRead(loaded: Readonly<Record<string, unknown>>): number {
-  return sumOf(Object.values(loaded), (value) => (Array.isArray(value) ? value.length : Number(value !== null)));
+  return sumOf(Object.values(loaded), (value) =>
+    Array.isArray(value) ? value.length : Number(value !== null),
+  );
 }
 
 function sumOf<T>(list: readonly T[], size: (one: T) => number): number {

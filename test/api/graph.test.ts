@@ -21,7 +21,6 @@ import {
   rawPost,
   record,
   refused,
-
 } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -139,23 +138,26 @@ describe("a graph in one batch", () => {
     return list(await ok(answer), "answers");
   }
 
-  test.each(VARIANTS)("refs stand for the ids of the tasks that earlier requests create (%s)", async (variant) => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { auto_assign: false });
-    const before = await addTask(hub);
-    const requests: readonly Request[] = [
-      { ref: "fetch", body: {} },
-      { ref: "parse", body: { depends_on: [{ $ref: "fetch" }, before] } },
-      { body: { depends_on: [{ $ref: "parse" }, { $ref: "fetch" }] } },
-      { path: "task/claim", body: { task_id: { $ref: "fetch" }, node_id: "n1" } },
-    ];
-    const answers = await answersOf(graph(hub, requests, variant));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    const [fetch, parse, last, claimed] = answers.map(({ body }) => record(body));
-    expect(record(parse?.["task"])["depends_on"]).toEqual([fetch?.["task_id"], before]);
-    expect(record(last?.["task"])["depends_on"]).toEqual([parse?.["task_id"], fetch?.["task_id"]]);
-    expect(claimed).toMatchObject({ task_id: fetch?.["task_id"], assigned_node: "n1" });
-  });
+  test.each(VARIANTS)(
+    "refs stand for the ids of the tasks that earlier requests create (%s)",
+    async (variant) => {
+      await using hub = await startHub();
+      await addNode(hub, "n1", { auto_assign: false });
+      const before = await addTask(hub);
+      const requests: readonly Request[] = [
+        { ref: "fetch", body: {} },
+        { ref: "parse", body: { depends_on: [{ $ref: "fetch" }, before] } },
+        { body: { depends_on: [{ $ref: "parse" }, { $ref: "fetch" }] } },
+        { path: "task/claim", body: { task_id: { $ref: "fetch" }, node_id: "n1" } },
+      ];
+      const answers = await answersOf(graph(hub, requests, variant));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      const [fetch, parse, last, claimed] = answers.map(({ body }) => record(body));
+      expect(record(parse?.["task"])["depends_on"]).toEqual([fetch?.["task_id"], before]);
+      expect(record(last?.["task"])["depends_on"]).toEqual([parse?.["task_id"], fetch?.["task_id"]]);
+      expect(claimed).toMatchObject({ task_id: fetch?.["task_id"], assigned_node: "n1" });
+    },
+  );
 
   test("500 tasks in a chain are made in one call", async () => {
     await using hub = await startHub();
@@ -241,7 +243,10 @@ describe("on_dependency: run", () => {
     await cancel(hub, failed);
     await ok(hub.admin("/task/delete", { task_id: deleted }));
     await hub.sweep();
-    expect(await get(hub, taskId)).toMatchObject({ ready: false, unmet: { count: 1, task_ids: [completed] } });
+    expect(await get(hub, taskId)).toMatchObject({
+      ready: false,
+      unmet: { count: 1, task_ids: [completed] },
+    });
     expect(await get(hub, strict)).toMatchObject({ status: "failed" });
     await done(hub, completed);
     await hub.sweep();
