@@ -58,6 +58,9 @@ export type Config = {
   readonly retainMs: number;
   /** How long an offline node that holds nothing is kept; null: for ever. */
   readonly retainNodesMs: number | null;
+  /** How long a finished task is kept after its end, and a file after its upload; null: forever. */
+  readonly retainTasksMs: number | null;
+  readonly retainFilesMs: number | null;
   readonly offlineTasks: "requeue" | "keep";
   /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
   readonly backupTo: string | null;
@@ -346,6 +349,20 @@ const SETTINGS = {
     "how long an offline node that holds nothing is kept (forever)",
     time,
   ),
+  retainTasks: setting(
+    "retain-tasks",
+    "TIME",
+    null,
+    "how long a finished task is kept, with its files (forever)",
+    time,
+  ),
+  retainFiles: setting(
+    "retain-files",
+    "TIME",
+    null,
+    "how long a file of no unfinished task is kept (forever)",
+    time,
+  ),
   offlineTasks: setting(
     "offline-tasks",
     "requeue|keep",
@@ -482,6 +499,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.outputTail,
   SETTINGS.retain,
   SETTINGS.retainNodes,
+  SETTINGS.retainTasks,
+  SETTINGS.retainFiles,
   SETTINGS.offlineTasks,
   SETTINGS.backupTo,
   SETTINGS.backupEvery,
@@ -546,6 +565,8 @@ export function readConfig(sources: Sources): Config {
     outputTailBytes: get(SETTINGS.outputTail) ?? OUTPUT_TAIL_DEFAULT_BYTES,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     retainNodesMs: get(SETTINGS.retainNodes),
+    retainTasksMs: get(SETTINGS.retainTasks),
+    retainFilesMs: get(SETTINGS.retainFiles),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     backupTo: get(SETTINGS.backupTo),
     backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,

@@ -29,6 +29,7 @@ import {
 import type { OutputWindow } from "./domain/output.ts";
 import type { Quotas } from "./domain/quota.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
+import { LARGE_REQUESTS } from "./http/json-body.ts";
 import { RequestMetrics } from "./http/request-metrics.ts";
 import {
   type Closing,
@@ -51,7 +52,6 @@ import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
-import { TickQueue } from "./lib/semaphore.ts";
 import type { Mail } from "./mail/mail.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
@@ -87,6 +87,7 @@ import { Lessons } from "./service/lessons.ts";
 import { QuestionService } from "./service/questions.ts";
 import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { Retention } from "./service/retention.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -158,6 +159,10 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
     retainNodesMs: config.retainNodesMs,
+    retention: new Retention(store, services.files, {
+      tasksMs: config.retainTasksMs,
+      filesMs: config.retainFilesMs,
+    }),
     maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
@@ -408,7 +413,7 @@ function joinServices({
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
-    batches: new TickQueue(),
+    batches: LARGE_REQUESTS,
   };
 }
 

@@ -12,7 +12,8 @@ import {
   TaskState,
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
-import type { Failure, FileRecord, Task as HubTask, TaskResult } from "../domain/model.ts";
+import type { Failure, FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
+import { isAsking } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isInputFile } from "./message.ts";
@@ -22,7 +23,12 @@ type PublicUrl = () => string;
 
 type Ids = { readonly taskId: string; readonly contextId: string };
 
-export function stateOf({ status, failureKind }: Pick<SentEntry, "status" | "failureKind">): TaskState {
+export function stateOf({
+  status,
+  failureKind,
+  isAsking,
+}: Pick<SentEntry, "status" | "failureKind" | "isAsking">): TaskState {
+  if (isAsking) return TaskState.TASK_STATE_INPUT_REQUIRED;
   switch (status) {
     case "open":
       return TaskState.TASK_STATE_SUBMITTED;
@@ -42,25 +48,36 @@ export function isOver({ status }: HubTask): boolean {
   return status === "completed" || status === "failed";
 }
 
-/** @param files its files, if artifacts are to be shown */
+/**
+ * @param files its files, if artifacts are to be shown
+ * @param question its open question, if it has one
+ */
 export function encodeTask(
   { task, origin }: SentTask,
   files: readonly FileRecord[] | null,
+  question: Question | null,
   historyLength: number | null,
   publicUrl: PublicUrl,
 ): Task {
   const ids = { taskId: task.taskId, contextId: origin.contextId };
   const artifacts = (files ?? []).filter(isArtifact).map((file) => fileArtifact(file, publicUrl));
   if (files && task.result) artifacts.push(resultArtifact(task.result));
-  const state = stateOf({ status: task.status, failureKind: task.failure?.kind ?? null });
+  const failureKind = task.failure?.kind ?? null;
+  const state = stateOf({ status: task.status, failureKind, isAsking: isAsking(task) });
   return {
     id: task.taskId,
     contextId: origin.contextId,
-    status: status(ids, state, statusTextOf(task), task.updatedAt),
+    status: status(ids, state, question ? questionText(question) : statusTextOf(task), task.updatedAt),
     artifacts,
     history: historyLength === 0 ? [] : [messageOf({ task, origin }, files ?? [], publicUrl)],
     metadata: undefined,
   };
+}
+
+function questionText({ question, choices }: Question): string {
+  return choices.length === 0
+    ? question
+    : `${question}\n\n${choices.map((choice) => `- ${choice}`).join("\n")}`;
 }
 
 function statusTextOf({ status: word, progress, failure }: HubTask): string | null {
@@ -164,13 +181,15 @@ export type Update = { readonly responses: readonly StreamResponse[]; readonly i
 export type Lookup = {
   readonly task: () => Promise<HubTask | null>;
   readonly file: (fileId: string) => Promise<FileRecord | null>;
+  /** The open question that was asked first. */
+  readonly question: () => Promise<Question | null>;
 };
 
 /** Encodes an event; null if it changes nothing that a client sees. */
 export async function updateOf(
   event: LoggedEvent,
   ids: Ids,
-  { task, file }: Lookup,
+  { task, file, question }: Lookup,
   publicUrl: PublicUrl,
 ): Promise<Update | null> {
   const { kind, at, data } = event;
@@ -178,8 +197,23 @@ export async function updateOf(
     statusUpdate(ids, status(ids, state, typeof said === "string" ? said : null, at));
   const goesOn = (response: StreamResponse): Update => ({ responses: [response], isLast: false });
   switch (kind) {
-    case "task.created":
+    case "task.asked": {
+      const open = await question();
+      return open && goesOn(now(TaskState.TASK_STATE_INPUT_REQUIRED, questionText(open)));
+    }
+    case "task.answered":
+    case "task.question_timed_out": {
+      const after = await task();
+      if (!after || isOver(after)) return null;
+      const open = await question();
+      if (open) return goesOn(now(TaskState.TASK_STATE_INPUT_REQUIRED, questionText(open)));
+      const { status: word } = after;
+      return goesOn(now(stateOf({ status: word, failureKind: null, isAsking: false })));
+    }
     case "task.released":
+      // A question that parks the task comes with an event of its own.
+      return data["parked"] === true ? null : goesOn(now(TaskState.TASK_STATE_SUBMITTED));
+    case "task.created":
     case "task.revoked":
     case "task.retried":
       return goesOn(now(TaskState.TASK_STATE_SUBMITTED));

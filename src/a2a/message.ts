@@ -28,6 +28,21 @@ function textOf({ text, data, url, ...file }: Part): string {
   return url === undefined ? `File: ${fileName(file)}` : `File: ${named}${url}`;
 }
 
+/**
+ * The answer to a question, as JSON text: data as it is, anything else as text.
+ * @throws {Fault} for one that has files, or is too large
+ */
+export function answerIn({ parts }: SendMessage["message"]): string {
+  const withFile = parts.findIndex(({ raw }) => raw !== undefined);
+  if (withFile !== -1) throw malformed(`message.parts.${withFile}.raw`, "an answer has no files: send a URL");
+  const [only] = parts.length === 1 ? parts : [];
+  const value = only?.data ?? parts.map(textOf).join("\n\n");
+  const answer = JSON.stringify(value);
+  if (Buffer.byteLength(answer) > limit.ANSWER_MAX_BYTES)
+    throw malformed("message.parts", `must have at most ${limit.ANSWER_MAX_BYTES} bytes as an answer`);
+  return answer;
+}
+
 const fileName = ({ filename }: Pick<Part, "filename">): string =>
   baseName(filename ?? "", limit.FILE_NAME_MAX_CHARS);
 

@@ -2,16 +2,20 @@
  * The operations of A2A (its specification, 3.1) over the tasks of the hub. An answer is in the JSON of the protocol.
  *
  * A caller is its key: the node that it is bound to, else the key itself. It finds the tasks that it created through the
- * same card. A message creates one task, however often it is sent within 24 hours, at whichever hub (api/idempotency.ts).
+ * same card. A message creates one task, or answers the open question of one, however often it is sent within 24 hours,
+ * at whichever hub (api/idempotency.ts).
  */
 import { StreamResponse, Task } from "@a2a-js/sdk";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
+import type { Body } from "../api/response-backpressure.ts";
 import { type StreamText, lastEventIdOf } from "../api/stream.ts";
 import { checkMaySendTo, parseNewTask, withDraft } from "../api/tasks.ts";
 import { Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
+import type { Settled } from "../domain/question.ts";
 import { fileBytes } from "../domain/quota.ts";
+import { isAsking } from "../domain/task.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
@@ -23,7 +27,7 @@ import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.
 import { extendedCard } from "./card.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
-import { type Content, contentsOf, descriptionOf, titleOf } from "./message.ts";
+import { type Content, answerIn, contentsOf, descriptionOf, titleOf } from "./message.ts";
 import {
   type SendMessage,
   encodePageToken,
@@ -71,22 +75,38 @@ async function sendMessage(session: Session, params: JsonObject): Promise<unknow
   const asked = parseSendMessage(params);
   const { historyLength, returnImmediately } = asked.configuration ?? {};
   const { call } = session;
-  const createAndWait = async (signal: AbortSignal): Promise<string> => {
-    const taskId = await create(session, asked, params);
-    await call.services.feed.taskEnd(taskId, limit.A2A_WAIT_SECONDS * SECOND_MS, signal);
+  const acceptAndWait = async (signal: AbortSignal): Promise<string> => {
+    const taskId = await accept(session, asked, params);
+    await endOrQuestion(session, taskId, signal);
     return taskId;
   };
   // A caller that may not wait is refused before its task is created.
   const taskId = await (returnImmediately === true
-    ? create(session, asked, params)
-    : call.hold(createAndWait));
+    ? accept(session, asked, params)
+    : call.hold(acceptAndWait));
   return { task: await show(session, taskId, historyLength ?? null) };
+}
+
+/** Waits until a task has ended, or asks for input. */
+async function endOrQuestion({ call }: Session, taskId: string, signal: AbortSignal): Promise<void> {
+  const { feed } = call.services;
+  const find = async (): Promise<HubTask | null> => {
+    const task = await feed.task(taskId);
+    return isOver(task) || isAsking(task) ? task : null;
+  };
+  await feed.untilNews(taskId, find, limit.A2A_WAIT_SECONDS * SECOND_MS, signal);
 }
 
 async function sendStreamingMessage(session: Session, params: JsonObject, wrap: Wrap): Promise<Response> {
   const asked = parseSendMessage(params);
-  const taskId = await create(session, asked, params);
+  const taskId = await accept(session, asked, params);
   return openWithSnapshot(session, taskId, asked.configuration?.historyLength ?? null, wrap);
+}
+
+/** @returns the id of the task that the message created, or whose question it answers, now or when it was sent before */
+function accept(session: Session, asked: SendMessage, params: JsonObject): Promise<string> {
+  const { taskId } = asked.message;
+  return taskId ? answerQuestion(session, asked, taskId, params) : create(session, asked, params);
 }
 
 /** @returns the id of the task that the message created, now or when it was sent before */
@@ -97,7 +117,6 @@ async function create(
 ): Promise<string> {
   const { call, shared, nodeId } = session;
   if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
-  if (message.taskId) await refuseFollowUp(session, message.taskId, message.contextId || null);
   const description = descriptionOf(message);
   const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
@@ -106,14 +125,11 @@ async function create(
   const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
-  const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
-  // With its content: the same id with another content is another message.
-  const key = Bun.SHA256.hash(`${messageId} ${asked}`, "hex");
-  // By the caller, which may have several keys. The name of a key has no colon.
-  const who = call.key?.nodeId ? `node:${call.key.nodeId}` : (call.key?.keyId ?? "");
-  const scope = [who, pathOf(nodeId), key].join(" ");
-  // Without the variant: the answer is the same at every listener.
-  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), scope, asked };
+  const attempt = attemptOf(
+    session,
+    messageId,
+    hashJson({ message: params["message"], luxhub: metadata?.luxhub }),
+  );
   const encode = ({ taskId }: HubTask): string => JSON.stringify({ task_id: taskId });
   const answer = await call.idempotency.run(attempt, async (transactFor) => {
     const transact = transactFor(encode);
@@ -127,8 +143,56 @@ async function create(
     );
     return encode(task);
   });
+  return taskIdIn(answer);
+}
+
+/** A message is handled once, by its id. */
+function attemptOf({ call, nodeId }: Session, messageId: string, asked: string) {
+  // With its content: the same id with another content is another message.
+  const key = Bun.SHA256.hash(`${messageId} ${asked}`, "hex");
+  // By the caller, which may have several keys. The name of a key has no colon.
+  const who = call.key?.nodeId ? `node:${call.key.nodeId}` : (call.key?.keyId ?? "");
+  const scope = [who, pathOf(nodeId), key].join(" ");
+  // Without the variant: the answer is the same at every listener.
+  return { ...attemptBy(call, pathOf(nodeId), key, asked), scope, asked };
+}
+
+async function taskIdIn(answer: Response | Body): Promise<string> {
   const stored: unknown = await (answer instanceof Response ? answer : new Response(answer)).json();
-  return (stored as { task_id: string }).task_id; // as `encode` wrote it
+  return (stored as { task_id: string }).task_id; // as the caller of idempotency.run() wrote it
+}
+
+/**
+ * A message with the id of a task is the answer to its open question, the one that was asked first.
+ * @throws {Fault} when the task waits for no answer
+ */
+async function answerQuestion(
+  session: Session,
+  { message, configuration }: SendMessage,
+  taskId: string,
+  params: JsonObject,
+): Promise<string> {
+  const { call } = session;
+  if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
+  const { task, origin } = await call.services.a2a.get(taskId, callerOf(session));
+  if (message.contextId && message.contextId !== origin.contextId)
+    throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
+  const answer = answerIn(message);
+  const attempt = attemptOf(session, message.messageId, hashJson({ message: params["message"] }));
+  const encode = ({ question }: Settled): string => JSON.stringify({ task_id: question.taskId });
+  const done = await call.idempotency.run(attempt, async (transactFor) => {
+    const question = await call.services.a2a.question(taskId);
+    if (!question) throw takesNoMessage(task, origin.contextId);
+    const settled = await call.services.questions.answer(transactFor(encode), {
+      taskId,
+      questionId: question.questionId,
+      answer,
+      nodeId: null,
+      boundTo: call.key?.nodeId ?? null,
+    });
+    return encode(settled);
+  });
+  return taskIdIn(done);
 }
 
 /**
@@ -171,20 +235,15 @@ async function asParts<T>(make: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A task of the hub takes no second message. @throws {Fault} */
-async function refuseFollowUp(session: Session, taskId: string, contextId: string | null): Promise<never> {
-  const { task, origin } = await session.call.services.a2a.get(taskId, callerOf(session));
-  if (contextId !== null && contextId !== origin.contextId) {
-    throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
-  }
-  const what = isOver(task) ? "has ended" : "is under way";
-  const detail = `Task ${taskId} ${what} and accepts no more messages. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
-  throw new Fault("UnsupportedOperationError", detail);
+function takesNoMessage(task: HubTask, contextId: string): Fault {
+  const what = isOver(task) ? "has ended" : "asks for no input";
+  const detail = `Task ${task.taskId} ${what} and accepts no message now. Send one without taskId, and with contextId ${contextId}, to create another task of the same context.`;
+  return new Fault("UnsupportedOperationError", detail);
 }
 
 async function show(session: Session, taskId: string, historyLength: number | null): Promise<unknown> {
-  const { files, ...sent } = await session.call.services.a2a.snapshot(taskId, callerOf(session));
-  return Task.toJSON(encodeTask(sent, files, historyLength, session.shared.publicUrl));
+  const { files, question, ...sent } = await session.call.services.a2a.snapshot(taskId, callerOf(session));
+  return Task.toJSON(encodeTask(sent, files, question, historyLength, session.shared.publicUrl));
 }
 
 const taskJson = (task: Task): object => Task.toJSON(task) as object; // whose type is unknown
@@ -207,7 +266,8 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
   for (const sent of page.tasks) {
     const needsFiles = sent.task.files.length > 0 && (includeArtifacts || historyLength > 0);
     const files = needsFiles ? await a2a.files(sent.task.taskId) : [];
-    const task = encodeTask(sent, files, historyLength, session.shared.publicUrl);
+    const question = isAsking(sent.task) ? await a2a.question(sent.task.taskId) : null;
+    const task = encodeTask(sent, files, question, historyLength, session.shared.publicUrl);
     tasks.push(includeArtifacts ? task : { ...task, artifacts: [] });
   }
   const nextPageToken = page.next === null ? "" : encodePageToken(page.next);
@@ -260,8 +320,8 @@ async function openWithSnapshot(
   wrap: Wrap,
 ): Promise<Response> {
   const { call, shared } = session;
-  const { files, lastId, ...sent } = await call.services.a2a.snapshot(taskId, callerOf(session));
-  const value = encodeTask(sent, files, historyLength, shared.publicUrl);
+  const { files, question, lastId, ...sent } = await call.services.a2a.snapshot(taskId, callerOf(session));
+  const value = encodeTask(sent, files, question, historyLength, shared.publicUrl);
   const text = framed({ payload: { $case: "task", value } }, lastId, wrap);
   return shared.openStream(call, {
     selection: selectionOf(session, taskId),
@@ -277,6 +337,7 @@ function textOfTask(session: Session, ids: { taskId: string; contextId: string }
   const lookup = {
     task: () => orNull(services.feed.task(ids.taskId)),
     file: (fileId: string) => orNull(services.files.get(fileId)),
+    question: () => services.a2a.question(ids.taskId),
   };
   return async (item: StreamItem): Promise<StreamText | null> => {
     if (item.kind !== "event") return null;

@@ -416,6 +416,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Spending.cost_usd": "The sum of the costs that are known; null if there is none.",
   reports: "How many reports these are.",
   without_cost: "How many of the reports had no `cost_usd`.",
+  retain_s:
+    "Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.",
   max_cost_usd:
     "Dollars that all attempts of the task together may cost; the attempt that passes it ends the task permanently (kind `budget`). Null: any.",
   "task_retry.max_cost_usd":

@@ -134,6 +134,8 @@ export const timeZone = () =>
   chars(limit.TIME_ZONE_MAX_CHARS).check(
     z.refine(isTimeZone, "must be a time zone of the IANA database, as Europe/Berlin"),
   );
+/** How long a task is kept after its end; 0: until the next sweep. */
+export const retention = () => seconds(0, limit.RETAIN_TASK_MAX_SECONDS);
 export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
 export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
 export const overlap = () => word(OVERLAPS);

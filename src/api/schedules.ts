@@ -4,6 +4,7 @@ import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { CATCH_UPS, type Moment, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { toUsd } from "../domain/spending.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
@@ -114,7 +115,6 @@ const run = writeEndpoint({
   method: "POST",
   path: "/api/v1/schedule/run",
   auth: "secret",
-  strict: "bound",
   summary: "Creates a task of a schedule now; its next time stays",
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: field.scheduleName() }),
@@ -131,7 +131,6 @@ const remove = writeEndpoint({
   method: "POST",
   path: "/api/v1/schedule/delete",
   auth: "secret",
-  strict: "bound",
   summary: "Deletes a schedule; its tasks stay",
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: field.scheduleName() }),
@@ -161,6 +160,8 @@ export const scheduleSchema = (variant: Variant) =>
       backoff_s: z.number(),
       timeout_s: z.nullable(z.number()),
       max_run_s: z.nullable(z.number()),
+      max_cost_usd: z.nullable(z.number()),
+      retain_s: z.nullable(z.number()),
       delay_s: z.number(),
     }),
     overlap: z.enum(OVERLAPS),
@@ -209,6 +210,8 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     backoff_s: draft.backoffMs / SECOND_MS,
     timeout_s: seconds(draft.timeoutMs),
     max_run_s: seconds(draft.maxRunMs),
+    max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
+    retain_s: seconds(draft.retainMs),
     delay_s: draft.delayMs / SECOND_MS,
   };
 }

@@ -132,6 +132,7 @@ export function newTask() {
     timeout_s: z.optional(field.taskTimeout()),
     max_run_s: z.optional(field.taskMaxRun()),
     max_cost_usd: z.optional(field.costLimit()),
+    retain_s: z.optional(field.retention()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -196,6 +197,7 @@ export function draftOf(
     timeoutMs: input.timeout_s ?? null,
     maxRunMs: input.max_run_s ?? null,
     maxCostMicro: input.max_cost_usd ?? null,
+    retainMs: input.retain_s ?? null,
   };
 }
 
@@ -386,7 +388,7 @@ const fail = writeEndpoint({
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task, and may note progress, a checkpoint or usage",
+  summary: "Extends the lease of a task; may note progress, a checkpoint, usage",
   answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
   input: () =>
     z.extend(ofHolder(), {

@@ -166,6 +166,7 @@ const NEW_TASK = {
 const ATTEMPTS = {
   timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
   "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
+  retain: { value: "TIME", help: "how long the task is kept after its end (see serve --retain-tasks)" },
   "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
   "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
   backoff: {

@@ -41,6 +41,8 @@ async function put({ hub, values, json, words: [name = "", title = ""] }: Remote
     delay_s: values.seconds("delay"),
     timeout_s: values.seconds("timeout"),
     max_run_s: values.seconds("max-run"),
+    max_cost_usd: values.number("max-cost"),
+    retain_s: values.seconds("retain"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
   };

@@ -222,6 +222,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     timeout_s: values.seconds("timeout"),
     max_run_s: values.seconds("max-run"),
     max_cost_usd: values.number("max-cost"),
+    retain_s: values.seconds("retain"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
   };

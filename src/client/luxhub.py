@@ -1138,6 +1138,7 @@ class TaskContext:
         epoch: int,
         given: Context,
         extend: Callable[[Mapping[str, Any]], None],
+        ask: Callable[[Mapping[str, Any]], Any],
         output: Callable[[str], None],
         report: Callable[[Sequence[Mapping[str, Any]]], float | None],
     ) -> None:
@@ -1152,9 +1153,13 @@ class TaskContext:
         self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
         #: The last attempts that failed, oldest first.
         self.failures: list[Failure] = given.get("failures", [])
+        #: The questions of earlier attempts with their answers, oldest first.
+        self.answers: list[Question] = given.get("answers", [])
+        self._unused = list(self.answers)
         #: What the last completed tasks of its type have taught, newest first.
         self.lessons: list[Lesson] = given.get("lessons", [])
         self._extend = extend
+        self._ask = ask
         self._output = output
         self._report = report
 
@@ -1165,6 +1170,32 @@ class TaskContext:
     def save_checkpoint(self, data: Any) -> None:
         """Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease."""
         self._extend({"checkpoint": data})
+
+    def ask(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+        within: float | None = None,
+        park: bool = False,
+    ) -> Any:
+        """Asks a person, or another agent, and returns the answer: any JSON, or None when there was none in time.
+
+        The time limits of the task stand still meanwhile. A question that an earlier attempt asked in the same words is
+        not asked again.
+
+        within: How long the question waits, in seconds; by default a day.
+        park: Gives the task back to the hub until the answer is there, and raises Stopped: let it end the handler. The
+            next attempt asks again, and gets the answer at once.
+        """
+        for known in self._unused:
+            is_same = known["question"] == question and known["choices"] == list(choices)
+            if is_same and known["schema"] == schema and known["state"] != "open":
+                self._unused.remove(known)
+                return known["answer"]
+        fields = {"question": question, "choices": list(choices), "schema": schema, "within_s": within, "park": park}
+        return self._ask(fields)
 
     def output(self, text: str) -> None:
         """Adds to the output of this attempt, which people can read while it runs. Never waits.
@@ -1206,10 +1237,11 @@ class Handler(Protocol):
 class WorkerEvent:
     """An event of a worker.
 
-    `lost`: the task was taken away; the error is the hub's refusal. `fault`: the worker survives it.
+    `parked`: a question of the handler gave the task back until there is an answer. `lost`: the task was taken away;
+    the error is the hub's refusal. `fault`: the worker survives it.
     """
 
-    kind: Literal["registered", "started", "completed", "failed", "released", "lost", "fault", "left"]
+    kind: Literal["registered", "started", "completed", "failed", "released", "parked", "lost", "fault", "left"]
     node_id: str
     #: None for `registered`, `left`, and a fault that concerns no task.
     task: Task | None = None
@@ -1230,6 +1262,8 @@ def _log_worker(event: WorkerEvent) -> None:
 
 _WAIT_S = 300
 #: The pause after a fault, and after an answer that came at once and without a task.
+#: The longest that a question waits for its answer.
+_QUESTION_MAX_S = 604_800
 _PAUSE_S = 1
 #: How long a handler may take to end after its stop; then the worker goes on while it still runs.
 _GRACE_S = 10
@@ -1408,6 +1442,11 @@ class _Job:
         self.lost: LuxHubError | None = None
         #: The handler took too long.
         self.timed_out: TimeoutError | None = None
+        #: A question gives the task back.
+        self.is_parked = False
+        #: How many questions of the handler wait, and when its time began.
+        self.asking = 0
+        self.began_at = time.monotonic()
         #: Dollars that the task may still cost, as the hub said last; None: it has no limit.
         self.budget_left: float | None = None
         self._lock = threading.Lock()
@@ -1744,6 +1783,9 @@ class _Worker:
         with self._changed:
             job.is_ending = True
         try:
+            if job.is_parked:
+                self._emit("parked", job.task)
+                return
             if job.lost is not None:
                 return  # reported already
             # A task that is given back is another worker's as soon as it can be.
@@ -1776,10 +1818,22 @@ class _Worker:
             if refusal is not None:
                 raise refusal
 
+        def ask(fields: Mapping[str, Any]) -> Any:
+            with self._changed:
+                job.asking += 1
+            try:
+                return self._ask(job, fields)
+            finally:
+                with self._changed:
+                    job.asking -= 1
+                    job.began_at = time.monotonic()
+
         def report(steps: Sequence[Mapping[str, Any]]) -> float | None:
             return self._report_usage(job, steps)
 
-        context = TaskContext(job.abort, job.epoch, job.context, extend, job.output.write, report)
+        context = TaskContext(
+            job.abort, job.epoch, job.context, extend, ask, job.output.write, report
+        )
 
         def run() -> None:
             try:
@@ -1792,7 +1846,7 @@ class _Worker:
         timeout_s = job.task["max_run_s"] if self._timeout == "max_run_s" else self._timeout
         try:
             try:
-                outcome = outcomes.get(timeout=timeout_s)
+                outcome = self._outcome(job, outcomes, timeout_s)
             except queue.Empty:
                 job.timed_out = TimeoutError(f"The handler timed out after {timeout_s:g} s.")
                 job.abort.set()
@@ -1804,6 +1858,44 @@ class _Worker:
         finally:
             unsubscribe()
         return outcome if outcome is not None else _Outcome(error=Stopped())
+
+    def _outcome(
+        self, job: _Job, outcomes: queue.SimpleQueue[_Outcome | None], timeout_s: float | None
+    ) -> _Outcome | None:
+        """Waits for the outcome. The time limit stands still while a question waits, and begins anew at its answer."""
+        left = timeout_s
+        while True:
+            try:
+                return outcomes.get(timeout=left)
+            except queue.Empty:
+                assert timeout_s is not None
+                with self._changed:
+                    left = timeout_s if job.asking > 0 else job.began_at + timeout_s - time.monotonic()
+                if left <= 0:
+                    raise
+
+    def _ask(self, job: _Job, fields: Mapping[str, Any]) -> Any:
+        """Returns the answer; None: there was none in time."""
+        park = fields["park"] is True
+        if park:  # the task is no longer this worker's after that
+            self._report_usage(job, [])
+            job.output.end()
+        with self._changed:
+            job.is_parked = park  # at once: the event that the task was released may be faster than the response
+        options = CallOptions(stop=job.abort, retry=Retry(for_s=_FOREVER))
+        try:
+            asked = {**self._holder(job), **fields, "wait": 0 if park else _QUESTION_MAX_S}
+            question = self._call("task/ask", asked, options)["question"]
+        except BaseException as error:
+            with self._changed:
+                job.is_parked = False
+            if isinstance(error, LuxHubError) and _is_loss(error):
+                self._lose(job, error)
+            raise
+        if not park:
+            return question["answer"]
+        job.abort.set()
+        raise Stopped()
 
     def _complete(self, job: _Job, result: object) -> None:
         try:
@@ -1863,7 +1955,7 @@ class _Worker:
 
     def _check(self, job: _Job) -> None:
         """Finds out whether a task is still the worker's own."""
-        if job.is_ending or job.lost is not None:
+        if job.is_ending or job.is_parked or job.lost is not None:
             return
         refusal = self._extend(job, {})
         if refusal is not None and job.lost is None and not job.end.is_set():
@@ -1901,8 +1993,8 @@ class _Worker:
 
     def _lose(self, job: _Job, error: LuxHubError) -> None:
         with self._changed:
-            if job.is_ending or job.lost is not None:
-                return  # once it ends, the report of the outcome will be refused
+            if job.is_ending or job.is_parked or job.lost is not None:
+                return  # once it ends, the report of the outcome will be refused; a parked one is no longer held
             job.lost = error
         job.output.stop()
         job.abort.set()
@@ -1910,7 +2002,9 @@ class _Worker:
 
     def _emit(
         self,
-        kind: Literal["registered", "started", "completed", "failed", "released", "lost", "fault", "left"],
+        kind: Literal[
+            "registered", "started", "completed", "failed", "released", "parked", "lost", "fault", "left"
+        ],
         task: Task | None = None,
         error: BaseException | None = None,
         lux_paid: float | None = None,
@@ -2354,6 +2448,8 @@ class Task(TypedDict):
     #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
     #: permanently (kind `budget`). Null: any.
     max_cost_usd: float | None
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: NotRequired[float]
     #: What the attempts of the task have used, all together, as their workers reported it; null without any
     #: report.
     usage: Spending | None
@@ -2453,6 +2549,8 @@ class TaskDetails(TypedDict):
     #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
     #: permanently (kind `budget`). Null: any.
     max_cost_usd: float | None
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: NotRequired[float]
     #: What the attempts of the task have used, all together, as their workers reported it; null without any
     #: report.
     usage: Spending | None
@@ -2761,6 +2859,11 @@ class ScheduleTask(TypedDict):
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then it has timed out.
     max_run_s: float | None
+    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+    #: permanently (kind `budget`). Null: any.
+    max_cost_usd: float | None
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: float | None
     #: Seconds until the task may be handed out.
     delay_s: float
 
@@ -3890,6 +3993,8 @@ class SchedulePutTask(TypedDict):
     #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
     #: permanently (kind `budget`). Null: any.
     max_cost_usd: NotRequired[float]
+    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    retain_s: NotRequired[float]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: What to do; at most 64 KiB of UTF-8.
@@ -4191,6 +4296,7 @@ class Tasks(_Resource):
         timeout_s: float | None = None,
         max_run_s: float | None = None,
         max_cost_usd: float | None = None,
+        retain_s: float | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -4218,6 +4324,8 @@ class Tasks(_Resource):
         max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
         max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that passes it ends
             the task permanently (kind `budget`). Null: any.
+        retain_s: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with
+            their own.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -4244,6 +4352,7 @@ class Tasks(_Resource):
             "timeout_s": timeout_s,
             "max_run_s": max_run_s,
             "max_cost_usd": max_cost_usd,
+            "retain_s": retain_s,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -4393,7 +4502,7 @@ class Tasks(_Resource):
         usage: Sequence[TaskExtendUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskExtendAnswer:
-        """Extends the lease of a task, and may note progress, a checkpoint or usage.
+        """Extends the lease of a task; may note progress, a checkpoint, usage.
 
         task_id: The id of the task.
         node_id: The id of the node.

@@ -343,6 +343,11 @@ export interface Task<V extends Variant = "A"> {
    */
   max_cost_usd: number | null;
   /**
+   * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+   * own.
+   */
+  retain_s?: number | undefined;
+  /**
    * What the attempts of the task have used, all together, as their workers reported it; null without
    * any report.
    */
@@ -442,6 +447,11 @@ export interface TaskDetails<V extends Variant = "A"> {
    * permanently (kind `budget`). Null: any.
    */
   max_cost_usd: number | null;
+  /**
+   * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+   * own.
+   */
+  retain_s?: number | undefined;
   /**
    * What the attempts of the task have used, all together, as their workers reported it; null without
    * any report.
@@ -797,6 +807,16 @@ export interface Schedule<V extends Variant = "A"> {
     timeout_s: number | null;
     /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
     max_run_s: number | null;
+    /**
+     * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
+     * permanently (kind `budget`). Null: any.
+     */
+    max_cost_usd: number | null;
+    /**
+     * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+     * own.
+     */
+    retain_s: number | null;
     /** Seconds until the task may be handed out. */
     delay_s: number;
   };
@@ -1291,6 +1311,11 @@ export interface Operations<V extends Variant = "A"> {
        * permanently (kind `budget`). Null: any.
        */
       max_cost_usd?: number | undefined;
+      /**
+       * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+       * own.
+       */
+      retain_s?: number | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -1547,7 +1572,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task, and may note progress, a checkpoint or usage */
+  /** Extends the lease of a task; may note progress, a checkpoint, usage */
   "task/extend": {
     request: {
       /** The id of the task. */
@@ -2834,6 +2859,11 @@ export interface Operations<V extends Variant = "A"> {
          * permanently (kind `budget`). Null: any.
          */
         max_cost_usd?: number | undefined;
+        /**
+         * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
+         * own.
+         */
+        retain_s?: number | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** What to do; at most 64 KiB of UTF-8. */

@@ -651,6 +651,11 @@ class Worker<V extends Variant> {
     const { signal } = job.abort;
     signal.throwIfAborted();
     const park = fields.park === true;
+    if (park) {
+      // The task is no longer this worker's after that.
+      await this.#reportUsage(job, [], false);
+      await job.output.end();
+    }
     job.isParked = park; // at once: the event that the task was released may be faster than the response
     try {
       const asked = { ...this.#holder(job), ...fields, wait: park ? 0 : QUESTION_MAX_S };

@@ -384,6 +384,8 @@ export const MCP_MESSAGE_MAX_CHARS = 4_000;
 export const MCP_LINE_MAX_CHARS = 160;
 /** Of the tasks that a task depends on, those whose results a result shows, and files of each. */
 export const MCP_INPUTS_MAX = 6;
+/** Questions about a task that a result shows: the newest. */
+export const MCP_ANSWERS_MAX = 6;
 /** A client gives up after 60 s, unless it hears of progress: then a call may wait as long as one of HTTP. */
 export const MCP_WAIT_MAX_SECONDS = 50;
 export const MCP_PROGRESS_EVERY_MS = 15 * SECOND_MS;
@@ -658,6 +660,21 @@ export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
 export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
 /** A time of a schedule counts as missed when no hub could handle it for so long. */
 export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
+/** Ten years. */
+export const RETAIN_TASK_MAX_SECONDS = 315_360_000;
+/** How often the hub looks for tasks and files whose retention is over. */
+export const RETENTION_EVERY_MS = 10 * SECOND_MS;
+/** Finished tasks that one commit deletes: its callers wait for it. */
+export const RETENTION_STEP_TASKS = 20;
+/** Of them, those on which others depend: for each, all unfinished tasks are looked at. */
+export const RETENTION_STEP_DEPENDED = 4;
+/** Finished tasks that one read looks at. */
+export const RETENTION_LOOK_TASKS = 500;
+/**
+ * With more unfinished tasks, a task on which others depend is not deleted: whether one of them is unfinished is found by
+ * looking at all unfinished tasks.
+ */
+export const RETENTION_UNFINISHED_MAX = 10_000;
 /** Schedules that are due, read at once. */
 export const SCHEDULES_DUE_BATCH = 100;
 export const KEYS_MAX = 1_000;

@@ -159,6 +159,8 @@ export type Task = {
   readonly checkpointBytes: number;
   /** Whether an attempt has sent output (output.ts). */
   readonly hasOutput: boolean;
+  /** How long it is kept after its end, instead of as long as the hub keeps tasks; null: as long as the hub does. */
+  readonly retainMs: number | null;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
@@ -204,6 +206,7 @@ export type TaskTemplate = Pick<
   | "timeoutMs"
   | "maxRunMs"
   | "maxCostMicro"
+  | "retainMs"
 >;
 
 /** What a worker left for the attempts after its own. */

@@ -26,10 +26,12 @@ import {
 } from "./decision.ts";
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
 import type { Moment, Node, Question, Task } from "./model.ts";
+import { recharged, usageTally } from "./quota.ts";
 import {
   type CreatorRequest,
   type HolderRequest,
   NO_LEASE,
+  type Step,
   assignIfBalanced,
   heldBy,
   mayDecide,
@@ -85,14 +87,17 @@ export function ask(
     parked: asked.park,
   };
   // Its start time has passed, and must not make it ready again.
-  const patch = asked.park ? { ...returned(held), notBefore: null, questions } : { ...NO_LEASE, questions };
-  const { after, changes } = move(held, patch, at.now);
+  const { after, changes } = asked.park
+    ? move(held, { ...returned(held), notBefore: null, questions }, at.now)
+    : keptBy(held, { ...NO_LEASE, questions }, at.now);
   const isNew = !same;
   return accept(question, [
     ...(isNew ? [{ kind: "question.asked", question } as const] : []),
     ...changes,
     ...(isNew ? [taskEvent("task.asked", after, asked.nodeId, at.now, data)] : []),
-    ...(asked.park ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED })] : []),
+    ...(asked.park
+      ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED, parked: true })]
+      : []),
   ]);
 }
 
@@ -213,14 +218,21 @@ export function timeOutQuestions(
 }
 
 /** One question of the task is no longer open. `isLast`: none is. */
-function settle(task: Task, isLast: boolean, addedBytes: number, at: Moment) {
+function settle(task: Task, isLast: boolean, addedBytes: number, at: Moment): Step {
   const { questions } = task;
   if (questions === null || (!isLast && addedBytes === 0)) return { after: task, changes: [] };
   const bytes = questions.bytes + addedBytes;
   const state = isLast ? ("settled" as const) : questions.state;
   const patch = { questions: { ...questions, state, bytes } };
-  if (!isLast || task.status !== "assigned") return move(task, patch, at.now);
-  return move(task, { ...patch, ...newLease({ ...task, ...patch }, at) }, at.now);
+  if (task.status !== "assigned") return move(task, patch, at.now);
+  const lease = isLast ? newLease({ ...task, ...patch }, at) : {};
+  return keptBy(task, { ...patch, ...lease }, at.now);
+}
+
+/** A change of a task that its node goes on holding: no total changes but the usage of its creator. */
+function keptBy(before: Task, patch: Partial<Task>, now: number): Step {
+  const after = recharged({ ...before, ...patch, updatedAt: now });
+  return { after, changes: [{ kind: "task.moved", task: after }, ...usageTally(before, after)] };
 }
 
 // ---- Refusals

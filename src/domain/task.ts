@@ -805,17 +805,52 @@ export function retryWithDependents(
 export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
   if (!task) return taskNotFound(taskId);
   return accept(task, [
-    { kind: "task.deleted", taskId },
-    ...withoutCheckpoint(task),
-    ...withoutOutput(task),
-    ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
-    ...withoutUsage(task),
+    ...withoutTask(task),
     ...withoutLeases(task, null),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(isFinished(task) ? [] : settlement(task, "deleted")),
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
+}
+
+/** The row of a task, and the rows of other tables that belong to it. */
+function withoutTask(task: Task): readonly Change[] {
+  const { taskId } = task;
+  return [
+    { kind: "task.deleted", taskId },
+    ...withoutCheckpoint(task),
+    ...withoutOutput(task),
+    ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),
+    ...withoutUsage(task),
+  ];
+}
+
+/** Whether a task has ended, and its retention is over. `before`: ended before it; null: tasks are kept forever. */
+export function isPastRetention(task: Task, before: number | null, now: number): boolean {
+  if (!isFinished(task)) return false;
+  const until = retainUntil(task);
+  return until === null ? before !== null && task.updatedAt < before : until <= now;
+}
+
+/** When the retention of its own ends; null: it has none, or has not ended. */
+export function retainUntil(task: Task): number | null {
+  return task.retainMs !== null && isFinished(task) ? task.updatedAt + task.retainMs : null;
+}
+
+/**
+ * Deletes a finished task whose retention is over. Unlike one that an administrator deletes, it stays among the completed
+ * tasks of its node.
+ */
+export function discard(task: Task, now: number): readonly Change[] {
+  const { status, title } = task;
+  const minus = (one: TaskStatus): number => -Number(status === one);
+  return [
+    ...withoutTask(task),
+    { kind: "tasks.tallied", open: 0, assigned: 0, completed: minus("completed"), failed: minus("failed") },
+    ...usageTally(task, null),
+    taskEvent("task.deleted", task, null, now, { title, reason: "retention" }),
+  ];
 }
 
 export function mayDecide(task: Task, { boundTo }: CreatorRequest): boolean {
@@ -1092,11 +1127,15 @@ function waitFor(
     const dependency = dependencies.get(taskId);
     return dependency && !isFinished(dependency) ? [dependency] : [];
   });
-  if (unfinished.length === 0) return { patch: { unmet: 0 }, changes: [] };
-  const dependsOn = unfinished.map(({ taskId }) => taskId);
-  const changes: Change[] = [{ kind: "dependencies.added", taskId: task.taskId, dependsOn }];
-  for (const { taskId, hasDependents } of unfinished)
-    if (!hasDependents) changes.push({ kind: "task.depended", taskId });
+  const changes: Change[] = [];
+  if (unfinished.length > 0) {
+    const dependsOn = unfinished.map(({ taskId }) => taskId);
+    changes.push({ kind: "dependencies.added", taskId: task.taskId, dependsOn });
+  }
+  // Also of a completed one: its result is an input, so its retention waits for this task.
+  for (const dependency of task.dependsOn.map((taskId) => dependencies.get(taskId)))
+    if (dependency && !dependency.hasDependents)
+      changes.push({ kind: "task.depended", taskId: dependency.taskId });
   return { patch: { unmet: unfinished.length }, changes };
 }
 

@@ -4,6 +4,7 @@
  * memory, the room; a small body that is there already needs none.
  */
 import { endOfTick } from "../lib/event-loop.ts";
+import { TickQueue } from "../lib/semaphore.ts";
 import { Deadlines } from "./deadlines.ts";
 import { type BodyReader, lingerOverRest } from "./lingering-close.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
@@ -22,6 +23,12 @@ export type BodyRoom = {
 
 /** A larger body takes room before it is read, a smaller one only if it is not there yet. */
 const SMALL_BYTES = 64 * 1024;
+
+/**
+ * The turns of large requests: one in a tick of the event loop, so that other requests run between two of them. Such a
+ * request may take some 20 ms to parse and validate. A body keeps its room until its turn.
+ */
+export const LARGE_REQUESTS = new TickQueue();
 
 /**
  * Reads the body as a JSON object.
@@ -119,7 +126,7 @@ async function readBytes(request: Request, limits: Limits, roomOf: () => BodyRoo
   if (size > SMALL_BYTES) {
     const room = roomOf();
     room.take(size);
-    return within(room, size, withDeadline(request.bytes(), limits.deadlineMs));
+    return within(room, size, inTurn(withDeadline(request.bytes(), limits.deadlineMs)));
   }
   // Requests that arrived together run together, and most bodies are there by then. The callers are authenticated: one who
   // is turned away must not make the others wait.
@@ -135,6 +142,12 @@ async function readBytes(request: Request, limits: Limits, roomOf: () => BodyRoo
     throw error;
   }
   return within(room, size, arriving);
+}
+
+async function inTurn(body: Promise<Uint8Array>): Promise<Uint8Array> {
+  const bytes = await body;
+  await LARGE_REQUESTS.next();
+  return bytes;
 }
 
 /** Gives the room back when the body has arrived, or will not. */
@@ -159,9 +172,10 @@ async function readChunked(request: Request, limits: Limits, roomOf: () => BodyR
   };
   try {
     await endOfTick();
-    return request.body
-      ? await readChunks(request, request.body.getReader(), limits, grow)
-      : new Uint8Array();
+    if (!request.body) return new Uint8Array();
+    const bytes = await readChunks(request, request.body.getReader(), limits, grow);
+    if (bytes.length > SMALL_BYTES) await LARGE_REQUESTS.next();
+    return bytes;
   } finally {
     room.give(taken);
   }

@@ -3,6 +3,7 @@
  * that are null, and with each text that another node wrote as a Foreign (result.ts).
  */
 import {
+  MCP_ANSWERS_MAX,
   MCP_INPUTS_MAX,
   MCP_LINE_MAX_CHARS,
   MCP_MESSAGE_MAX_CHARS,
@@ -75,6 +76,7 @@ export function taskRow(task: JsonObject): JsonObject {
     assigned_node,
     creator_node,
     progress: line(progress),
+    waiting_for: task["waiting_for"],
     ...failureFields(failure),
     updated_at: task["updated_at"],
   });
@@ -206,13 +208,42 @@ function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const inputs = recordsOf(context["inputs"]);
   const { checkpoint } = context;
   const failures = recordsOf(context["failures"]);
+  const answers = recordsOf(context["answers"]);
   const lessons = recordsOf(context["lessons"]);
   return {
     ...(inputs.length === 0 ? {} : firstInputs(inputs)),
     ...(isRecord(checkpoint) ? { checkpoint: checkpointDetail(checkpoint, taskId) } : {}),
+    ...(answers.length === 0 ? {} : newestAnswers(answers)),
     ...(failures.length === 0 ? {} : { failures: failures.map(failureRow) }),
     ...(lessons.length === 0 ? {} : { lessons: lessons.map(lessonRow) }),
   };
+}
+
+function newestAnswers(answers: readonly JsonObject[]): JsonObject {
+  const shown = answers.slice(-MCP_ANSWERS_MAX).map(questionDetail);
+  return shown.length < answers.length
+    ? { answers: shown, answers_count: answers.length }
+    : { answers: shown };
+}
+
+/** A question, and its answer if there is one. */
+export function questionDetail(asked: JsonObject): JsonObject {
+  const { question_id, question, choices, schema, asked_by, until, state, answer } = asked;
+  const { answered_by, verified } = asked;
+  const asker = authorOf(asked_by, null);
+  const answerer = authorOf(answered_by, verified);
+  const hasChoices = listOf(choices).length > 0;
+  return without({
+    question_id,
+    state,
+    asked_by,
+    ...(state === "open" ? { until } : {}),
+    question: new Foreign(question, { by: asker, readOn: null }),
+    choices: hasChoices ? new Foreign(choices, { by: asker, readOn: null }) : null,
+    schema: schema == null ? null : new Foreign(schema, { by: asker, readOn: null }),
+    answer: answer == null ? null : new Foreign(answer, { by: answerer, readOn: null }),
+    ...(state === "answered" ? { answered_by, verified } : {}),
+  });
 }
 
 /** What the worker of another task has learned. */

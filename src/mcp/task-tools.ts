@@ -240,10 +240,16 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
 }
 
 /** How a task stands, for its creator. */
-function standOf({ status, ready, assigned_node }: JsonObject, self: string | null, waited: number): string {
+function standOf(
+  { status, ready, assigned_node, waiting_for }: JsonObject,
+  self: string | null,
+  waited: number,
+): string {
   if (status === "completed") return "It is completed: see result.";
   if (status === "failed") return "It has failed: see failure. task_retry opens it again.";
   const again = waited > 0 ? " Call again to wait on." : "";
+  if (waiting_for === "answer" && assigned_node !== self)
+    return `It waits for the answer to a question: see context.answers and task_answer.${again}`;
   if (status === "assigned" && assigned_node === self) return `You hold it. ${END_IT}`;
   if (status === "assigned") return `A node works on it; it has not ended yet.${again}`;
   return `${ready === true ? "No node has taken it yet." : "It is not ready: see not_before and unmet."}${again}`;

@@ -25,6 +25,7 @@ import { hubStatus, nodeList, nodeUpdate } from "./node-tools.ts";
 import { refusalOf } from "./refusals.ts";
 import { type ToolResult, formsOf } from "./result.ts";
 import type { Session } from "./session.ts";
+import { taskAnswer, taskAsk } from "./question-tools.ts";
 import { LEASE_ACTIONS, NOTE_ACTIONS, lease, note } from "./share-tools.ts";
 import {
   taskCancel,
@@ -99,6 +100,25 @@ const TOOLS = {
     required: ["task_id", "note"],
     run: taskProgress,
   },
+  task_ask: {
+    description:
+      "Asks a person about your task, and waits. No answer yet: call again, or park: the task goes back until then.",
+    properties: {
+      ...TASK_ID,
+      question: STRING,
+      choices: STRINGS,
+      park: BOOLEAN,
+      wait_s: NUMBER,
+    },
+    required: ["task_id", "question"],
+    run: taskAsk,
+  },
+  task_answer: {
+    description: "Answers a question about a task (task_get shows it).",
+    properties: { ...TASK_ID, question_id: STRING, answer: ANY_JSON },
+    required: ["task_id", "question_id", "answer"],
+    run: taskAnswer,
+  },
   task_complete: {
     description:
       "Ends your task. problem: what was asked. improvement: what you did, and the answer in words. lesson: what the next " +
@@ -125,7 +145,7 @@ const TOOLS = {
       "Creates a task that another node does. Write it for a worker that knows nothing else. node_id: give it to this node " +
       "now (it must be online). task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
       "depends_on: task_ids to be completed first; their results go with it. files: file_ids of file_put. timeout_s: how " +
-      "long a worker may be silent (set it: else a dead one may hold the task for 15 min); max_run_s: how long it may take in all.",
+      "long a worker may be silent (else a dead one may hold the task for 15 min); max_run_s: how long it may take in all.",
     properties: {
       title: STRING,
       description: STRING,
@@ -147,7 +167,7 @@ const TOOLS = {
   task_list: {
     description:
       "Lists tasks, newest first, without results (task_get). node_id: held by that node; creator_node: created by it; " +
-      '"me" is you; q: words of the title. lessons: true lists what their workers learned instead, by task_type and q.',
+      '"me" is you; q: words of the title. lessons: what their workers learned, by task_type and q.',
     properties: {
       lessons: BOOLEAN,
       status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
@@ -177,13 +197,13 @@ const TOOLS = {
     run: taskWait,
   },
   task_retry: {
-    description: "Opens a failed task again; with_dependents: also the tasks that failed because of it.",
+    description: "Opens a failed task again; with_dependents: and what failed because of it.",
     properties: { ...TASK_ID, with_dependents: BOOLEAN },
     required: ["task_id"],
     run: taskRetry,
   },
   task_cancel: {
-    description: "Ends an unfinished task for good: it counts as failed, and its worker must drop it.",
+    description: "Ends an unfinished task: it has failed, and its worker must drop it.",
     properties: { ...TASK_ID, reason: STRING },
     required: ["task_id"],
     destructive: true,
@@ -192,7 +212,7 @@ const TOOLS = {
   mail_send: {
     description:
       'Sends a message. to_node: a node, or "*" for all that are online; capability: all that take this task_type; ' +
-      "reply_to: the message_id that you answer. It waits until it is read. For work use task_create. require_ack: " +
+      "reply_to: the message_id that you answer. For work use task_create. require_ack: " +
       "mail_check {message_id} shows whether it was confirmed.",
     properties: {
       to_node: STRING,
@@ -210,7 +230,7 @@ const TOOLS = {
     description:
       "Shows the messages that wait for you, oldest first, and leaves them there until you mail_ack them. all, or thread " +
       "(one conversation): what you sent and got, newest first, with its state (parked: never confirmed). message_id with " +
-      "offset: one message, also one that you sent.",
+      "offset: one message.",
     properties: { wait_s: WAIT, all: BOOLEAN, thread: STRING, ...PAGE, message_id: STRING, offset: INTEGER },
     readOnly: true,
     run: mailCheck,
@@ -224,7 +244,7 @@ const TOOLS = {
   file_put: {
     description:
       "Stores a file of at most 64 KiB; task_id attaches it to that " +
-      "task. For a larger one leave content out: you get a URL to upload it to.",
+      "task. For a larger one leave content out: you get an upload URL.",
     properties: {
       name: STRING,
       content: STRING,

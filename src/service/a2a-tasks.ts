@@ -7,7 +7,8 @@
  */
 import { Rejection, reject } from "../domain/decision.ts";
 import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
-import type { FileRecord } from "../domain/model.ts";
+import type { FileRecord, Question } from "../domain/model.ts";
+import { isAsking } from "../domain/task.ts";
 import {
   type Place,
   type SentEntry,
@@ -18,6 +19,7 @@ import {
   sentTasksBySeq,
 } from "../store/sql/a2a.ts";
 import { lastEventId } from "../store/sql/events.ts";
+import { openQuestionsOf } from "../store/sql/questions.ts";
 import type { Store } from "../store/store.ts";
 import { must } from "../lib/assert.ts";
 import { upToBytes } from "./list-pages.ts";
@@ -57,13 +59,20 @@ export class A2aTasks {
   snapshot(
     taskId: string,
     caller: string,
-  ): Promise<SentTask & { files: readonly FileRecord[]; lastId: number }> {
+  ): Promise<SentTask & { files: readonly FileRecord[]; question: Question | null; lastId: number }> {
     return this.#store.readTogether(async (read) => {
       const found = await read(sentTask(taskId, caller));
       if (!found) throw notFound(taskId);
       const files = found.task.files.length === 0 ? [] : await read(filesOfTask(taskId));
-      return { ...found, files, lastId: await read(lastEventId()) };
+      const [question = null] = isAsking(found.task) ? await read(openQuestionsOf(taskId)) : [];
+      return { ...found, files, question, lastId: await read(lastEventId()) };
     });
+  }
+
+  /** The open question of a task that was asked first. */
+  async question(taskId: string): Promise<Question | null> {
+    const [question = null] = await this.#store.read(openQuestionsOf(taskId));
+    return question;
   }
 
   /** Oldest first. */

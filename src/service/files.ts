@@ -189,8 +189,14 @@ export class FileService {
     const now = this.#clock.now();
     const removed = await transact({ file: fileById(fileId) }, ({ file }) => remove(file, fileId, now));
     // pinned() after the commit: a backup that starts later does not find the record.
-    if (!this.#pinned()) await this.#blobs.remove(fileId);
+    await this.removeBytes([fileId]);
     return removed;
+  }
+
+  /** Removes the bytes of files whose records have been deleted. */
+  async removeBytes(fileIds: readonly string[]): Promise<void> {
+    if (this.#pinned()) return; // as in remove(); the sweep of orphans finds them
+    for (const fileId of fileIds) await this.#blobs.remove(fileId);
   }
 
   /** Removes orphans from the next shard of the blobs. Returns how many. */

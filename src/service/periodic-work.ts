@@ -20,6 +20,7 @@
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   leases            deletes advisory leases after their deadline (leases.ts)
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
+ *   retention         deletes finished tasks and files after their retention (retention.ts)
  *   old nodes         deletes nodes that were offline for --retain-nodes and hold nothing (domain/node.ts retire)
  *   orphans           deletes the bytes of files that have no record (files.ts)
  *   uploads           removes unfinished uploads of a crashed hub, while other hubs run
@@ -50,6 +51,7 @@ import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { Takes } from "./blocked-calls.ts";
 import type { NodeService } from "./nodes.ts";
+import type { Retention } from "./retention.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { ScheduleService } from "./schedules.ts";
 import type { TaskService } from "./tasks.ts";
@@ -66,6 +68,7 @@ export type ChoreParts = {
   readonly takes: Takes;
   readonly messages: MessageService;
   readonly files: FileService;
+  readonly retention: Retention;
   readonly leases: LeaseService;
   readonly minutes: Minutes;
   /** From startNote(). */
@@ -148,6 +151,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await leases.prune();
     }),
     freeing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
+    freeing("retention", limit.RETENTION_EVERY_MS, async (signal) => {
+      if (!clock.pausesPruning) return inTurns(signal, parts.retention.steps(clock.now()));
+      return undefined;
+    }),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
     {

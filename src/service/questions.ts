@@ -13,8 +13,10 @@ import {
   ask,
   questionNotFound,
 } from "../domain/question.ts";
+import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import { gateOn } from "../store/sql/budgets.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
@@ -122,9 +124,10 @@ export class QuestionService {
       open: openQuestionsOf(taskId),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       candidates: candidatesIfBalanced(before, null),
+      gate: before?.balanced ? gateOn(dayOf(this.#clock.now())) : NO_ROW,
     };
-    return transact(load, ({ candidates, ...rows }) =>
-      answer({ ...rows, candidates: candidates ?? [] }, asked, this.#at()),
+    return transact(load, ({ candidates, gate, ...rows }) =>
+      answer({ ...rows, candidates: candidates ?? [] }, asked, { ...this.#at(), gate }),
     );
   }
 

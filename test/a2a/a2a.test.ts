@@ -394,6 +394,56 @@ describe("the specification's examples", () => {
     await http(hub, `/tasks/${next["id"]}:cancel`, {});
   });
 
+  test("a question is INPUT_REQUIRED, and a message with taskId answers it", async () => {
+    const [asking] = await Promise.all([
+      http(hub, "/message:send", withText("Paint the wall", "paint")),
+      work(hub, (task_id) =>
+        ok(hub.post("/task/ask", { task_id, node_id: "w1", question: "Which?", choices: ["red", "blue"] })),
+      ),
+    ]);
+    const task = record(asking["task"]);
+    expect(task["status"]).toMatchObject({
+      state: "TASK_STATE_INPUT_REQUIRED",
+      message: { role: "ROLE_AGENT", parts: [{ text: "Which?\n\n- red\n- blue" }] },
+    });
+    const { tasks } = await http(hub, "/tasks?status=TASK_STATE_INPUT_REQUIRED");
+    expect(tasks).toMatchObject([{ id: task["id"], status: { message: { parts: [{}] } } }]);
+    const stream = await send(hub, `/tasks/${task["id"]}:subscribe`, undefined);
+    const path = "/message:send";
+    const answer = (messageId: string, more: Fields = {}) =>
+      withText("blue", messageId, { taskId: task["id"], ...more });
+    expect(await httpError(hub, path, answer("a-0", { contextId: "other" }))).toEqual([
+      400,
+      "INVALID_PARAMS",
+      ["message.contextId"],
+    ]);
+    const given = await http(hub, path, { ...answer("a-1"), ...AT_ONCE });
+    expect(record(given["task"])["status"]).toMatchObject({ state: WORKING });
+    // A repeat changes nothing, and another message finds no question.
+    expect(await http(hub, path, { ...answer("a-1"), ...AT_ONCE })).toEqual(given);
+    expect(await httpError(hub, path, answer("a-2"))).toEqual([400, "UNSUPPORTED_OPERATION"]);
+    const { questions } = await ok(hub.get(`/task/${task["id"]}/questions`));
+    expect(questions).toMatchObject([{ state: "answered", answer: "blue" }]);
+    await ok(hub.post("/task/ask", { task_id: task["id"], node_id: "w1", question: "How?", park: true }));
+    const data = {
+      message: { messageId: "a-3", taskId: task["id"], role: "ROLE_USER", parts: [{ data: [1] }] },
+    };
+    const [done] = await Promise.all([
+      http(hub, path, data),
+      work(hub, (taskId) => complete(hub, taskId, "w1")),
+    ]);
+    expect(record(done["task"])["status"]).toMatchObject({ state: COMPLETED });
+    expect((await events(stream)).map(({ data }) => told(data))).toEqual([
+      "task INPUT_REQUIRED",
+      "statusUpdate WORKING",
+      "statusUpdate INPUT_REQUIRED",
+      "statusUpdate SUBMITTED",
+      "statusUpdate WORKING",
+      "artifact result",
+      "statusUpdate COMPLETED",
+    ]);
+  });
+
   test("6.4: versions", async () => {
     const hello = withText("Hello", "6.4");
     const refused = [400, "VERSION_NOT_SUPPORTED"];

@@ -121,6 +121,13 @@ describe("a result", () => {
     expect((await call("task_list", { lessons: true, q: "nowhere" }))["say"]).toContain("No such lessons");
     await call("task_next");
     await call("task_progress", { task_id, note: odd, checkpoint: { at: odd, rows: [] } });
+    const asked = await call("task_ask", { task_id, question: odd, choices: [odd, "b"], wait_s: 0 });
+    expect(asked).toMatchObject({ question: { state: "open", question: odd, choices: [odd, "b"] } });
+    const { question_id } = record(asked["question"]);
+    await call("task_answer", { task_id, question_id, answer: { say: odd, n: 1 } });
+    expect(record((await call("task_get", { task_id }))["task"])).toMatchObject({
+      context: { answers: [{ state: "answered", answer: { say: odd, n: 1 }, answered_by: "a1" }] },
+    });
     await call("task_fail", { task_id, error: odd });
     const failed = record((await call("task_get", { task_id }))["task"]);
     expect(failed).toMatchObject({
@@ -397,7 +404,7 @@ test("a refusal is a sentence for the one who called, and names no path of HTTP"
   expect(await said("task_progress", { task_id: open, note: "n" })).toContain("task_next {task_id} first");
   expect(await said("task_next", { task_id: waiting })).toBe(
     "task_not_ready: " +
-      `Task ${String(waiting)} waits for its start time or for other tasks. task_get shows what it waits for. ` +
+      `Task ${String(waiting)} waits for its start time, for other tasks or for an answer. task_get shows what it waits for. ` +
       "Call task_next for another task.",
   );
   expect(await said("task_retry", { task_id: open })).toContain("task_get shows how it stands");

@@ -275,6 +275,32 @@ describe("the list of tools", () => {
     expect(await discovered.json()).toMatchObject({ result: { supportedVersions: ["2026-07-28"] } });
   });
 
+  test("task_ask waits for the answer, is safe to repeat, and parks the task", async () => {
+    await using agent = await Agent.connect(hub.base(), "n1");
+    await using boss = await Agent.connect(hub.base(), "boss");
+    const { task_id } = await boss.ok("task_create", { title: "t", description: "d" });
+    await agent.ok("task_next", { task_id });
+    const asking = { task_id, question: "Which?", choices: ["a", "b"] };
+    const waiting = agent.ok("task_ask", asking);
+    const shown = async () => record((await boss.ok("task_get", { task_id }))["task"]);
+    const answersOf = async () => list(record((await shown())["context"] ?? { answers: [] }), "answers");
+    let [open] = await answersOf();
+    while (open === undefined) [open] = await answersOf();
+    expect(await shown()).toMatchObject({ status: "assigned", waiting_for: "answer" });
+    const { question_id } = open;
+    await boss.ok("task_answer", { task_id, question_id, answer: { is: "b" } });
+    expect(await waiting).toMatchObject({ question: { state: "answered", answer: { is: "b" } } });
+    // The response was lost: the same call has the same answer, and asks nobody again.
+    const repeated = await agent.ok("task_ask", asking);
+    expect(repeated).toMatchObject({ question: { question_id, answer: { is: "b" } } });
+    expect(repeated["say"]).toStartWith("You asked this before");
+    const parked = await agent.ok("task_ask", { ...asking, park: true });
+    expect(parked).toMatchObject({ question: { state: "open" } });
+    expect(parked["say"]).toContain("you no longer hold it");
+    expect(await shown()).toMatchObject({ status: "open", ready: false });
+    await boss.ok("task_cancel", { task_id });
+  });
+
   test("an argument that is wrong, missing or none of the tool's is named", async () => {
     await using agent = await Agent.connect(hub.base(), "n1");
     const { data, text } = await agent.call("task_create", {

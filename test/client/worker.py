@@ -142,6 +142,31 @@ def context_travels() -> None:
     assert get(second)["status"] == "completed"
 
 
+def questions_wait_and_park() -> None:
+    seen: list[object] = []
+
+    def handle(task: Task, context: TaskContext) -> TaskResult:
+        answer = context.ask("Which?", choices=["a"], park=task["title"] == "parks")
+        seen.append((len(context.answers), answer))
+        return RESULT
+
+    for title, earlier in (("waits", 0), ("parks", 1)):
+        # The limit of the handler stands still while it waits.
+        with TestWorker(f"asker-{title}", handle, timeout=0.5) as worker:
+            task_id = create(f"asker-{title}", title=title)
+            until(lambda: hub.tasks.questions(task_id)["questions"])
+            if earlier == 1:
+                worker.heard("parked")
+            else:
+                time.sleep(0.8)
+            [question] = hub.tasks.questions(task_id)["questions"]
+            assert question["question"] == "Which?" and question["choices"] == ["a"], question
+            hub.tasks.answer(task_id, question["question_id"], {"is": title})
+            worker.heard("completed")
+            assert "lost" not in worker.kinds(), worker.kinds()
+        assert seen[-1] == (earlier, {"is": title}), seen
+
+
 def output_is_followed() -> None:
     task = create("chatty", backoff_s=0)
     attempts: list[int] = []
@@ -557,6 +582,7 @@ def refused() -> None:
 for scenario in (
     failures,
     context_travels,
+    questions_wait_and_park,
     output_is_followed,
     output_never_waits,
     usage_counts_once,

@@ -233,6 +233,54 @@ test("a handler gets the context of its task, and saves a checkpoint for the nex
   expect((await hub.tasks.get({ task_id })).task.status).toBe("completed");
 });
 
+test("a handler asks and waits, and one that parks its task gets the answer in its next attempt", async () => {
+  const answered: unknown[] = [];
+  const handler: Handler = async ({ task_type }, { ask, answers }) => {
+    answered.push([
+      answers.length,
+      await ask("Which?", { choices: ["a"], park: task_type === "asker-parks" }),
+    ]);
+    return RESULT;
+  };
+  for (const [type, earlier] of [
+    ["asker-waits", 0],
+    ["asker-parks", 1],
+  ] as const) {
+    await using worker = new TestWorker(type, handler, { timeoutMs: 30_000 });
+    const { task_id } = await create(type);
+    if (earlier === 1) await worker.heard("parked");
+    const { questions } = await untilAsked(task_id);
+    const [question] = questions;
+    expect(question).toMatchObject({ question: "Which?", choices: ["a"], asked_by: type });
+    const { ready, attempts } = (await hub.tasks.get({ task_id })).task;
+    expect([ready, attempts]).toEqual([false, 0]);
+    await hub.tasks.answer({ task_id, question_id: question?.question_id ?? "", answer: { is: "a" } });
+    await worker.heard("completed");
+    expect(answered.splice(0)).toEqual([[earlier, { is: "a" }]]);
+    expect(worker.count("lost")).toBe(0);
+  }
+});
+
+async function untilAsked(task_id: string) {
+  for (;;) {
+    const page = await hub.tasks.questions({ task_id, wait: 10 });
+    if (page.questions.length > 0) return page;
+  }
+}
+
+test("the time limit of a handler stands still while its question waits", async () => {
+  const handler: Handler = async (_, { ask }) => {
+    await ask("Which?");
+    return RESULT;
+  };
+  await using worker = new TestWorker("patient-asker", handler, { timeoutMs: 300 });
+  const { task_id } = await create("patient-asker");
+  const { questions } = await untilAsked(task_id);
+  await Bun.sleep(600); // longer than the limit, which would have ended the handler by now
+  await hub.tasks.answer({ task_id, question_id: questions[0]?.question_id ?? "", answer: 1 });
+  await worker.heard("completed");
+});
+
 test("what a handler writes can be read while it runs, and all of it before its result; the reader follows", async () => {
   const { task_id } = await create("chatty", { backoff_s: 0 });
   const line = (attempt: number, i: number): string => `attempt ${attempt}, line ${i} ✓\n`;

@@ -332,6 +332,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       updatedAt: one.updatedAt,
       status: one.status,
       failureKind: one.failure?.kind ?? null,
+      isAsking: false,
       contextId: originOf(one)?.contextId ?? "",
       bytes: bytesOf(one),
     }));

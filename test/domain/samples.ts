@@ -79,6 +79,7 @@ export const UNSCHEDULED = {
   timeoutMs: null,
   maxRunMs: null,
   maxCostMicro: null,
+  retainMs: null,
   notBefore: null,
   expiresAt: null,
   dependsOn: [],

@@ -674,6 +674,7 @@ describe("limits", () => {
       "LUX balance of a node",
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
     ],
+    ["`retain_s` of a task", "0", count("RETAIN_TASK_MAX_SECONDS")],
     ["Schedules", count("SCHEDULES_MAX")],
     ["Schedules of a node's keys", count("SCHEDULES_OF_NODE_MAX")],
     ["Name of a schedule", count("SCHEDULE_NAME_MAX_CHARS")],
@@ -748,6 +749,7 @@ describe("limits", () => {
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
     ["docs/mcp.md", `Of more than ${count("MCP_NAMED_MAX")} dependencies`],
     ["docs/mcp.md", `of its inputs the first ${count("MCP_INPUTS_MAX")} with`],
+    ["docs/mcp.md", `shows the newest ${count("MCP_ANSWERS_MAX")} questions`],
     ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
     ["docs/mcp.md", `if up to ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
@@ -775,7 +777,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD))/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

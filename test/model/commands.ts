@@ -24,6 +24,8 @@ import {
   renew,
 } from "./share-commands.ts";
 import {
+  answer,
+  ask,
   batchAssignAll,
   batchAssignListed,
   cancel,
@@ -312,6 +314,10 @@ const changing = [
   ...[
     release,
     release,
+    ask,
+    ask,
+    answer,
+    answer,
     fail,
     fail,
     extend,

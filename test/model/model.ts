@@ -81,10 +81,24 @@ export type Task = Draft & {
   result: string | null;
   /** What its last worker that left one has left for the next. */
   checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
+  /** In the order in which they were asked. */
+  questions: Question[];
+  /** Not ready before its questions are settled. */
+  parked: boolean;
   /** What its attempts have sent, by their epochs, oldest first. */
   outputs: readonly { readonly epoch: number; readonly node: string; readonly text: string }[];
   /** The kinds of its attempts that failed, oldest first. */
   attemptsFailed: readonly FailureKind[];
+};
+
+export type Question = {
+  readonly id: string;
+  readonly text: string;
+  readonly askedBy: string;
+  readonly epoch: number;
+  readonly until: number;
+  state: "open" | "answered" | "timed_out";
+  answer: string | null;
 };
 
 type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
@@ -272,7 +286,7 @@ export class Model {
   create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
-    const context = { checkpoint: null, attemptsFailed: [], outputs: [] };
+    const context = { checkpoint: null, attemptsFailed: [], outputs: [], questions: [], parked: false };
     const unheld = { leaseUntil: null, runUntil: null, startedAt: null } as const;
     const counts = { attempts: 0, failures: 0, restarts: 0, epoch: 0 };
     const times = {
@@ -376,6 +390,7 @@ export class Model {
     task.status = "completed";
     task.result = result;
     task.checkpoint = null;
+    closeQuestions(task);
     task.leaseUntil = null;
     node.idleSince = this.now;
     this.#log("task.completed", nodeId, task);
@@ -455,6 +470,67 @@ export class Model {
     const others = task.outputs.filter((one) => one.epoch !== task.epoch);
     task.outputs = [...others, { epoch: task.epoch, node: nodeId, text }].slice(-ATTEMPTS_WITH_OUTPUT);
     return { attempt: task.epoch, next: text.length };
+  }
+
+  /** The same question is the open one. Without a clock until it is settled; parked, it is anybody's after that. */
+  ask(
+    asked: { taskId: string; nodeId: string; epoch: number | null; text: string; park: boolean },
+    withinMs: number,
+    id: string,
+  ): Question {
+    const { taskId, nodeId, epoch, text, park } = asked;
+    const known = this.tasks.find((task) => task.id === taskId);
+    const same = known?.questions.find((one) => one.state === "open" && one.text === text);
+    const isOwn = same?.askedBy === nodeId && same.epoch === (epoch ?? same.epoch);
+    if (same && isOwn && known?.parked === true) return same;
+    const { task, node } = this.#heldBy(taskId, nodeId, epoch);
+    if (same && !park) return same;
+    const until = this.now + withinMs;
+    const question = same ?? {
+      id,
+      text,
+      askedBy: nodeId,
+      epoch: task.epoch,
+      until,
+      state: "open",
+      answer: null,
+    };
+    if (!same) {
+      task.questions.push(question);
+      this.#log("task.asked", nodeId, task);
+    }
+    task.leaseUntil = null;
+    task.runUntil = null;
+    if (park) {
+      this.#free(task, node);
+      task.parked = true;
+      task.notBefore = null;
+      this.#log("task.released", nodeId, task);
+      this.#fill(node);
+    }
+    return question;
+  }
+
+  /** The first answer counts. */
+  answer(taskId: string, questionId: string, answer: string): Question {
+    const task = this.task(taskId);
+    const question = task.questions.find(({ id }) => id === questionId) ?? refuse("question_not_found");
+    if (question.state === "answered" && question.answer === answer) return question;
+    if (question.state === "answered") refuse("question_answered");
+    if (question.state === "timed_out" || question.until <= this.now) refuse("question_timed_out");
+    question.state = "answered";
+    question.answer = answer;
+    this.#log("task.answered", task.node ?? question.askedBy, task);
+    this.#settled(task);
+    if (task.balanced) this.#balance([task]);
+    return question;
+  }
+
+  /** The clocks of a task begin anew, and a parked one is ready, when its last open question is settled. */
+  #settled(task: Task): void {
+    if (isAsking(task)) return;
+    task.parked = false;
+    if (task.status === "assigned") this.#startLease(task);
   }
 
   cancel(taskId: string): Task {
@@ -569,8 +645,8 @@ export class Model {
     return this.tasks.filter((task) => this.isReady(task)).toSorted(byPriority);
   }
 
-  isReady({ status, unmet, notBefore }: Task): boolean {
-    return status === "open" && unmet.size === 0 && (notBefore === null || notBefore <= this.now);
+  isReady({ status, unmet, notBefore, parked }: Task): boolean {
+    return !parked && status === "open" && unmet.size === 0 && (notBefore === null || notBefore <= this.now);
   }
 
   /** What it depends on and is not completed; false if some of that has failed or is gone. */
@@ -620,6 +696,7 @@ export class Model {
     this.#endLeases((lease) => lease.taskId === task.id);
     Object.assign(task, { status: "failed", node: null, leaseUntil: null, failure: kind });
     task.unmet.clear();
+    closeQuestions(task);
     this.#log("task.failed", holder?.id ?? null, task, batch);
   }
 
@@ -882,6 +959,14 @@ export class Model {
         .filter((task) => task.status === "failed" && !failedBefore.has(task))
         .map((task) => [task, "failed"]),
     );
+    const late = this.#batch();
+    for (const task of this.tasks)
+      for (const question of task.questions) {
+        if (question.state !== "open" || question.until > this.now) continue;
+        question.state = "timed_out";
+        this.#log("task.question_timed_out", task.node ?? question.askedBy, task, late);
+        this.#settled(task);
+      }
   }
 
   /** The hub ends and starts anew: its absence is not counted against anybody. */
@@ -975,11 +1060,13 @@ export class Model {
   }
 
   #startLease(task: Task): void {
-    task.runUntil = task.maxRunMs === null ? null : this.now + task.maxRunMs;
+    task.runUntil = task.maxRunMs === null || isAsking(task) ? null : this.now + task.maxRunMs;
     task.leaseUntil = this.#leaseOf(task);
   }
 
-  #leaseOf({ timeoutMs, runUntil }: Task): number | null {
+  #leaseOf(task: Task): number | null {
+    if (isAsking(task)) return null;
+    const { timeoutMs, runUntil } = task;
     const ends = [runUntil, timeoutMs === null ? null : this.now + timeoutMs].filter((at) => at !== null);
     return ends.length === 0 ? null : Math.min(...ends);
   }
@@ -1024,6 +1111,15 @@ function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">
   return LEASED[a.name].some((name) => others.includes(name));
 }
 const ATTEMPTS_WITH_OUTPUT = 3;
+
+export function isAsking({ questions }: Task): boolean {
+  return questions.some(({ state }) => state === "open");
+}
+
+function closeQuestions(task: Task): void {
+  task.parked = false;
+  for (const question of task.questions) if (question.state === "open") question.state = "timed_out";
+}
 
 function leave(task: Task, node: string, data: string | null): void {
   if (data !== null) task.checkpoint = { data, epoch: task.epoch, node };

@@ -5,7 +5,16 @@ import { SECOND_MS } from "../../src/lib/clock.ts";
 import type { TestHub } from "../support/hub.ts";
 import type { Model, Task, VariantName } from "./model.ts";
 import { same } from "./real.ts";
-import { STATUS_WORDS, contextWords, lux, resultOf, statusWord, taskAnswer, taskWords } from "./words.ts";
+import {
+  STATUS_WORDS,
+  contextWords,
+  questionWords,
+  lux,
+  resultOf,
+  statusWord,
+  taskAnswer,
+  taskWords,
+} from "./words.ts";
 import { type Command, type World, command, node, recent, variant } from "./world.ts";
 
 const PER_PAGE = 3;
@@ -216,6 +225,39 @@ export async function sameOutput(
       };
     });
 }
+
+export const ask = command(
+  "ask",
+  fc.record({
+    asker,
+    text: fc.constantFrom("a?", "b?"),
+    withinMs: fc.constantFrom(20_000, 86_400_000),
+    park: fc.boolean(),
+  }),
+  (world, { hub }, { asker, text, withinMs, park }) => {
+    const { taskId, nodeId, epoch, body } = holderOf(world, asker);
+    const asked = { ...body, question: text, within_s: withinMs / SECOND_MS, park };
+    return same(hub.post("/task/ask", asked, { variant: asker.variant }), (answer) => {
+      const id = String(Object(answer["question"])["question_id"]);
+      const question = world.model.ask({ taskId, nodeId, epoch, text, park }, withinMs, id);
+      return { question: questionWords(question) };
+    });
+  },
+);
+
+export const answer = command(
+  "answer",
+  fc.record({ variant, task: recent, back: fc.nat({ max: 2 }), word: fc.constantFrom("yes", "yes", "no") }),
+  (world, { hub }, { variant, task, back, word }) => {
+    const taskId = world.task(task);
+    const known = world.model.tasks.find(({ id }) => id === taskId);
+    const questionId = known?.questions.at(-1 - back)?.id ?? "no-question";
+    const body = { task_id: taskId, question_id: questionId, answer: word };
+    return same(hub.post("/task/answer", body, { variant }), () => ({
+      question: questionWords(world.model.answer(taskId, questionId, word)),
+    }));
+  },
+);
 
 /** What the next worker of a task is told. */
 export const context = command("context", fc.record({ task: recent }), (world, { hub }, { task }) =>

@@ -1,5 +1,13 @@
 /** Encodes the model's nodes, tasks and messages in a variant, as the hub's answers must have them. */
-import type { Message, Model, Node, Task, VariantName } from "./model.ts";
+import {
+  type Message,
+  type Model,
+  type Node,
+  type Question,
+  type Task,
+  type VariantName,
+  isAsking,
+} from "./model.ts";
 
 type Words = Readonly<Record<string, unknown>>;
 
@@ -32,6 +40,7 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / 1_000,
     max_run_s: task.maxRunMs === null ? null : task.maxRunMs / 1_000,
     depends_on: task.dependsOn,
+    waiting_for: isAsking(task) ? "answer" : null,
     failure: task.failure === null ? null : { kind: task.failure },
     result: task.result === null ? null : resultOf(task.result),
     files: own.map(({ id }) => id),
@@ -41,7 +50,8 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
 }
 
 /** What the next worker of a task is told on A; without what is empty. */
-export function contextWords(model: Model, { dependsOn, checkpoint, attemptsFailed }: Task): Words {
+export function contextWords(model: Model, task: Task): Words {
+  const { dependsOn, checkpoint, attemptsFailed, questions } = task;
   const inputs = dependsOn.map((id) => {
     const task = model.tasks.find((one) => one.id === id);
     const files = model.files.filter(({ taskId }) => task !== undefined && taskId === id);
@@ -57,8 +67,14 @@ export function contextWords(model: Model, { dependsOn, checkpoint, attemptsFail
     ...(checkpoint && {
       checkpoint: { data: checkpoint.data, epoch: checkpoint.epoch, node_id: checkpoint.node },
     }),
+    ...(questions.length > 0 && { answers: questions.slice(-20).map(questionWords) }),
     ...(attemptsFailed.length > 0 && { failures: attemptsFailed.map((kind) => ({ kind })) }),
   };
+}
+
+export function questionWords({ id, text, askedBy, state, answer, until }: Question): Words {
+  const times = { until: new Date(until).toISOString() };
+  return { question_id: id, question: text, asked_by: askedBy, state, answer, ...times };
 }
 
 /** The answer of every command that changes a task but complete and delete. */

@@ -61,6 +61,7 @@ export const PARTS = {
     "threads",
     "schedules",
     "graph",
+    "retention",
     "system",
     "monitoring",
     "quotas",

@@ -23,6 +23,7 @@ import { LeaseService } from "../../src/service/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
+import { Retention } from "../../src/service/retention.ts";
 import { ScheduleService } from "../../src/service/schedules.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
@@ -84,6 +85,7 @@ async function openScene(
   const choreParts = {
     ...parts,
     schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
+    retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,
     compareSecrets: null,
     requeueOffline: true,

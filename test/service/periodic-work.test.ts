@@ -25,6 +25,7 @@ import { LeaseService } from "../../src/service/leases.ts";
 import { firstDeadline } from "../../src/store/sql/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
+import { Retention } from "../../src/service/retention.ts";
 import { ScheduleService } from "../../src/service/schedules.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { historySizes, messageById, waitingPart } from "../../src/store/sql/messages.ts";
@@ -78,6 +79,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     ),
     minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
     schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
+    retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,
     compareSecrets: null,
     requeueOffline,

@@ -44,7 +44,8 @@ async function rows(page: Page, count: number): Promise<void> {
   await page.until(`document.querySelectorAll("a.row").length === ${count}`);
 }
 
-const FOR_VIEWERS = ["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"];
+const FOR_EVERYBODY = ["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"];
+const FOR_VIEWERS = FOR_EVERYBODY.toSpliced(3, 0, "Questions");
 
 async function refusal({ variant, ...stage }: Stage): Promise<void> {
   using page = await visit({ ...stage, variant });
@@ -58,7 +59,7 @@ async function refusal({ variant, ...stage }: Stage): Promise<void> {
     return;
   }
   await page.shows("Tasks a minute");
-  expect(await pagesOf(page)).toEqual(FOR_VIEWERS);
+  expect(await pagesOf(page)).toEqual(FOR_EVERYBODY);
   await page.go("tasks");
   await page.shows("Creator");
   expect(await page.text()).not.toContain("New task");
@@ -410,6 +411,44 @@ async function nodes(stage: Stage): Promise<void> {
   expect((await hub.get("/node/drained")).status).toBe(404);
 }
 
+async function questions(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "asker");
+  const taskId = await addTask(hub, { title: "To be decided" });
+  await ok(hub.post("/task/claim", { task_id: taskId, node_id: "asker" }));
+  using page = await admin(stage);
+  await page.go("questions");
+  await page.shows("No worker waits for an answer");
+  const ask = async (fields: object): Promise<void> =>
+    void (await ok(hub.post("/task/ask", { task_id: taskId, node_id: "asker", ...fields })));
+  await ask({ question: "Which colour?", choices: ["red", "dark blue"] });
+  await page.shows(/To be decided\s+Which colour\?/); // live
+  await page.press("choose");
+  await page.shows("No worker waits for an answer");
+  await ask({ question: "How many, and where?" });
+  await page.shows("How many, and where?");
+  await page.fill("answer", "{");
+  await page.eval(`document.querySelector('[name="json"]').click()`);
+  await page.press("answer");
+  await page.shows("The answer is not JSON.");
+  await page.fill("answer", '{"n": 7}');
+  await page.press("answer");
+  await page.shows("No worker waits for an answer");
+  const { questions: asked } = (await hub.get(`/task/${taskId}/questions`)).body;
+  expect(asked).toMatchObject([{ answer: "red" }, { answer: { n: 7 } }]);
+  await ask({ question: "Last one?", park: true });
+  await page.go("overview");
+  await page.shows("1 question waits for an answer");
+  await page.go(`tasks/${taskId}`);
+  await page.shows(/Which colour\?[\s\S]*answered[\s\S]*red[\s\S]*Last one\?/);
+  await page.fill("answer", "yes");
+  await page.press("answer");
+  await until(
+    "answered",
+    async () => record((await ok(hub.get(`/task/${taskId}`)))["task"])["ready"] === true,
+  );
+}
+
 async function messages(stage: Stage): Promise<void> {
   const { hub } = stage;
   await addNode(hub, "reader");
@@ -610,6 +649,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
+  { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
   { name: "events come live, are filtered by kind, and can be held", run: events },
@@ -630,6 +670,10 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
   const held = await addTask(hub, { title: `Held ${long}`, task_type: "x".repeat(60) });
   await ok(hub.post("/task/claim", { task_id: held, node_id: "busy" }));
   await failed(hub, "Broken");
+  for (const choices of [[], [long.slice(0, 200), "b"]]) {
+    const question = `Which? ${long}`;
+    await ok(hub.post("/task/ask", { task_id: held, node_id: "busy", question, choices }));
+  }
   await ok(hub.post("/signin", { node_id: "busy" }));
   await ok(hub.post("/message/send", { from_node: "op", to_node: "busy", content: long }));
   const form = new FormData();
@@ -637,7 +681,7 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
   form.set("metadata", JSON.stringify({ task_id: held }));
   await ok(hub.post("/file/upload", form));
   const open = ["overview", "tasks", `tasks/${held}`, "new", "nodes", "nodes/busy"];
-  return [...open, "messages/busy", "files", "lux", "events", "keys"];
+  return [...open, "questions", "messages/busy", "files", "lux", "events", "keys"];
 }
 
 /**

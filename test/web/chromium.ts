@@ -180,7 +180,8 @@ export class Page {
       const asked = fetch;
       window.underWay = 0;
       window.fetch = async (url, init) => {
-        if (String(url).includes("events/stream")) return asked(url, init);
+        // What waits for more is never answered while nothing happens.
+        if (/events\\/stream|\\/output\\?.*wait=[1-9]/.test(String(url))) return asked(url, init);
         window.underWay++;
         try { return await asked(url, init); } finally { setTimeout(() => window.underWay--); }
       };

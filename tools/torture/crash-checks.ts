@@ -74,6 +74,7 @@ async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promis
   await checkMessages(rows, ledger, findings);
   await checkFiles(rows, ledger, findings);
   await checkNotes(rows, ledger, findings);
+  await checkQuestions(rows, ledger, findings);
   for (const [what, sql] of NEVER)
     for (const row of await rows(sql))
       findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
@@ -112,6 +113,8 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   ],
   ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
   ["twice", "SELECT title FROM tasks GROUP BY title HAVING count(*) > 1"],
+  // The writers ask each question once.
+  ["twice", "SELECT question FROM questions GROUP BY question HAVING count(*) > 1"],
   // Of a batch all is there or nothing.
   [
     "unequal",
@@ -327,6 +330,16 @@ async function checkNotes(rows: Rows, ledger: Ledger, findings: Findings): Promi
   const [last] = await rows("SELECT last FROM fencing");
   const highest = Math.max(0, ...ledger.fencing.keys());
   if (Number(last?.["last"]) < highest) findings.add("missing", `the fencing number ${highest}`);
+}
+
+async function checkQuestions(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const stored = byKey(await rows("SELECT question_id, state, answer FROM questions"), "question_id");
+  for (const [questionId, answer] of ledger.questions) {
+    const question = stored.get(questionId);
+    if (!question) findings.add("missing", `question ${questionId}`);
+    else if (answer !== null && question["answer"] !== JSON.stringify(answer))
+      findings.add("unequal", `the answer to question ${questionId} is not "${answer}"`);
+  }
 }
 
 async function checkFiles(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {

@@ -35,6 +35,8 @@ export class Ledger {
   readonly notes = new Map<string, { readonly version: number; readonly text: string }>();
   /** Fencing numbers of leases, with what they are for: one is never used again. */
   readonly fencing = new Map<number, string>();
+  /** The answers to the questions that were asked; null: that to an open one. By question_id. */
+  readonly questions = new Map<string, string | null>();
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   /** Tasks that task/next handed out, alone or in a batch; calls of it that were hung up; batches. */
@@ -92,6 +94,8 @@ export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
   "/task/claim",
   "/task/complete",
   "/task/output",
+  "/task/ask",
+  "/task/answer",
   "/message/ack",
   "/signin",
   "/node/leave",
@@ -145,6 +149,7 @@ export class Writer {
     const again = await this.#ask(hub, this.#cut);
     // The lease may have ended meanwhile.
     if (path === "/task/output" && again.status === 409 && again.body["error"] !== "wrong_offset") return;
+    if (path === "/task/ask" && again.status === 409) return;
     // What was refused may be possible by now.
     if (again.status !== first.status && (first.status === 200 || key !== null))
       this.#blame(this.#cut, again);
@@ -330,6 +335,7 @@ export class Writer {
     const asked = { task_id: taskId, node_id: this.#nodeId, epoch };
     const again = (): void => void open.push(taskId);
     for (let piece = 0; piece < step % 4; piece++) await this.#say(taskId, epoch, piece);
+    if (step % 5 === 1 && (await this.#parks(taskId, epoch, step))) return;
     switch (step % 8) {
       case 0:
         return;
@@ -371,6 +377,42 @@ export class Writer {
       refusals: LATE,
       told: () => ledger.completed.set(taskId, { nodeId: this.#nodeId, lesson }),
     });
+  }
+
+  /** Asks about the task, and answers. Returns whether the question has given the task back. */
+  async #parks(taskId: string, epoch: number, step: number): Promise<boolean> {
+    const { ledger, open } = this.#crowd;
+    const park = step % 2 === 0;
+    const asked = {
+      task_id: taskId,
+      node_id: this.#nodeId,
+      epoch,
+      question: `${this.#nodeId} ${step}?`,
+      park,
+    };
+    let questionId = "";
+    if (park) ledger.holds.delete(taskId);
+    await this.#call({
+      path: "/task/ask",
+      body: asked,
+      key: null,
+      refusals: LATE,
+      told: ({ question }) => {
+        questionId = String(Object(question).question_id);
+        ledger.questions.set(questionId, null);
+      },
+    });
+    if (questionId === "") return park;
+    const answer = `answer ${step}`;
+    await this.#call({
+      path: "/task/answer",
+      body: { task_id: taskId, question_id: questionId, answer },
+      key: null,
+      refusals: LATE,
+      told: () => void ledger.questions.set(questionId, answer),
+    });
+    if (park) open.push(taskId);
+    return park;
   }
 
   /** A piece of output, at the end of those before it. */

@@ -1,5 +1,6 @@
 /** The reads of tasks that were created through A2A, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Failure, FileRecord, Task, TaskOrigin, TaskStatus } from "../../domain/model.ts";
+import { isAsking } from "../../domain/task.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, rowsBySeq } from "./query.ts";
@@ -27,6 +28,8 @@ export type Place = { readonly updatedAt: number; readonly seq: number };
 export type SentEntry = Place & {
   readonly status: TaskStatus;
   readonly failureKind: Failure["kind"] | null;
+  /** Whether it waits for the answer to a question. */
+  readonly isAsking: boolean;
   readonly contextId: string;
   readonly bytes: number;
 };
@@ -39,19 +42,21 @@ export function sentEntries(
   limit: number,
 ): Query<readonly SentEntry[]> {
   const sql = `
-    SELECT seq, updated_at, status, failure, a2a_ids, ${TASK_BYTES} AS bytes FROM tasks t
+    SELECT seq, updated_at, status, failure, questions, a2a_ids, ${TASK_BYTES} AS bytes FROM tasks t
     WHERE a2a_caller = $1 AND (updated_at, seq) < ($2, $3) AND updated_at >= $4
     ORDER BY updated_at DESC, seq DESC LIMIT $5`;
   return many(sql, [caller, from.updatedAt, from.seq, since, limit], toEntry, ["tasks", "files"]);
 }
 
 function toEntry(row: Row): SentEntry {
-  const failure = row["failure"];
+  const { failure, questions } = row;
   return {
     seq: Number(row["seq"]),
     updatedAt: Number(row["updated_at"]),
     status: row["status"] as TaskStatus, // as toTask(): only the rules write it
     failureKind: typeof failure === "string" ? (JSON.parse(failure) as Failure).kind : null,
+    isAsking:
+      typeof questions === "string" && isAsking({ questions: JSON.parse(questions) as Task["questions"] }),
     contextId: decodeOriginIds(String(row["a2a_ids"])).contextId,
     bytes: Number(row["bytes"]),
   };

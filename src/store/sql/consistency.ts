@@ -59,7 +59,7 @@ export const FACTS: readonly Fact[] = [
       LEFT JOIN (
         SELECT node_id, sum(amount_micro) AS earned FROM ledger
         WHERE kind = 'reward' GROUP BY node_id) l ON l.node_id = n.node_id
-      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed <> coalesce(t.done, 0)
+      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed < coalesce(t.done, 0)
         OR n.lux_earned_micro <> coalesce(l.earned, 0) LIMIT ${SHOWN}`,
   },
   {

@@ -5,11 +5,11 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { ANSWERS_TRIMMED_MIN, ANSWER_MIN_BYTES } from "../../domain/limits.ts";
-import type { DeliveryStub } from "../../domain/model.ts";
+import type { DeliveryStub, FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { always, count, many } from "./query.ts";
-import { toDeliveryStub } from "./rows.ts";
+import { always, count, many, padded, placeholders } from "./query.ts";
+import { toDeliveryStub, toFile } from "./rows.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
@@ -148,4 +148,78 @@ export function oldAnswers({ before, limit }: OldAnswers): Query<number> {
 
 function counting(rows: string, { before, limit, now }: OldRows, reads: readonly Table[]): Query<number> {
   return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit, now], reads);
+}
+
+// ---- Finished tasks and files (service/retention.ts)
+
+/** A finished task or a file that may be old enough to be deleted. */
+export type Aged = {
+  readonly seq: number;
+  readonly id: string;
+  /** Of a file: the task that it belongs to. */
+  readonly taskId: string | null;
+  readonly createdAt: number;
+  /** When its retention began; null: it belongs to an unfinished task. */
+  readonly endedAt: number | null;
+  readonly hasDependents: boolean;
+};
+
+function toAged(row: Row): Aged {
+  const taskId = row["task_id"];
+  const endedAt = row["ended_at"];
+  return {
+    seq: Number(row["seq"]),
+    id: String(row["id"]),
+    taskId: taskId == null ? null : String(taskId),
+    createdAt: Number(row["created_at"]),
+    endedAt: endedAt == null ? null : Number(endedAt),
+    hasDependents: Number(row["has_dependents"]) === 1,
+  };
+}
+
+const AGED_TASK = `seq, task_id AS id, NULL AS task_id, created_at, updated_at AS ended_at, has_dependents`;
+
+/** The first finished tasks after number `from` that have no retention of their own. */
+export function finishedFrom(
+  status: "completed" | "failed",
+  from: number,
+  limit: number,
+): Query<readonly Aged[]> {
+  const ended = `CASE WHEN retain_ms IS NULL THEN updated_at END AS ended_at`;
+  const sql = `SELECT ${AGED_TASK.replace("updated_at AS ended_at", ended)} FROM tasks
+    WHERE status = $1 AND seq > $2 ORDER BY seq LIMIT $3`;
+  return many(sql, [status, from, limit], toAged, ["tasks"]);
+}
+
+/** The first tasks whose own retention has ended. */
+export function pastTheirRetention(now: number, limit: number): Query<readonly Aged[]> {
+  const sql = `SELECT ${AGED_TASK} FROM tasks WHERE retain_until <= $1 ORDER BY retain_until LIMIT $2`;
+  return many(sql, [now, limit], toAged, ["tasks"]);
+}
+
+/** Those of these tasks on which an unfinished task depends. */
+export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
+  const ids = padded(taskIds);
+  const sql = `
+    SELECT t.task_id FROM tasks t WHERE t.task_id IN (${placeholders(ids)}) AND EXISTS (
+      SELECT 1 FROM tasks d WHERE d.status IN ('open', 'assigned') AND d.depends_on LIKE '%' || t.task_id || '%')`;
+  return many(sql, ids, (row) => String(row["task_id"]), ["tasks"]);
+}
+
+/** The files of these tasks. */
+export function filesOf(taskIds: readonly string[]): Query<readonly FileRecord[]> {
+  const ids = padded(taskIds);
+  const sql = `SELECT * FROM files WHERE task_id IN (${placeholders(ids)})`;
+  return many(sql, ids, toFile, ["files"]);
+}
+
+/** The first files after number `from`. */
+export function filesFrom(from: number, limit: number): Query<readonly Aged[]> {
+  const sql = `
+    SELECT f.seq, f.file_id AS id, f.task_id, f.uploaded_at AS created_at, 0 AS has_dependents,
+      CASE WHEN t.task_id IS NULL THEN f.uploaded_at
+        WHEN t.status IN ('completed', 'failed') AND t.updated_at > f.uploaded_at THEN t.updated_at
+        WHEN t.status IN ('completed', 'failed') THEN f.uploaded_at END AS ended_at
+    FROM files f LEFT JOIN tasks t ON t.task_id = f.task_id WHERE f.seq > $1 ORDER BY f.seq LIMIT $2`;
+  return many(sql, [from, limit], toAged, ["files", "tasks"]);
 }

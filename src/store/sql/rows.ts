@@ -186,6 +186,7 @@ export function toTask(row: Row): Task {
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
     hasOutput: flag(row["has_output"]),
+    retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },

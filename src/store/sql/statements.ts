@@ -3,6 +3,7 @@
  * declared once; write-statement.ts makes the SQL of both engines from it.
  */
 import type { Change } from "../../domain/change.ts";
+import { retainUntil } from "../../domain/task.ts";
 import type { UsageReport } from "../../domain/model.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -119,6 +120,7 @@ const TASK_STATE: Columns<OfTask> = {
     earlier.length === 0 ? null : JSON.stringify(earlier),
   ),
   checkpoint_bytes: whole(({ task }) => task.checkpointBytes),
+  retain_until: whole(({ task }) => retainUntil(task)),
   has_output: flag(({ task }) => task.hasOutput),
   questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
   spent: text(({ task }) => task.spent && JSON.stringify(task.spent)),
@@ -307,6 +309,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       schedule: text(({ task }) => task.schedule?.name ?? null),
+      retain_ms: whole(({ task }) => task.retainMs),
       schedule_at: whole(({ task }) => task.schedule?.at ?? null),
       unique_key: text(({ task }) => task.uniqueKey),
       unique_until: whole(({ task }) => task.uniqueUntil),

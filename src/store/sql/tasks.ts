@@ -44,7 +44,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (

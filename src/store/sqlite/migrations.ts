@@ -722,6 +722,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE nodes ADD COLUMN has_leases INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  -- how long a task is kept after its end, and until when
+  ALTER TABLE tasks ADD COLUMN retain_ms INTEGER;
+  ALTER TABLE tasks ADD COLUMN retain_until INTEGER;
+  CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
+  `,
+  `
   -- a key that at most one unfinished task has, until when a task holds it at least, and whether it runs when one that it
   -- depends on has failed
   ALTER TABLE tasks ADD COLUMN unique_key TEXT;

@@ -11,8 +11,19 @@ import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { Field, Form, Modal, Notices, ConfirmDialog, clearNotice, showNotice } from "./parts.tsx";
+import { Questions } from "./questions.tsx";
 import { route, to } from "./route.ts";
-import { describe, isAdmin, isOnline, mayAct, session, signIn, signOut, signedOut } from "./session.ts";
+import {
+  describe,
+  hasSecret,
+  isAdmin,
+  isOnline,
+  mayAct,
+  session,
+  signIn,
+  signOut,
+  signedOut,
+} from "./session.ts";
 import { NewTask, TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
@@ -39,6 +50,7 @@ const VIEWS: readonly View[] = [
     isOpen: always,
     draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
   },
+  { name: "questions", title: "Questions", isOpen: () => hasSecret.value, draw: () => <Questions /> },
   { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
   { name: "files", title: "Files", isOpen: always, draw: () => <Files /> },
   { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
@@ -138,7 +150,7 @@ function Help(): JSX.Element {
         </dt>
         <dd>next and previous row; Enter opens it</dd>
         <dt>
-          <kbd>1</kbd> to <kbd>8</kbd>
+          <kbd>1</kbd> to <kbd>9</kbd>
         </dt>
         <dd>the pages, in their order</dd>
         <dt>
@@ -246,7 +258,7 @@ addEventListener("keydown", (event) => {
     const at = rows.findIndex((row) => row === document.activeElement);
     focusOn(event, rows[at + (key === "j" ? 1 : at === -1 ? 1 : -1)] ?? null);
   }
-  const view = /^[1-8]$/.test(key) ? VIEWS.filter(({ isOpen }) => isOpen())[Number(key) - 1] : undefined;
+  const view = /^[1-9]$/.test(key) ? VIEWS.filter(({ isOpen }) => isOpen())[Number(key) - 1] : undefined;
   if (view && session.value !== null) location.hash = to(view.name);
 });
 

@@ -4,6 +4,7 @@ import { Chart } from "./chart.tsx";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
 import { Load } from "./nodes.tsx";
 import { Age, Empty, Fault, State, useEvents, useLoad } from "./parts.tsx";
+import { WaitingQuestions } from "./questions.tsx";
 import { to } from "./route.ts";
 import type { Hub } from "./session.ts";
 
@@ -42,6 +43,7 @@ export function Overview(): JSX.Element {
         </h1>
       </header>
       <Fault text={error} />
+      <WaitingQuestions />
       <ul class="tiles">
         {Object.entries(stats.by_status).map(([word, count]) => (
           <li key={word}>

@@ -27,6 +27,7 @@ import {
   useLoad,
 } from "./parts.tsx";
 import { Output } from "./output.tsx";
+import { TaskQuestions } from "./questions.tsx";
 import { go, route, to } from "./route.ts";
 import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 
@@ -34,6 +35,8 @@ import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 const STORY = 1_000;
 /** The most files that are shown; the list of files has the rest. */
 const FILES = 50;
+/** The most questions that are shown. */
+const QUESTIONS = 50;
 /** The most dependencies that are shown. */
 const DEPENDENCIES = 20;
 
@@ -45,12 +48,14 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
     ]);
     const files =
       task.files.length === 0 ? null : await from.files.list({ task_id: id, per_page: FILES }, { signal });
-    return { task, events, files };
+    const asked = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
+    const page = asked ? await from.tasks.questions({ task_id: id, limit: QUESTIONS }, { signal }) : null;
+    return { task, events, files, questions: page?.questions ?? [] };
   });
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
-  const { task, events, files } = value;
+  const { task, events, files, questions } = value;
   return (
     <>
       <header class="head">
@@ -66,6 +71,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
             <h2>Description</h2>
             <pre class="text">{task.description}</pre>
           </section>
+          <TaskQuestions questions={questions} />
           {task.progress !== null && (
             <section>
               <h2>Progress</h2>

@@ -1,0 +1,186 @@
+/**
+ * Retention of finished tasks and of files: deletes a task when its own `retain_s`, or the hub's `--retain-tasks`, has
+ * passed since its end, with its output and files; and files that belong to no unfinished task after `--retain-files`.
+ * Never: the ledger, a task on which an unfinished one depends, and what a task has counted for its node.
+ *
+ * It works in steps of one commit each. A run looks at the finished tasks and the files from the oldest on, and stops at
+ * the first that was created too late to be old enough.
+ */
+import { accept } from "../domain/decision.ts";
+import { remove } from "../domain/file.ts";
+import {
+  RETENTION_LOOK_TASKS,
+  RETENTION_STEP_DEPENDED,
+  RETENTION_STEP_TASKS,
+  RETENTION_UNFINISHED_MAX,
+} from "../domain/limits.ts";
+import type { Task } from "../domain/model.ts";
+import { discard, isFinished, isPastRetention } from "../domain/task.ts";
+import {
+  type Aged,
+  dependedOn,
+  filesFrom,
+  filesOf,
+  finishedFrom,
+  pastTheirRetention,
+} from "../store/sql/retention.ts";
+import { filesById } from "../store/sql/files.ts";
+import { NO_ROW } from "../store/sql/query.ts";
+import { taskTotals, tasksById } from "../store/sql/tasks.ts";
+import type { Store } from "../store/store.ts";
+import type { FileService } from "./files.ts";
+
+/** A bounded step. Resolves to whether there may be more to do. */
+type Step = () => Promise<boolean>;
+
+/** How long finished tasks and files are kept, in milliseconds; null: forever. */
+export type Retained = { readonly tasksMs: number | null; readonly filesMs: number | null };
+
+export class Retention {
+  readonly #store: Store;
+  readonly #files: Pick<FileService, "removeBytes">;
+  readonly #retained: Retained;
+
+  constructor(store: Store, files: Pick<FileService, "removeBytes">, retained: Retained) {
+    this.#store = store;
+    this.#files = files;
+    this.#retained = retained;
+  }
+
+  /** The steps of one run at `now`. */
+  steps(now: number): readonly Step[] {
+    const { tasksMs, filesMs } = this.#retained;
+    const before = tasksMs === null ? null : now - tasksMs;
+    const ofTheirOwn = new Walk(
+      async () => ({
+        found: await this.#store.read(pastTheirRetention(now, RETENTION_STEP_TASKS)),
+        next: null,
+      }),
+      (found) => this.#discardTasks(found, before, now),
+    );
+    const steps = [() => ofTheirOwn.step()];
+    if (before !== null)
+      for (const status of ["completed", "failed"] as const) {
+        const walk = new Walk(
+          (from) => this.#look(finishedFrom(status, from, RETENTION_LOOK_TASKS), before),
+          (found) => this.#discardTasks(found, before, now),
+        );
+        steps.push(() => walk.step());
+      }
+    if (filesMs !== null) {
+      const old = now - filesMs;
+      const walk = new Walk(
+        (from) => this.#look(filesFrom(from, RETENTION_LOOK_TASKS), old),
+        (found) => this.#deleteFiles(found, old, now),
+      );
+      steps.push(() => walk.step());
+    }
+    return steps;
+  }
+
+  /** The next rows from a position on that are old enough, and the position after them; null at the end. */
+  async #look(rows: ReturnType<typeof filesFrom>, before: number): Promise<Found> {
+    const read = await this.#store.read(rows);
+    const last = read.at(-1);
+    const isEnd = !last || read.length < RETENTION_LOOK_TASKS || last.createdAt >= before;
+    return {
+      found: read.filter(({ endedAt }) => endedAt !== null && endedAt < before),
+      next: isEnd ? null : last.seq,
+    };
+  }
+
+  async #discardTasks(found: readonly Aged[], before: number | null, now: number): Promise<void> {
+    const ids = await this.#deletable(found);
+    if (ids.length === 0) return;
+    const load = { tasks: tasksById(ids), files: filesOf(ids), depended: this.#depended(found) };
+    const fileIds = await this.#store.transact(load, ({ tasks, files, depended }) => {
+      const isOver = (task: Task): boolean =>
+        isPastRetention(task, before, now) && !depended?.includes(task.taskId);
+      const over = tasks.filter(isOver);
+      const overIds = new Set(over.map(({ taskId }) => taskId));
+      const theirs = files.filter(({ taskId }) => taskId !== null && overIds.has(taskId));
+      return accept(
+        theirs.map(({ fileId }) => fileId),
+        [
+          ...over.flatMap((task) => discard(task, now)),
+          ...theirs.flatMap((file) => changesOf(remove(file, file.fileId, now))),
+        ],
+      );
+    });
+    await this.#files.removeBytes(fileIds);
+  }
+
+  /** Without those on which others depend, if there are too many tasks that could be these others. */
+  async #deletable(found: readonly Aged[]): Promise<readonly string[]> {
+    const own = found.filter(({ hasDependents }) => !hasDependents);
+    const depended = found.filter(({ hasDependents }) => hasDependents);
+    if (depended.length === 0) return idsOf(own);
+    const { open, assigned } = await this.#store.read(taskTotals());
+    return idsOf(open + assigned > RETENTION_UNFINISHED_MAX ? own : found);
+  }
+
+  #depended(found: readonly Aged[]) {
+    const ids = idsOf(found.filter(({ hasDependents }) => hasDependents));
+    return ids.length === 0 ? NO_ROW : dependedOn(ids);
+  }
+
+  async #deleteFiles(found: readonly Aged[], before: number, now: number): Promise<void> {
+    const taskIds = found.flatMap(({ taskId }) => (taskId === null ? [] : [taskId]));
+    const load = {
+      files: filesById(idsOf(found)),
+      tasks: taskIds.length === 0 ? NO_ROW : tasksById(taskIds),
+    };
+    const fileIds = await this.#store.transact(load, ({ files, tasks }) => {
+      const kept = new Set<string | null>();
+      for (const task of tasks ?? [])
+        if (!isFinished(task) || task.updatedAt >= before) kept.add(task.taskId);
+      const old = files.filter(({ taskId }) => taskId === null || !kept.has(taskId));
+      return accept(
+        old.map(({ fileId }) => fileId),
+        old.flatMap((file) => changesOf(remove(file, file.fileId, now))),
+      );
+    });
+    await this.#files.removeBytes(fileIds);
+  }
+}
+
+type Found = { readonly found: readonly Aged[]; readonly next: number | null };
+
+/** A walk over rows in the order of their age: looks at many at once, and handles few of them in a commit. */
+class Walk {
+  readonly #look: (from: number) => Promise<Found>;
+  readonly #handle: (found: readonly Aged[]) => Promise<void>;
+  #from: number | null = 0;
+  #found: readonly Aged[] = [];
+
+  constructor(look: (from: number) => Promise<Found>, handle: (found: readonly Aged[]) => Promise<void>) {
+    this.#look = look;
+    this.#handle = handle;
+  }
+
+  async step(): Promise<boolean> {
+    if (this.#found.length === 0) {
+      if (this.#from === null) return false;
+      const { found, next } = await this.#look(this.#from);
+      this.#found = found;
+      this.#from = next;
+    }
+    const some = upTo(this.#found);
+    this.#found = this.#found.slice(some.length);
+    if (some.length > 0) await this.#handle(some);
+    return this.#found.length > 0 || this.#from !== null;
+  }
+}
+
+/** The first that one commit handles: few of those on which others depend, because each is looked for in all tasks. */
+function upTo(found: readonly Aged[]): readonly Aged[] {
+  let depended = 0;
+  const end = found.findIndex(({ hasDependents }) => hasDependents && ++depended > RETENTION_STEP_DEPENDED);
+  return found.slice(0, Math.min(end === -1 ? found.length : end, RETENTION_STEP_TASKS));
+}
+
+const idsOf = (found: readonly Aged[]): readonly string[] => found.map(({ id }) => id);
+
+function changesOf(decision: ReturnType<typeof remove>) {
+  return decision.kind === "accepted" ? decision.changes : [];
+}

@@ -1,0 +1,172 @@
+/**
+ * Retention of finished tasks and of files: what goes, when, and what stays although it is old. The tests set the hub's
+ * clock.
+ */
+import { describe, expect, test } from "bun:test";
+import { RETENTION_EVERY_MS } from "../../src/domain/limits.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
+import { type TestHub, startHub } from "../support/hub.ts";
+import { addNode, complete, list, nodeOf, ok, pick, record, refused } from "./scene.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+async function create(hub: TestHub, fields: Fields = {}): Promise<string> {
+  const made = await ok(hub.post("/task/create", { title: "t", description: "d", ...fields }));
+  return String(made["task_id"]);
+}
+
+async function done(hub: TestHub, fields: Fields = {}): Promise<string> {
+  const task_id = await create(hub, fields);
+  await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+  await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+  await complete(hub, task_id, "n1");
+  return task_id;
+}
+
+async function tasks(hub: TestHub): Promise<readonly unknown[]> {
+  return pick(await ok(hub.get("/task/list")), "tasks", "task_id").toReversed();
+}
+
+async function upload(hub: TestHub, metadata: Fields = {}): Promise<string> {
+  const form = new FormData();
+  form.set("file", new File(["bytes"], "a.txt"));
+  form.set("metadata", JSON.stringify(metadata));
+  return String((await ok(hub.post("/file/upload", form)))["file_id"]);
+}
+
+async function files(hub: TestHub): Promise<readonly unknown[]> {
+  return pick(await ok(hub.get("/file/list")), "files", "file_id").toReversed();
+}
+
+/** Time passes, and the hub does its periodic work. */
+async function pass(hub: TestHub, ms: number): Promise<void> {
+  hub.clock.pass(ms);
+  await hub.sweep();
+}
+
+describe.concurrent("--retain-tasks", () => {
+  test("deletes finished tasks so long after their end, with their files, and says so in the log of events", async () => {
+    await using hub = await startHub({ retainTasksMs: DAY_MS });
+    await addNode(hub, "n1");
+    await ok(hub.post("/signin", { node_id: "n1" }));
+    const old = await done(hub, { lux_reward: 2 });
+    await upload(hub, { task_id: old, node: "n1" });
+    const free = await upload(hub);
+    const failed = await create(hub);
+    await ok(hub.post("/task/cancel", { task_id: failed }));
+    const open = await create(hub);
+    await pass(hub, DAY_MS - MINUTE_MS);
+    const late = await done(hub);
+    expect(await tasks(hub)).toEqual([old, failed, open, late]);
+    await pass(hub, 2 * MINUTE_MS);
+    expect(await tasks(hub)).toEqual([open, late]);
+    expect(await files(hub)).toEqual([free]);
+    const events = list(await ok(hub.get("/events?since=0&kind=task.deleted")), "events");
+    expect(events.map(({ task_id, data }) => [task_id, record(data)["reason"]]).toSorted()).toEqual(
+      [
+        [old, "retention"],
+        [failed, "retention"],
+      ].toSorted(),
+    );
+    // What the node has earned and done stays.
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_completed: 2, lux_balance: 12 });
+    expect(list(await ok(hub.get("/lux/ledger?node_id=n1")), "entries")).toHaveLength(2);
+    expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: 1, failed: 0 } });
+  });
+
+  test("keeps a task on which an unfinished one depends, until that one is old, too", async () => {
+    await using hub = await startHub({ retainTasksMs: HOUR_MS });
+    await addNode(hub, "n1");
+    const first = await done(hub);
+    const second = await create(hub, { depends_on: [first] });
+    await pass(hub, 2 * HOUR_MS);
+    expect(await tasks(hub)).toEqual([first, second]);
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    const { context } = await ok(hub.post("/task/claim", { task_id: second, node_id: "n1" }));
+    expect(list(record(context), "inputs")).toMatchObject([{ task_id: first, status: "completed" }]);
+    await complete(hub, second, "n1");
+    await pass(hub, MINUTE_MS);
+    expect(await tasks(hub)).toEqual([second]);
+    await pass(hub, 2 * HOUR_MS);
+    expect(await tasks(hub)).toEqual([]);
+  });
+
+  test("a task that is retried is not finished, however old it is", async () => {
+    await using hub = await startHub({ retainTasksMs: HOUR_MS });
+    const task_id = await create(hub, { retain_s: 60 });
+    await ok(hub.post("/task/cancel", { task_id }));
+    await ok(hub.post("/task/retry", { task_id }));
+    await pass(hub, 2 * HOUR_MS);
+    expect(await tasks(hub)).toEqual([task_id]);
+  });
+
+  test("deletes many, in steps, and leaves younger ones", async () => {
+    await using hub = await startHub({ retainTasksMs: HOUR_MS });
+    const requests = Array.from({ length: 130 }, (_, n) => ({
+      path: "task/create",
+      body: { title: `t${n}`, description: "d" },
+    }));
+    const { answers } = await ok(hub.post("/batch", { requests }));
+    const ids = list({ answers }, "answers").map(({ body }) => String(record(body)["task_id"]));
+    for (const task_id of ids.slice(0, 100)) await ok(hub.post("/task/cancel", { task_id }));
+    await pass(hub, 2 * HOUR_MS);
+    for (const task_id of ids.slice(100, 110)) await ok(hub.post("/task/cancel", { task_id }));
+    await pass(hub, RETENTION_EVERY_MS);
+    expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { open: 20, failed: 10 } });
+  });
+});
+
+describe.concurrent("retain_s", () => {
+  test("of a task goes before what the hub says, shorter or longer", async () => {
+    await using hub = await startHub({ retainTasksMs: HOUR_MS });
+    await addNode(hub, "n1");
+    const short = await done(hub, { retain_s: 60 });
+    const long = await done(hub, { retain_s: 7_200 });
+    const usual = await done(hub);
+    const now = await done(hub, { retain_s: 0 });
+    await pass(hub, RETENTION_EVERY_MS + 1);
+    expect(await tasks(hub)).toEqual([short, long, usual]);
+    await refused(hub.get(`/task/${now}`), 404, "task_not_found");
+    await pass(hub, 2 * MINUTE_MS);
+    expect(await tasks(hub)).toEqual([long, usual]);
+    await pass(hub, HOUR_MS);
+    expect(await tasks(hub)).toEqual([long]);
+    expect((await ok(hub.get(`/task/${long}`)))["task"]).toMatchObject({ retain_s: 7_200 });
+    await pass(hub, HOUR_MS);
+    expect(await tasks(hub)).toEqual([]);
+  });
+
+  test("works on a hub that keeps all other tasks forever", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await done(hub, { retain_s: 60 });
+    const other = await done(hub);
+    await pass(hub, 365 * DAY_MS);
+    expect(await tasks(hub)).toEqual([other]);
+  });
+});
+
+describe.concurrent("--retain-files", () => {
+  test("deletes old files of no task and of finished tasks, and their bytes", async () => {
+    await using hub = await startHub({ retainFilesMs: DAY_MS });
+    await addNode(hub, "n1");
+    const open = await create(hub);
+    const ended = await done(hub);
+    const input = await upload(hub, { task_id: open });
+    await upload(hub, { task_id: ended });
+    const free = await upload(hub);
+    await pass(hub, DAY_MS - MINUTE_MS);
+    const young = await upload(hub);
+    expect(await files(hub)).toHaveLength(4);
+    await pass(hub, 2 * MINUTE_MS);
+    expect(await files(hub)).toEqual([input, young]);
+    await refused(hub.get(`/file/download/${free}`), 404, "file_not_found");
+    // From then on it counts from the end of its task.
+    await ok(hub.post("/task/cancel", { task_id: open }));
+    await pass(hub, MINUTE_MS);
+    expect(await files(hub)).toEqual([input, young]);
+    await pass(hub, DAY_MS);
+    expect(await files(hub)).toEqual([]);
+    expect(await tasks(hub)).toEqual([open, ended]);
+  });
+});
