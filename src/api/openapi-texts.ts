@@ -111,6 +111,7 @@ export const ERRORS = {
   budgets_limit: { status: 409, when: "the hub has the maximum number of budgets" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
+  ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
     status: 415,
@@ -142,10 +143,6 @@ export const ERRORS = {
   outcome_unknown: {
     status: 500,
     when: "the hub lost the database during the commit: the write may be stored",
-  },
-  ref_refused: {
-    status: 409,
-    when: "in a batch: the request that has the ref was refused",
   },
   batch_full: { status: 503, when: "in a batch: the previous requests cost too much, so it was not run" },
   database_unavailable: {
@@ -285,6 +282,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "While an unfinished task has this key, task/create makes no other, and answers with that one (`deduplicated`).",
   unique_for_s: "Seconds from the creation for which the task holds its `unique_key`, finished or not.",
   unique_until: "The task holds its `unique_key` at least until then.",
+  ref: 'Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.',
   deduplicated: "Only if true: no task was created, because this one has the `unique_key`.",
   "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
   "task_update.not_before": "The task is not handed out before this time; one in the past: at once.",

@@ -2162,6 +2162,7 @@ ErrorCode = Literal[
     "budgets_limit",
     "key_exists",
     "keys_limit",
+    "ref_refused",
     "body_too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
@@ -2173,7 +2174,6 @@ ErrorCode = Literal[
     "internal_error",
     "content_missing",
     "outcome_unknown",
-    "ref_refused",
     "batch_full",
     "database_unavailable",
     "overloaded",
@@ -4162,6 +4162,7 @@ class BatchRequest(TypedDict):
     path: str
     #: The body of the request.
     body: Mapping[str, Any]
+    #: Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.
     ref: NotRequired[str]
 
 

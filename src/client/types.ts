@@ -1043,6 +1043,7 @@ export interface Problem {
     | "budgets_limit"
     | "key_exists"
     | "keys_limit"
+    | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"
@@ -1054,7 +1055,6 @@ export interface Problem {
     | "internal_error"
     | "content_missing"
     | "outcome_unknown"
-    | "ref_refused"
     | "batch_full"
     | "database_unavailable"
     | "overloaded"
@@ -3307,6 +3307,7 @@ export interface Operations<V extends Variant = "A"> {
         path: string;
         /** The body of the request. */
         body: Record<string, unknown>;
+        /** Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id. */
         ref?: string | undefined;
       }[];
     };

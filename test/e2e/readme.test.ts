@@ -538,7 +538,12 @@ describe("limits", () => {
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
     ["`max_run_s` of a task", "1", `${count("TASK_RUN_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
-    ["`unique_key` · `unique_for_s`", count("UNIQUE_KEY_MAX_CHARS"), `${count("TASK_AHEAD_MAX_SECONDS")} s`],
+    [
+      "`unique_key` · `unique_for_s`",
+      count("UNIQUE_KEY_MAX_CHARS"),
+      "1",
+      `${count("TASK_AHEAD_MAX_SECONDS")} s`,
+    ],
     ["Reports in one `usage` · reports of a task", count("USAGE_TOGETHER_MAX"), count("USAGE_OF_TASK_MAX")],
     ["`model` of a report", count("MODEL_MAX_CHARS")],
     ["Tokens of a report, of each kind", count("USAGE_TOKENS_MAX")],
