@@ -251,6 +251,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     keys,
     minutes,
     pinned,
+    diskFree: () => freeBytes(dir),
     maxNodes,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
@@ -366,6 +367,7 @@ type Joined = {
   readonly keys: KeyRing;
   readonly minutes: Minutes;
   readonly pinned: () => boolean;
+  readonly diskFree: () => number | null;
   readonly maxNodes: number;
   readonly outputWindow: OutputWindow;
 };
@@ -381,6 +383,7 @@ function joinServices({
   keys,
   minutes,
   pinned,
+  diskFree,
   maxNodes,
   outputWindow,
 }: Joined) {
@@ -412,7 +415,7 @@ function joinServices({
     leases: new LeaseService(store, clock),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
-    system: new SystemService(store, mail, blobs, clock, SOFTWARE),
+    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),
     batches: LARGE_REQUESTS,
   };
 }

@@ -568,6 +568,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "file_download.If-None-Match": "The ETag of the file that the caller has.",
   "file_download.If-Modified-Since": "When the caller got the file that it has.",
 
+  storage: "What the hub's data takes.",
+  database_bytes: "The size of the database, at most 10 s old.",
+  files_bytes: "The bytes of all files.",
+  finished_tasks: "Tasks that are completed or have failed.",
+  free_bytes: "Free space on the disk of the data directory; null if the database is on another machine.",
+  warning: "What to do, when the database and the files take half of the disk; else null.",
+
   // Schedules
   schedule: "The schedule.",
   "Task.schedule": "The schedule that created the task; only on such tasks.",

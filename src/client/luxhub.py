@@ -4084,6 +4084,21 @@ class KeyRevokeAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatusAnswerStorage(TypedDict):
+    """What the hub's data takes."""
+
+    #: The size of the database, at most 10 s old.
+    database_bytes: int
+    #: The bytes of all files.
+    files_bytes: int
+    #: Tasks that are completed or have failed.
+    finished_tasks: int
+    #: Free space on the disk of the data directory; null if the database is on another machine.
+    free_bytes: int | None
+    #: What to do, when the database and the files take half of the disk; else null.
+    warning: str | None
+
+
 class StatusAnswer(TypedDict):
     success: Literal[True]
     #: `degraded` while the hub cannot write.
@@ -4102,6 +4117,8 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: What the hub's data takes.
+    storage: StatusAnswerStorage
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]

@@ -3184,6 +3184,19 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /** What the hub's data takes. */
+      storage: {
+        /** The size of the database, at most 10 s old. */
+        database_bytes: number;
+        /** The bytes of all files. */
+        files_bytes: number;
+        /** Tasks that are completed or have failed. */
+        finished_tasks: number;
+        /** Free space on the disk of the data directory; null if the database is on another machine. */
+        free_bytes: number | null;
+        /** What to do, when the database and the files take half of the disk; else null. */
+        warning: string | null;
+      };
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.

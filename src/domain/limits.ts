@@ -662,6 +662,8 @@ export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
 export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
 /** Ten years. */
 export const RETAIN_TASK_MAX_SECONDS = 315_360_000;
+/** How long the size of the database that `status` shows is not measured again. */
+export const STORAGE_SIZE_KEPT_MS = 10 * SECOND_MS;
 /** How often the hub looks for tasks and files whose retention is over. */
 export const RETENTION_EVERY_MS = 10 * SECOND_MS;
 /** Finished tasks that one commit deletes: its callers wait for it. */

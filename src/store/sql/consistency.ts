@@ -50,7 +50,7 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "nodes",
-    holds: "every node's totals are those of its tasks and payments",
+    holds: "every node's totals are those of its tasks and payments, or more for completed tasks (retention)",
     sql: `
       SELECT 'node ' || n.node_id || ': its totals differ from its tasks and payments' FROM nodes n
       LEFT JOIN (
