@@ -107,6 +107,7 @@ const WAITS: ReadonlySet<string> = new Set([
   "/api/v1/task/:task_id",
   "/api/v1/task/:task_id/output",
   "/api/v1/task/:task_id/questions",
+  "/api/v1/group/:group",
 ]);
 
 async function fireOne(sent: Sent, wire: Wire, watch: StateWatch): Promise<WireAnswer> {

@@ -137,6 +137,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/task/:task_id/inputs",
   "/api/v1/task/:task_id/output",
   "/api/v1/task/:task_id/questions",
+  "/api/v1/group/:group",
 ]);
 
 /** The endpoint that answers. It is not request.target when a path parameter makes the path that of another endpoint. */

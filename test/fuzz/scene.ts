@@ -1,4 +1,4 @@
-/** The initial data of every fuzzed hub: some nodes, tasks, messages, a file, and three additional keys. */
+/** The initial data of every fuzzed hub: nodes, tasks, messages, notes, schedules, a file, and three additional keys. */
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
@@ -48,20 +48,22 @@ export async function furnish(ids: IdPool, post: Post): Promise<void> {
     ids.add("node", nodeId);
   }
   const draft = { title: "t", description: "d", lux_reward: 1.5 };
-  for (const variant of ["A", "A", "B", "B"] as const) ids.learn(await post("/task/create", draft, variant));
-  for (let i = 0; i < 6; i++) {
+  for (const variant of ["A", "B"] as const) ids.learn(await post("/task/create", draft, variant));
+  for (let i = 0; i < 8; i++) {
     const made = await post("/task/create", draft, "A");
     ids.learn(made);
     const { task_id } = made;
     const node_id = `n${i % 2}`;
-    if (i < 5) await post("/task/claim", { task_id, node_id });
+    if (i < 7) await post("/task/claim", { task_id, node_id });
     if (i < 2) ids.learn(await post("/task/ask", { task_id, node_id, question: "?" }));
-    if (i === 5) await post("/task/cancel", { task_id: made["task_id"] });
+    if (i === 7) await post("/task/cancel", { task_id: made["task_id"] });
   }
   const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
   for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));
   for (const key of ["k0", "k1"]) await post("/note/put", { key, text: "words", node_id: "n1" });
   await post("/lease/acquire", { name: "a", node_id: "n1" });
+  for (const name of ["spare-0", "spare-1"])
+    await post("/schedule/put", { name, every_s: 3_600, task: { title: "t", description: "d" } });
   const form = new FormData();
   form.set("file", new File(["hello"], "hello.txt"));
   ids.learn(await post("/file/upload", form));

@@ -116,6 +116,11 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"k0"', '"k1"') }, strings(schema));
   if (name === "name" && def.type === "string" && takes(schema, '"a/*"') && !takes(schema, '"a//b"'))
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"a"', '"a/*"', '"**/b"') }, strings(schema));
+  // The test waits for the answer: a longer wait is only one that is refused.
+  if ((name === "wait" || name === "timeout") && (takes(schema, "1") || takes(schema, '"1"'))) {
+    const [short, refused] = takes(schema, "1") ? [["0", "1"], "301"] : [['"0"', '"1"'], '"301"'];
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...short) }, fc.constant(refused));
+  }
   if (name === "cron" && def.type === "string")
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"0 6 * * 1-5"', '"@daily"') }, strings(schema));
   if (name === "tz" && def.type === "string")
