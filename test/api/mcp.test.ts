@@ -706,6 +706,10 @@ describe("a call that is repeated", () => {
     await agent.ok("task_progress", { task_id: first, note: "begun" });
     for (let i = 0; i < 2; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(second);
     await agent.ok("task_complete", { task_id: first, ...RESULT });
+    expect(await agent.ok("task_next")).toMatchObject({ drain: false });
+    await agent.ok("node_update", { drain: true });
+    expect(await agent.ok("task_next")).toMatchObject({ task: { task_id: second }, drain: true });
+    await agent.ok("node_update", { drain: false });
     // It is taken from the agent, so there is nothing to repeat.
     await ok(hub.admin("/task/delete", { task_id: second }));
     expect(await agent.ok("task_next")).toMatchObject({ task: null });
