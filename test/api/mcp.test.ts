@@ -804,6 +804,13 @@ describe("a call that is repeated", () => {
     for (const attempt of [1, 2]) {
       await claim();
       for (let i = 0; i < 2; i++) await agent.ok("task_fail", { task_id: taskId, error: "no luck" });
+      // In other words: the first ones stand, and the agent hears nothing of a header that it never sent.
+      const { isError, text } = await agent.call("task_fail", { task_id: taskId, error: "another" });
+      expect([isError, text]).toEqual([
+        true,
+        "idempotency_key_reused: You have ended this attempt before, in other words, and those stand. " +
+          "Call task_next for another task.",
+      ]);
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: attempt });
     }
     await claim();
