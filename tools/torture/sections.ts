@@ -13,6 +13,7 @@ import { LOG_FLOOD } from "./log-flood.ts";
 import { mcpSection } from "./mcp.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
+import { pipelineSection } from "./pipeline.ts";
 import { redisSection } from "./redis.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
@@ -30,6 +31,7 @@ export const SECTIONS: readonly Section[] = [
   redisSection,
   fleetSection,
   vanishedHubSection,
+  pipelineSection,
   FUZZ,
   MODEL,
   TIME,
