@@ -24,7 +24,7 @@ const FROZEN_MS = 4_500;
 const KILL_WORKER_EVERY = 3;
 const FREEZE_EVERY = 10;
 const KILL_AFTER_MS = { least: 300, most: 1_500 };
-const PERSON_LOOKS_EVERY_MS = 200;
+const LOOK_EVERY_MS = 200;
 const ATTEMPTS_MAX = 100;
 const COST_MAX_USD = 100;
 
@@ -190,8 +190,10 @@ export async function runPipeline(
   });
   try {
     for (;;) {
-      const { task } = await hub.tasks.get({ task_id: combineId, wait: 5 });
+      // Does not wait in the hub: no hub lives that long.
+      const { task } = await hub.tasks.get({ task_id: combineId });
       if (task.status === "completed" || task.status === "failed") break;
+      await Bun.sleep(LOOK_EVERY_MS);
     }
   } finally {
     over.abort();
@@ -257,7 +259,7 @@ async function answerQuestions(
 ): Promise<void> {
   const answering: Promise<void>[] = [];
   while (!isOver()) {
-    await Bun.sleep(PERSON_LOOKS_EVERY_MS);
+    await Bun.sleep(LOOK_EVERY_MS);
     const { questions } = await hub.tasks.openQuestions({ limit: 50 });
     for (const { task_id, question_id } of questions) {
       if (report.accepted.has(question_id)) continue;
