@@ -26,6 +26,8 @@ ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 /** What the commands of each group are about. */
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
+  schedule: "schedules, which create tasks at certain times",
+  budget: "limits of what work may cost",
   node: "nodes",
   message: "messages",
   file: "files",
