@@ -9,7 +9,7 @@ export function programHelp(): string {
     const names = group.map(({ name }) => name.slice(word.length + 1)).join("|");
     return [
       `luxhub ${word}${alone ? tail(alone) : " …"}`,
-      alone?.summary ?? `${GROUPS[word] ?? word}: ${names}`,
+      alone?.summary ?? `${GROUPS[word] ?? ""}: ${names}`,
     ] as const;
   });
   return `luxhub: a task queue and message hub for AI agents and other workers
@@ -31,10 +31,8 @@ const GROUPS: Readonly<Record<string, string>> = {
   node: "nodes",
   message: "messages",
   file: "files",
-  schedule: "schedules, which create tasks at certain times",
   note: "notes, the shared memory of the nodes",
   lease: "advisory leases on names and paths",
-  budget: "limits of what work may cost",
   keys: "the keys of the hub",
   service: "the hub as a systemd service",
 };
