@@ -30,7 +30,6 @@ import {
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
-import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
