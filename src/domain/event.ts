@@ -26,6 +26,7 @@ export const EVENT_KINDS = [
   "task.retried",
   "task.completed",
   "task.deleted",
+  "group.ended",
   "schedule.saved",
   "schedule.skipped",
   "schedule.deleted",

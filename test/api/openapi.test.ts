@@ -306,6 +306,11 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("schedule_run", { name });
   await call("schedule_list");
   await post("schedule_delete", { name });
+  const pages = { title: "Translate a page", description: "Into French.", group: "wiki-fr", tags: ["wiki"] };
+  await post("task_create", pages);
+  await call("group_get", { group: "wiki-fr", wait: 0 });
+  await post("group_cancel", { group: "wiki-fr", reason: "The wiki is closed." });
+  await post("group_retry", { group: "wiki-fr" });
   await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
   await call("key_list");
   await post("key_revoke", { name: "dashboard" });

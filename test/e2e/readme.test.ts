@@ -14,22 +14,6 @@ import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
-import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
-import {
-  deliverySchema,
-  advisoryLeaseSchema,
-  entrySchema,
-  keySchema,
-  eventSchema,
-  fateSchema,
-  fileSchema,
-  messageSchema,
-  nodeSchema,
-  questionSchema,
-  taskSchema,
-  taskStateSchema,
-} from "../../src/api/response-schemas.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -440,6 +424,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
       question: questionSchema(),
@@ -530,6 +515,9 @@ describe("limits", () => {
     ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
+    ["`tags` of a task", count("TAGS_MAX"), count("TAG_MAX_CHARS")],
+    ["Tasks of one group/cancel, or one group/retry", count("GROUP_STEP_TASKS")],
+    ["`failures` of a group", count("GROUP_FAILURES_SHOWN")],
     ["`task_types` of task/next", "1", count("TASK_TYPES_MAX"), count("TASK_TYPE_MAX_CHARS")],
     ["`reason` of revoke, release and cancel", count("REASON_MAX_CHARS")],
     ["`error` of task/fail", count("ERROR_MAX_CHARS")],

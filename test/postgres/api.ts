@@ -61,6 +61,7 @@ export const PARTS = {
     "threads",
     "schedules",
     "retention",
+    "groups",
     "system",
     "monitoring",
     "quotas",
