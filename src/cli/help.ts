@@ -27,6 +27,7 @@ ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   schedule: "schedules, which create tasks at certain times",
+  group: "tasks that were created with the same group",
   budget: "limits of what work may cost",
   node: "nodes",
   message: "messages",
