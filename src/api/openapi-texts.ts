@@ -16,8 +16,9 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other variant serves its own.`;
 
 /**
- * The resources. An operation belongs to the first word of its path; signin belongs to lux, and any other operation to
- * the hub.
+ * The resources. An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and
+ * budget to cost, and any other operation to the hub. No resource has the name of an operation: the API reference has an
+ * anchor for each.
  */
 export const RESOURCES: Readonly<Record<string, string>> = {
   node: "Nodes, the workers: they register, send heartbeats and do tasks.",
@@ -27,8 +28,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   note: "Notes: a shared memory of the nodes, by key, with compare-and-set.",
   lease: "Advisory leases on names and paths, so that two nodes do not work on the same thing.",
   lux: "LUX, the reward units: an append-only ledger for each node.",
-  usage: "What work has cost in tokens and dollars.",
-  budget: "Budgets: what work may cost. Needs the administrator key.",
+  cost: "What work has cost in tokens and dollars, and the budgets: what it may cost.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   schedule: "Schedules, which create a task at certain times.",
   group: "Groups: tasks that were created with the same `group`, followed as one.",

@@ -355,7 +355,16 @@ const VOLATILE: Readonly<Record<string, Fields>> = {
   },
   file_upload_url: { url: "/api/v1/file/upload?ticket=WyJ1cGxvYWQiLDE4OTYwOTE5MDBd.q7Yp3sVx9aKc0eHn5tJwRg" },
   key_add: { secret: "K3m8Qx0vT2yRw7ZpLd4NcB9sHfJ6aUe1" },
-  status: { software: "luxhub 1.0.0" },
+  status: {
+    software: "luxhub 1.0.0",
+    storage: {
+      database_bytes: 368_640,
+      files_bytes: 0,
+      finished_tasks: 3,
+      free_bytes: 24_000_000_000,
+      warning: null,
+    },
+  },
   pg_diagnostic: {
     latency_ms: 0.125,
     engine_version: "3.51.3",

@@ -13,23 +13,6 @@ import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { noteSchema } from "../../src/api/notes.ts";
-import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
-import {
-  deliverySchema,
-  advisoryLeaseSchema,
-  entrySchema,
-  keySchema,
-  eventSchema,
-  fateSchema,
-  fileSchema,
-  messageSchema,
-  nodeSchema,
-  questionSchema,
-  taskSchema,
-  taskStateSchema,
-} from "../../src/api/response-schemas.ts";
-import { groupSchema } from "../../src/api/groups.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
@@ -774,9 +757,10 @@ describe("limits", () => {
     ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
     ["docs/monitoring.md", `per \`state\`, capped at ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
+    ["docs/operations.md", `While more than ${count("RETENTION_UNFINISHED_MAX")} tasks are`],
     ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
     ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
-    ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
+    ["docs/postgresql.md", `still returns within ${seconds("DIAGNOSIS_MAX_MS")}`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
 
