@@ -15,6 +15,7 @@ import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
+import type { GroupService } from "../service/groups.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { LeaseService } from "../service/leases.ts";
 import type { LuxService } from "../service/lux.ts";
@@ -49,6 +50,7 @@ import type { Variant } from "../variant/variant.ts";
 export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
+  readonly groups: GroupService;
   readonly contexts: TaskContexts;
   readonly lessons: Lessons;
   readonly outputs: Outputs;

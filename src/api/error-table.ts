@@ -47,6 +47,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   question_timed_out: [409, "Question timed out"],
   questions_limit: [409, "Question limit of the task reached"],
   schedule_not_found: [404, "Schedule not found"],
+  group_not_found: [404, "Group not found"],
   schedules_limit: [409, "Schedule limit reached"],
   usage_limit: [409, "Usage limit of the task reached"],
   budget_exceeded: [409, "Budget exceeded"],

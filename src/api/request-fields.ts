@@ -71,6 +71,31 @@ export const newNodeId = () =>
     ),
   );
 
+/** The name of a group of tasks: `GET group/<name>` has to reach it. */
+export const group = () =>
+  nodeId().check(
+    z.refine(
+      (value) => !limit.RESERVED_GROUPS.has(value),
+      `must not be ${[...limit.RESERVED_GROUPS].join(", ")}: these are paths of the hub`,
+    ),
+  );
+
+/** A word for a task, without a comma. */
+const tagWord = () =>
+  chars(limit.TAG_MAX_CHARS).check(z.regex(/^[^,]*[^\s,][^,]*$/, "must not be blank, nor have a comma"));
+
+export const tag = () =>
+  z.pipe(
+    tagWord(),
+    z.transform((value: string) => value.trim()),
+  );
+
+export const tags = () =>
+  z.pipe(
+    z.array(tagWord()).check(z.maxLength(limit.TAGS_MAX)),
+    z.transform((words: string[]) => [...new Set(words.map((word) => word.trim()))]),
+  );
+
 /** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
@@ -495,7 +520,7 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-export const summedBy = () => word(["node", "creator", "type", "model", "day"]);
+export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
 export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
@@ -513,6 +538,13 @@ const NODE_CURSOR = new RegExp(
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** `next_cursor` of group/retry: the number of a task. */
+export const groupCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
 

@@ -163,6 +163,8 @@ export const taskSchema = (variant: Variant) =>
     unique_key: z.optional(z.string()),
     unique_until: z.optional(time()),
     on_dependency: z.optional(z.literal("run")),
+    group: z.optional(z.string()),
+    tags: z.optional(z.array(z.string())),
     created_at: time(),
     updated_at: time(),
   });
@@ -204,9 +206,15 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     ...(task.uniqueKey !== null && { unique_key: task.uniqueKey }),
     ...(task.uniqueUntil !== null && { unique_until: isoTime(task.uniqueUntil) }),
     ...(task.onDependency === "run" && { on_dependency: task.onDependency }),
+    ...encodeGroup(task),
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+}
+
+/** What few tasks have, and the others do not show. */
+export function encodeGroup({ group, tags }: Pick<Task, "group" | "tags">) {
+  return { ...(group !== null && { group }), ...(tags.length > 0 && { tags }) };
 }
 
 function inputsOf({ files, outputs }: Task): readonly string[] {

@@ -12,6 +12,7 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
+  encodeGroup,
   encodePage,
   encodeTask,
   maybeTime,
@@ -163,6 +164,8 @@ export const scheduleSchema = (variant: Variant) =>
       max_cost_usd: z.nullable(z.number()),
       retain_s: z.nullable(z.number()),
       delay_s: z.number(),
+      group: z.optional(z.string()),
+      tags: z.optional(z.array(z.string())),
     }),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
@@ -213,6 +216,7 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
     retain_s: seconds(draft.retainMs),
     delay_s: draft.delayMs / SECOND_MS,
+    ...encodeGroup(draft),
   };
 }
 

@@ -139,6 +139,8 @@ export function newTask() {
     depends_on: z.optional(field.dependsOn()),
     on_dependency: z.optional(field.onDependency()),
     files: z.optional(field.taskFiles()),
+    group: z.optional(field.group()),
+    tags: z.optional(field.tags()),
   });
 }
 
@@ -198,6 +200,8 @@ export function draftOf(
     maxRunMs: input.max_run_s ?? null,
     maxCostMicro: input.max_cost_usd ?? null,
     retainMs: input.retain_s ?? null,
+    group: input.group ?? null,
+    tags: input.tags ?? [],
   };
 }
 
@@ -694,7 +698,7 @@ const list = readEndpoint({
   path: "/api/v1/task/list",
   readsMany: true,
   auth: "public",
-  summary: "Tasks, newest first; selected by state, nodes, type and title",
+  summary: "Tasks, newest first; by state, nodes, type, group, tag and title",
   rejections: [],
   input: () =>
     z.object({
@@ -702,17 +706,22 @@ const list = readEndpoint({
       node_id: z.optional(field.nodeId()),
       creator_node: z.optional(field.nodeId()),
       task_type: z.optional(field.taskType()),
+      group: z.optional(field.group()),
+      tag: z.optional(field.tag()),
       q: z.optional(field.search()),
       ...field.paging(),
       cursor: z.optional(field.cursor()),
     }),
   answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)), ...cursorPageSchema() }),
-  handle: ({ services, variant }, { status, node_id, creator_node, task_type, q, cursor, ...paging }) => {
+  handle: ({ services, variant }, asked) => {
+    const { status, node_id, creator_node, task_type, group, tag, q, cursor, ...paging } = asked;
     const query = {
       statuses: status ?? TASK_STATUSES,
       nodeId: node_id ?? null,
       creatorNode: creator_node ?? null,
       taskType: task_type || null,
+      group: group ?? null,
+      tag: tag ?? null,
       words: q ?? [],
     };
     const page = field.pageRequest(paging, variant.unpaged);
@@ -731,7 +740,7 @@ const list = readEndpoint({
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
-  const message = `must be at most ${most} in a list filtered by creator_node, task_type or q: continue with cursor`;
+  const message = `must be at most ${most} in a list filtered by creator_node, task_type, group, tag or q: continue with cursor`;
   throw invalidRequest([{ path: "page", message }]);
 }
 

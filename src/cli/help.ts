@@ -9,7 +9,7 @@ export function programHelp(): string {
     const names = group.map(({ name }) => name.slice(word.length + 1)).join("|");
     return [
       `luxhub ${word}${alone ? tail(alone) : " …"}`,
-      alone?.summary ?? `${GROUPS[word] ?? ""}: ${names}`,
+      alone?.summary ?? `${GROUPS[word] ?? word}: ${names}`,
     ] as const;
   });
   return `luxhub: a task queue and message hub for AI agents and other workers
@@ -26,9 +26,13 @@ ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 /** What the commands of each group are about. */
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
+  schedule: "schedules, which create tasks at certain times",
+  budget: "limits of what work may cost",
   node: "nodes",
   message: "messages",
   file: "files",
+  note: "notes, the shared memory of the nodes",
+  lease: "advisory leases on names and paths",
   keys: "the keys of the hub",
   service: "the hub as a systemd service",
 };

@@ -167,6 +167,15 @@ export class LuxHub<V extends Variant = "A"> {
     uploadUrl: this.#method("file/upload-url"),
   };
 
+  readonly groups = {
+    /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
+    get: this.#method("group/{group}"),
+    /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
+    cancel: this.#method("group/cancel"),
+    /** Opens up to 1,000 failed tasks again: repeat it with `next_cursor` while there is one. */
+    retry: this.#method("group/retry"),
+  };
+
   readonly schedules = {
     /** Creates or replaces the schedule of this name. */
     put: this.#method("schedule/put"),
@@ -377,7 +386,7 @@ function waitOf(
   };
   if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
     return wait("wait", 0);
-  if (operation === "task/{task_id}/output") return wait("wait", 0);
+  if (operation === "task/{task_id}/output" || operation === "group/{group}") return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;
@@ -386,7 +395,7 @@ function waitOf(
 /** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
   const { task, messages, events, done, data, ended }: Fields = { ...answer };
-  if (operation === "task/wait") return done !== true;
+  if (operation === "task/wait" || operation === "group/{group}") return done !== true;
   if (operation === "task/{task_id}/output") return data === "" && ended !== true;
   if (operation === "task/{task_id}") return !isFinished(Object(task));
   return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;

@@ -162,6 +162,8 @@ export type Change =
   /** A task that others depend on has ended: the others must still be updated; all of them have been. */
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
+  /** An unfinished task of a group has ended: whether it was the last one must still be checked; it was checked. */
+  | { readonly kind: "group.touched" | "group.checked"; readonly group: string }
   /** What a step adds to the running totals of all tasks by state. */
   | {
       readonly kind: "tasks.tallied";

@@ -34,6 +34,7 @@ export const REJECTION_CODES = [
   "question_timed_out",
   "questions_limit",
   "schedule_not_found",
+  "group_not_found",
   "schedules_limit",
   "usage_limit",
   "budget_exceeded",

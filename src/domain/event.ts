@@ -27,6 +27,7 @@ export const EVENT_KINDS = [
   "task.updated",
   "task.completed",
   "task.deleted",
+  "group.ended",
   "schedule.saved",
   "schedule.skipped",
   "schedule.deleted",

@@ -91,6 +91,16 @@ export const RETRIED_DEPENDENTS_MAX = 1_000;
 export const RETRIED_DEPENDENCIES_MAX = 10_000;
 /** Failed dependents that are counted; beyond it the answer says this many. */
 export const DEPENDENTS_COUNTED_MAX = 100_000;
+/** They are paths under group/, or path segments that a client removes before it sends a request. */
+export const RESERVED_GROUPS: ReadonlySet<string> = new Set(["cancel", "retry", "list", ".", ".."]);
+export const TAGS_MAX = 16;
+export const TAG_MAX_CHARS = 64;
+/** The newest failures that GET group/<name> shows. */
+export const GROUP_FAILURES_SHOWN = 20;
+/** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */
+export const GROUP_STEP_TASKS = 1_000;
+/** Groups that may have ended, and are checked in one transaction. */
+export const GROUPS_CHECKED = 100;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 /** Failed attempts that a task remembers for its next worker. */

@@ -801,6 +801,48 @@ export function retryWithDependents(
   return accept({ task: first.answer, opened }, changes);
 }
 
+/** Who cancels or retries the tasks of a group. `boundTo`: as in CreatorRequest. */
+export type GroupRequest = { readonly group: string; readonly boundTo: string | null };
+
+/** Ends unfinished tasks of a group, those first that depend on others. `node` is the one that the caller names. */
+export function cancelGroup(
+  tasks: readonly Task[],
+  node: Node | null,
+  asked: GroupRequest & { nodeId: string | null; reason: string | null },
+  at: Moment,
+): Decision<readonly Task[]> {
+  if (asked.nodeId !== null && !node) return nodeNotFound(asked.nodeId);
+  const nodeId = asked.nodeId ?? asked.boundTo;
+  return each(tasks, (task) =>
+    end(task, { kind: "cancelled", message: asked.reason, nodeId, at: at.now }, at),
+  );
+}
+
+/**
+ * Opens failed tasks of a group again, as retry() does. One whose dependencies have failed, or that has cost more than it
+ * may, stays as it is.
+ * @param tasks oldest first: so what they depend on comes before them
+ * @param dependencies those of all of them
+ */
+export function retryGroup(
+  tasks: readonly Task[],
+  dependencies: readonly Dependency[],
+  at: Moment,
+): Accepted<readonly Task[]> {
+  const known = new Map(byId(dependencies));
+  const opened: Task[] = [];
+  const changes: Change[] = [];
+  for (const task of tasks) {
+    if (isOverspent(task) || firstFailure(task, known) !== null) continue;
+    const step = reopen(task, known, at);
+    const { taskId, status, hasDependents } = step.after;
+    known.set(taskId, { taskId, status, hasDependents, brokenBy: null });
+    opened.push(step.after);
+    changes.push(...step.changes);
+  }
+  return accept(opened, changes);
+}
+
 /** Deletes a task in any state. LUX that was paid for it stays paid. */
 export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
   if (!task) return taskNotFound(taskId);
@@ -1200,8 +1242,15 @@ function tallies(before: Task | null, after: Task | null, now: number, rewardMic
   const taker = after?.assignedNode ?? null;
   if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, rewardMicro));
   if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
-  changes.push(...usageTally(before, after));
+  changes.push(...usageTally(before, after), ...touchedGroup(before, after));
   return changes;
+}
+
+/** The end of a task may be the end of its group (group.ts). A new task that has failed at once has ended too. */
+function touchedGroup(before: Task | null, after: Task | null): readonly Change[] {
+  const group = (after ?? before)?.group ?? null;
+  if (group === null || (before !== null && isFinished(before))) return [];
+  return after !== null && !isFinished(after) ? [] : [{ kind: "group.touched", group }];
 }
 
 function isSound({ status, assignedNode }: Task): boolean {
@@ -1238,7 +1287,10 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
   return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
-/** Names the creator too, so that the event reaches its stream, unless the event is about that node anyway. */
+/**
+ * Names the creator too, so that the event reaches its stream, unless the event is about that node anyway; and the group
+ * of the task.
+ */
 export function taskEvent(
   kind: EventKind,
   task: Task,
@@ -1246,10 +1298,11 @@ export function taskEvent(
   at: number,
   data: EventData,
 ): Change {
-  const { taskId, creatorNode } = task;
+  const { taskId, creatorNode, group } = task;
   const isForCreator = creatorNode !== null && creatorNode !== nodeId;
   const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
-  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: named } };
+  const ofGroup = group === null ? named : { ...named, group };
+  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: ofGroup } };
 }
 
 function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {

@@ -199,6 +199,8 @@ function textOf(entry: Entry): string {
       return `${who} deleted`;
     case "task.deleted":
       return `${what} deleted ${id}`;
+    case "group.ended":
+      return `no task of the group ${data["group"]} is unfinished`;
     case "schedule.saved":
       return `schedule ${data["name"]} saved${data["paused"] === true ? ", paused" : ""}`;
     case "schedule.deleted":

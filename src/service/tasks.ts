@@ -12,9 +12,11 @@ import {
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
+import { checkGroups } from "../domain/group.ts";
 import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
+  GROUPS_CHECKED,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
@@ -63,6 +65,7 @@ import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
+import { touchedGroups } from "../store/sql/groups.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -158,6 +161,9 @@ export class TaskService {
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
     this.lists = new TaskLists(store);
+    store.onCommit((changes) => {
+      if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
+    });
   }
 
   /** Returns those that a new task cannot name. */
@@ -589,6 +595,7 @@ export class TaskService {
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
     if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
     if (work.questions) steps.push(() => this.#timeOutQuestions());
+    if (work.groups) steps.push(() => this.#endGroups());
     return steps;
   }
 
@@ -629,6 +636,28 @@ export class TaskService {
       moved += updated;
     }
     return { moved, isMore: true };
+  }
+
+  /** Logs the end of the groups of which a task has ended, if it was the last one. */
+  async #endGroups(): Promise<StepResult> {
+    const moved = await this.#store.transact({ touched: touchedGroups(GROUPS_CHECKED) }, ({ touched }) =>
+      accept(touched.length, checkGroups(touched, this.#clock.now())),
+    );
+    return { moved, isMore: moved >= GROUPS_CHECKED };
+  }
+
+  /** If it fails, the periodic work does the same. */
+  #endGroupsIfPossible(): Promise<void> {
+    return this.#together("groups", async () => {
+      await this.#endGroups();
+    });
+  }
+
+  /** After a commit that ended or opened many tasks. */
+  async followMany(): Promise<void> {
+    await this.#settleIfPossible();
+    await this.#endGroupsIfPossible();
+    await this.#balanceIfPossible();
   }
 
   /** Updates the tasks that depend on one that has just failed. */
@@ -727,7 +756,7 @@ function isAny({ dependsOn, fileIds }: References): boolean {
 }
 
 /** The first tasks that together depend on at most RETRIED_DEPENDENCIES_MAX others; at least one. */
-function upToDependencies(tasks: readonly Task[]): readonly Task[] {
+export function upToDependencies(tasks: readonly Task[]): readonly Task[] {
   let dependencies = 0;
   const end = tasks.findIndex(({ dependsOn }, i) => {
     dependencies += dependsOn.length;

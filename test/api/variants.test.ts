@@ -176,6 +176,10 @@ describe("every endpoint on both variants", () => {
     await post("/schedule/run", { name: "nightly" });
     await get("/schedule/list");
     await post("/schedule/delete", { name: "nightly" });
+    await post("/task/create", { title: "t", description: "d", task_type: "z", group: "g", tags: ["x"] });
+    seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
+    await post("/group/retry", { group: "g" });
+    await post("/group/cancel", { group: "g" });
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(
@@ -213,6 +217,9 @@ describe("every endpoint on both variants", () => {
       } else if (endpoint === "GET /task/stats") {
         expect(record(body["by_status"])).toEqual({ open: 1, assigned: 1, completed: 1, failed: 1 });
         expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1, failed: 1 });
+      } else if (endpoint === "GET /group/:group") {
+        expect(record(body["by_status"])).toEqual({ open: 1, assigned: 0, completed: 0, failed: 0 });
+        expect(record(other["by_status"])).toEqual({ pending: 1, completed: 0, failed: 0 });
       } else {
         const plain = (names: string[]) =>
           names

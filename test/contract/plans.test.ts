@@ -208,7 +208,7 @@ describe("store: sqlite: plans", () => {
     "taskSizes failed of a node": pageOf("failed"),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
-      { kinds: ["lux.paid"], taskId: "t", nodeId: "n" },
+      { kinds: ["lux.paid"], taskId: "t", nodeId: "n", group: "g" },
       100,
       true,
     ),

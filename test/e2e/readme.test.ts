@@ -29,6 +29,7 @@ import {
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
+import { groupSchema } from "../../src/api/groups.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
@@ -440,6 +441,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
       question: questionSchema(),
@@ -530,6 +532,9 @@ describe("limits", () => {
     ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
+    ["`tags` of a task", count("TAGS_MAX"), count("TAG_MAX_CHARS")],
+    ["Tasks of one group/cancel, or one group/retry", count("GROUP_STEP_TASKS")],
+    ["`failures` of a group", count("GROUP_FAILURES_SHOWN")],
     ["`task_types` of task/next", "1", count("TASK_TYPES_MAX"), count("TASK_TYPE_MAX_CHARS")],
     ["`reason` of revoke, release and cancel", count("REASON_MAX_CHARS")],
     ["`error` of task/fail", count("ERROR_MAX_CHARS")],
@@ -776,9 +781,10 @@ describe("limits", () => {
     ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
     ["docs/monitoring.md", `per \`state\`, capped at ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
+    ["docs/operations.md", `While more than ${count("RETENTION_UNFINISHED_MAX")} tasks are`],
     ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
     ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
-    ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
+    ["docs/postgresql.md", `still returns within ${seconds("DIAGNOSIS_MAX_MS")}`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
 

@@ -62,6 +62,7 @@ export const PARTS = {
     "schedules",
     "graph",
     "retention",
+    "groups",
     "system",
     "monitoring",
     "quotas",

@@ -95,6 +95,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
+  Groups: { get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
@@ -118,6 +119,9 @@ const NOTES: Readonly<Record<string, string>> = {
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",
+  "group/{group}": "Waits for `wait` seconds, however long that is, until no task is unfinished.",
+  "group/cancel": "Cancels up to 1,000 tasks: repeat it while `left` is not 0.",
+  "group/retry": "Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.",
   "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",

@@ -611,6 +611,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
   `,
   `
+  ALTER TABLE tasks ADD COLUMN task_group TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN tags TEXT COLLATE "C";
+  CREATE INDEX tasks_group ON tasks (task_group, status, seq) WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_sums ON tasks (task_group, status, updated_at, created_at, lux_reward_micro)
+    WHERE task_group IS NOT NULL;
+  CREATE TABLE group_endings (task_group TEXT COLLATE "C" PRIMARY KEY NOT NULL);
+  `,
+  `
   -- a key that at most one unfinished task has, until when a task holds it at least, and whether it runs when one that it
   -- depends on has failed
   ALTER TABLE tasks ADD COLUMN unique_key TEXT;

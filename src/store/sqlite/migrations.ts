@@ -728,6 +728,17 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
   `,
   `
+  -- the group of a task, and its tags (",a,b,")
+  ALTER TABLE tasks ADD COLUMN task_group TEXT;
+  ALTER TABLE tasks ADD COLUMN tags TEXT;
+  -- the tasks of a group by state, in order; and the sums over them, and the latest failures
+  CREATE INDEX tasks_group ON tasks (task_group, status, seq) WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_sums ON tasks (task_group, status, updated_at, created_at, lux_reward_micro)
+    WHERE task_group IS NOT NULL;
+  -- the groups of which a task has ended, until it was checked whether it was the last one
+  CREATE TABLE group_endings (task_group TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+  `,
+  `
   -- a key that at most one unfinished task has, until when a task holds it at least, and whether it runs when one that it
   -- depends on has failed
   ALTER TABLE tasks ADD COLUMN unique_key TEXT;
