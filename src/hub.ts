@@ -84,6 +84,7 @@ import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { Lessons } from "./service/lessons.ts";
+import { GroupService } from "./service/groups.ts";
 import { QuestionService } from "./service/questions.ts";
 import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
@@ -404,6 +405,7 @@ function joinServices({
     contexts: new TaskContexts(store, lessons),
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
+    groups: new GroupService(store, clock, feed, tasks),
     schedules: new ScheduleService(store, clock, newId, quotaService),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),

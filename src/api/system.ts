@@ -71,12 +71,18 @@ const events = readEndpoint({
       kind: z.optional(field.eventKinds()),
       task_id: z.optional(field.id()),
       node_id: z.optional(field.nodeId()),
+      group: z.optional(field.group()),
     }),
   answer: eventBatchSchema,
   handle: ({ services }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
-      { kinds: filter.kind ?? [], taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
+      {
+        kinds: filter.kind ?? [],
+        taskId: filter.task_id ?? null,
+        nodeId: filter.node_id ?? null,
+        group: filter.group ?? null,
+      },
       most ?? limit.EVENTS_DEFAULT,
     ),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),

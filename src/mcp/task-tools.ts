@@ -43,11 +43,12 @@ const END_IT = "End it with task_complete, task_fail or task_release.";
 const IT_IS_YOURS = `This task is yours. ${END_IT}`;
 const AGAIN = `You hold this task, and have said nothing of it yet. ${END_IT} For another one besides, call task_progress for it first.`;
 
-export async function taskNext(session: Session, args: Args): Promise<ToolResult> {
-  if (args["task_id"] !== undefined) return taskClaim(session, args);
+export async function taskNext(session: Session, args: Args, beat: JsonObject | null): Promise<ToolResult> {
+  const drain = beat?.["drain"] === true;
+  if (args["task_id"] !== undefined) return taskClaim(session, args, drain);
   const { call, self } = session;
   const held = await call.services.next.unacknowledged(self);
-  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), AGAIN);
+  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), drain);
   const asked = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
   const answer = await session.ask("POST", "task/next", asked);
   if (isRecord(answer["task"])) {
@@ -86,16 +87,16 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
 }
 
 /** A task that is held, with its context. */
-async function handedOut(session: Session, task: JsonObject, say: string): Promise<ToolResult> {
+async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
   const query = { task_id: task["task_id"], context: "1" };
   const { context } = await session.ask("GET", "task/:task_id", query);
-  return { say, task: taskDetail(task, context), drain: false };
+  return { say: AGAIN, task: taskDetail(task, context), drain };
 }
 
 /** The task that the caller chose. */
-async function taskClaim(session: Session, args: Args): Promise<ToolResult> {
+async function taskClaim(session: Session, args: Args, drain: boolean): Promise<ToolResult> {
   const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
-  return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]) };
+  return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]), drain };
 }
 
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {

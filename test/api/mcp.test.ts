@@ -746,6 +746,10 @@ describe("a call that is repeated", () => {
     await agent.ok("task_progress", { task_id: first, note: "begun" });
     for (let i = 0; i < 2; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(second);
     await agent.ok("task_complete", { task_id: first, ...RESULT });
+    expect(await agent.ok("task_next")).toMatchObject({ drain: false });
+    await agent.ok("node_update", { drain: true });
+    expect(await agent.ok("task_next")).toMatchObject({ task: { task_id: second }, drain: true });
+    await agent.ok("node_update", { drain: false });
     // It is taken from the agent, so there is nothing to repeat.
     await ok(hub.admin("/task/delete", { task_id: second }));
     expect(await agent.ok("task_next")).toMatchObject({ task: null });
@@ -840,6 +844,13 @@ describe("a call that is repeated", () => {
     for (const attempt of [1, 2]) {
       await claim();
       for (let i = 0; i < 2; i++) await agent.ok("task_fail", { task_id: taskId, error: "no luck" });
+      // In other words: the first ones stand, and the agent hears nothing of a header that it never sent.
+      const { isError, text } = await agent.call("task_fail", { task_id: taskId, error: "another" });
+      expect([isError, text]).toEqual([
+        true,
+        "idempotency_key_reused: You have ended this attempt before, in other words, and those stand. " +
+          "Call task_next for another task.",
+      ]);
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: attempt });
     }
     await claim();

@@ -38,7 +38,7 @@ export type Node = {
 
 export type Draft = {
   readonly type: string;
-  readonly priority: 0 | 1 | 2 | 5;
+  priority: 0 | 1 | 2 | 5;
   readonly rewardMicro: number;
   readonly maxAttempts: number | null;
   readonly backoffMs: number;
@@ -47,6 +47,8 @@ export type Draft = {
   readonly delayMs: number | null;
   readonly expiresInMs: number | null;
   readonly dependsOn: readonly string[];
+  /** It runs when all that it depends on have ended, however. */
+  readonly runsAnyway: boolean;
   readonly maxCostMicro: number | null;
 };
 
@@ -592,6 +594,20 @@ export class Model {
     if (task.status === "assigned") this.#startLease(task);
   }
 
+  /** Changes a task that nobody holds; `startsNow`: it waits for its time no longer. */
+  update(taskId: string, priority: Task["priority"], startsNow: boolean): Task {
+    const task = this.task(taskId);
+    refuseFinished(task);
+    if (task.status === "assigned") refuse("task_not_open");
+    const isSame = task.priority === priority && !startsNow;
+    if (isSame) return task;
+    task.priority = priority;
+    if (startsNow) task.notBefore = this.now - SECOND_MS;
+    this.#log("task.updated", null, task);
+    if (task.balanced) this.#balance([task]);
+    return task;
+  }
+
   cancel(taskId: string): Task {
     const task = this.task(taskId);
     refuseFinished(task);
@@ -712,10 +728,12 @@ export class Model {
 
   /** What it depends on and is not completed; false if some of that has failed or is gone. */
   #waitForOthers(task: Task): boolean {
-    task.root = this.#rootOfFailure(task);
+    task.root = task.runsAnyway ? null : this.#rootOfFailure(task);
     if (task.root !== null) return false;
-    for (const id of task.dependsOn)
-      if (this.tasks.find((one) => one.id === id)?.status !== "completed") task.unmet.add(id);
+    for (const id of task.dependsOn) {
+      const status = this.tasks.find((one) => one.id === id)?.status;
+      if (status === "open" || status === "assigned") task.unmet.add(id);
+    }
     return true;
   }
 
@@ -773,7 +791,7 @@ export class Model {
       const [{ id, root }, outcome] = next;
       for (const task of this.tasks.filter(({ unmet }) => unmet.has(id))) {
         updated++;
-        if (outcome === "completed") task.unmet.delete(id);
+        if (outcome === "completed" || task.runsAnyway) task.unmet.delete(id);
         else {
           this.#end(task, "dependency", together);
           task.root = outcome === "deleted" ? id : (root ?? id);

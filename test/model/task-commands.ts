@@ -33,6 +33,7 @@ const schedule = fc.record({
   delayMs: fc.constantFrom(null, null, null, 10_000),
   expiresInMs: fc.constantFrom(null, null, null, 60_000),
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
+  runsAnyway: fc.boolean(),
   maxCostMicro: fc.constantFrom(null, null, 0, 1_500_000),
 });
 
@@ -68,6 +69,7 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
           delay_s: delayMs === null ? null : delayMs / SECOND_MS,
           expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
           depends_on: dependsOn,
+          on_dependency: schedule.runsAnyway ? "run" : null,
           max_cost_usd: maxCostMicro === null ? undefined : maxCostMicro / MICRO_PER_USD,
           files: own,
         },
@@ -387,6 +389,20 @@ export const cancel = command(
     const taskId = world.task(task);
     return same(hub.post("/task/cancel", { task_id: taskId }, { variant }), () =>
       taskAnswer(world.model, world.model.cancel(taskId), variant),
+    );
+  },
+);
+
+export const update = command(
+  "update",
+  fc.record({ variant, task: recent, priority: fc.constantFrom(0, 1, 2, 5), startsNow: fc.boolean() }),
+  (world, { hub }, { variant, task, priority, startsNow }) => {
+    const { model } = world;
+    const taskId = world.task(task);
+    const not_before = startsNow ? new Date(model.now - SECOND_MS).toISOString() : null;
+    const body = { task_id: taskId, priority: PRIORITY_ASKED[priority], not_before };
+    return same(hub.post("/task/update", body, { variant }), () =>
+      taskAnswer(model, model.update(taskId, priority, startsNow), variant),
     );
   },
 );
