@@ -102,18 +102,30 @@ async function taskClaim(session: Session, args: Args, drain: boolean): Promise<
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, note } = args;
   const saved = args["checkpoint"] === undefined ? {} : { checkpoint: session.exactArgument("checkpoint") };
-  const asked = { task_id, note, ...saved, node_id: session.self };
+  const asked = { task_id, note, ...saved, ...usageOf(args), node_id: session.self };
   const answer = await session.ask("POST", "task/extend", asked);
+  const task = rowOf(answer);
+  const { budget_left_usd } = answer;
+  if (task["status"] === "failed")
+    return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
   const until = expires_at === null ? "" : " Its time limit (expires_at) began anew.";
-  return { say: `Noted; the task stays yours.${until}`, task: rowOf(answer), expires_at };
+  const left = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
+  return { say: `Noted; the task stays yours.${until}${left}`, task, expires_at, budget_left_usd };
+}
+
+/** HTTP takes a list of reports. */
+function usageOf({ usage }: Args): JsonObject {
+  if (usage === undefined) return {};
+  return { usage: Array.isArray(usage) ? usage : [usage] };
 }
 
 export async function taskComplete(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, problem, improvement, lesson } = args;
   const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
   const result = { problem, improvement, lesson, ...output };
-  const answer = await session.ask("POST", "task/complete", { task_id, node_id: session.self, result });
+  const asked = { task_id, node_id: session.self, result, ...usageOf(args) };
+  const answer = await session.ask("POST", "task/complete", asked);
   const { status, lux_paid } = answer;
   return { say: "Completed. Call task_next for the next task.", task_id, status, lux_paid };
 }
@@ -133,9 +145,12 @@ async function giveBack(
   const isHeld = status === "assigned" && assignedNode === self;
   const epoch = isHeld || status === "failed" ? current : current - 1;
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const answer = await session.ask("POST", path, { ...args, node_id: self, epoch }, repeats);
-  const what = path === "task/fail" ? "Your attempt is recorded as failed." : "The task is free again.";
-  return { say: `${what} Call task_next for another task.`, task: rowOf(answer) };
+  const asked = { ...args, ...usageOf(args), node_id: self, epoch };
+  const answer = await session.ask("POST", path, asked, repeats);
+  const task = rowOf(answer);
+  const isFree = path === "task/release" && task["status"] !== "failed";
+  const what = isFree ? "The task is free again." : "Your attempt is recorded as failed.";
+  return { say: `${what} Call task_next for another task.`, task };
 }
 
 export const taskFail = (session: Session, args: Args): Promise<ToolResult> =>

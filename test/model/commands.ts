@@ -29,8 +29,10 @@ import {
   batchAssignAll,
   batchAssignListed,
   cancel,
+  update,
   complete,
   context,
+  costs,
   create,
   createWithoutFiles,
   extend,
@@ -46,6 +48,7 @@ import {
   retryAll,
   revoke,
   sameContext,
+  sameCosts,
   sameOutput,
   stats,
   take,
@@ -290,6 +293,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
     await sameContext(model, id, real.hub);
     await sameOutput(model, id, real.hub, "A");
   }
+  for (const by of ["node", "type"] as const) await sameCosts(model, by, real.hub, "A");
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -325,6 +329,7 @@ const changing = [
     output,
     output,
     cancel,
+    update,
     retry,
     retry,
     retryAll,
@@ -342,6 +347,7 @@ const looking = [
   pull,
   list,
   readOutput,
+  costs,
   context,
   stats,
   ledger,

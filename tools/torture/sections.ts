@@ -14,6 +14,7 @@ import { mcpAgentsSection } from "./mcp-agents.ts";
 import { mcpSection } from "./mcp.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
+import { pipelineSection } from "./pipeline.ts";
 import { redisSection } from "./redis.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
@@ -31,6 +32,7 @@ export const SECTIONS: readonly Section[] = [
   redisSection,
   fleetSection,
   vanishedHubSection,
+  pipelineSection,
   FUZZ,
   MODEL,
   TIME,
