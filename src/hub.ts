@@ -84,6 +84,7 @@ import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
 import { Lessons } from "./service/lessons.ts";
+import { GroupService } from "./service/groups.ts";
 import { QuestionService } from "./service/questions.ts";
 import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
@@ -251,6 +252,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     keys,
     minutes,
     pinned,
+    diskFree: () => freeBytes(dir),
     maxNodes,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
@@ -366,6 +368,7 @@ type Joined = {
   readonly keys: KeyRing;
   readonly minutes: Minutes;
   readonly pinned: () => boolean;
+  readonly diskFree: () => number | null;
   readonly maxNodes: number;
   readonly outputWindow: OutputWindow;
 };
@@ -381,6 +384,7 @@ function joinServices({
   keys,
   minutes,
   pinned,
+  diskFree,
   maxNodes,
   outputWindow,
 }: Joined) {
@@ -401,6 +405,7 @@ function joinServices({
     contexts: new TaskContexts(store, lessons),
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
+    groups: new GroupService(store, clock, feed, tasks),
     schedules: new ScheduleService(store, clock, newId, quotaService),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
@@ -412,7 +417,7 @@ function joinServices({
     leases: new LeaseService(store, clock),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
-    system: new SystemService(store, mail, blobs, clock, SOFTWARE),
+    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),
     batches: LARGE_REQUESTS,
   };
 }

@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
   status: async (argv, env) => (await import("./cli/status.ts")).statusCommand(argv, env),
   top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),
+  group: async (argv, env) => (await import("./cli/group.ts")).groupCommand(argv, env),
   schedule: async (argv, env) => (await import("./cli/schedule.ts")).scheduleCommand(argv, env),
   lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
   lessons: async (argv, env) => (await import("./cli/lessons.ts")).lessonsCommand(argv, env),

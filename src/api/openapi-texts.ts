@@ -16,8 +16,9 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other variant serves its own.`;
 
 /**
- * The resources. An operation belongs to the first word of its path; signin belongs to lux, and any other operation to
- * the hub.
+ * The resources. An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and
+ * budget to cost, and any other operation to the hub. No resource has the name of an operation: the API reference has an
+ * anchor for each.
  */
 export const RESOURCES: Readonly<Record<string, string>> = {
   node: "Nodes, the workers: they register, send heartbeats and do tasks.",
@@ -27,10 +28,10 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   note: "Notes: a shared memory of the nodes, by key, with compare-and-set.",
   lease: "Advisory leases on names and paths, so that two nodes do not work on the same thing.",
   lux: "LUX, the reward units: an append-only ledger for each node.",
-  usage: "What work has cost in tokens and dollars.",
-  budget: "Budgets: what work may cost. Needs the administrator key.",
+  cost: "What work has cost in tokens and dollars, and the budgets: what it may cost.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   schedule: "Schedules, which create a task at certain times.",
+  group: "Groups: tasks that were created with the same `group`, followed as one.",
   key: "Keys, which grant access to the hub. Needs the administrator key.",
   hub: "The hub itself: its state, its event log and this document.",
 };
@@ -58,6 +59,7 @@ export const ERRORS = {
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
   viewer_not_allowed: { status: 403, when: "a viewer key cannot change anything or read message contents" },
+  lower_reward: { status: 403, when: "only with the administrator key can a reward become less" },
   not_found: { status: 404, when: "there is no such path" },
   node_not_found: { status: 404, when: "no node is registered with that id" },
   task_not_found: { status: 404, when: "there is no such task" },
@@ -101,6 +103,7 @@ export const ERRORS = {
   question_timed_out: { status: 409, when: "the deadline of the question has passed, or its task has ended" },
   questions_limit: { status: 409, when: "the task has the maximum number of questions" },
   schedule_not_found: { status: 404, when: "there is no schedule of this name" },
+  group_not_found: { status: 404, when: "no task belongs to a group of this name" },
   schedules_limit: {
     status: 409,
     when: "the hub, or the node of the key, has the maximum number of schedules",
@@ -110,6 +113,7 @@ export const ERRORS = {
   budgets_limit: { status: 409, when: "the hub has the maximum number of budgets" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
+  ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
     status: 415,
@@ -274,6 +278,16 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Lease.expires_at":
     "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.",
   depends_on: "The ids of the tasks that must be completed first.",
+  on_dependency:
+    "`fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts when all have ended, however.",
+  unique_key:
+    "While an unfinished task has this key, task/create makes no other, and answers with that one (`deduplicated`).",
+  unique_for_s: "Seconds from the creation for which the task holds its `unique_key`, finished or not.",
+  unique_until: "The task holds its `unique_key` at least until then.",
+  ref: 'Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.',
+  deduplicated: "Only if true: no task was created, because this one has the `unique_key`.",
+  "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
+  "task_update.not_before": "The task is not handed out before this time; one in the past: at once.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
   failure: "Why the last attempt, or the task, failed.",
@@ -429,7 +443,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "usage.since": "The first day, in UTC; 29 days before `until` if left out. At most 366 days.",
   "usage.until": "The last day, in UTC; today if left out.",
   "usage.usage": "A sum for each name, the most expensive first; of days the newest first.",
-  "usage.name": "The node, creator, type, model or day; null for tasks without a creator or a type.",
+  "usage.name": "The node, creator, type, model, group or day; null for tasks without a creator or a type.",
   "usage.all": "The sum of all of them.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
@@ -556,6 +570,47 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "file_download.If-None-Match": "The ETag of the file that the caller has.",
   "file_download.If-Modified-Since": "When the caller got the file that it has.",
 
+  storage: "What the hub's data takes.",
+  database_bytes: "The size of the database, at most 10 s old.",
+  files_bytes: "The bytes of all files.",
+  finished_tasks: "Tasks that are completed or have failed.",
+  free_bytes: "Free space on the disk of the data directory; null if the database is on another machine.",
+  warning: "What to do, when the database and the files take half of the disk; else null.",
+
+  // Groups
+  group: "The name of the group of tasks.",
+  "task_list.group": "Only tasks of this group.",
+  "events.group": "Only events of the tasks of this group, and its end.",
+  "events_stream.group": "Only events of the tasks of this group, and its end.",
+  "task_create.group": "The group that the task joins. A group is its tasks: it begins with the first one.",
+  "Task.group": "The group of the task; only on a task of a group.",
+  "TaskDetails.group": "The group of the task; only on a task of a group.",
+  tags: "The words to find the task by; left out if it has none.",
+  "task_create.tags": "Up to 16 words to find the task by, none with a comma.",
+  tag: "Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.",
+  "group_get.wait":
+    "Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.",
+  "group_get.done": "Whether no task of the group is unfinished.",
+  "group_get.open": "How many of its tasks are open.",
+  "group_get.assigned": "How many of its tasks are assigned.",
+  "group_get.pending": "How many of its tasks are open or assigned.",
+  "group_get.failed": "How many of its tasks have failed.",
+  "group_get.completed": "How many of its tasks are completed.",
+  unfinished: "How many of its tasks are neither completed nor failed.",
+  first_created_at: "When its first task was created.",
+  last_created_at: "When its last task was created.",
+  last_updated_at: "When a task of it last changed.",
+  "group_get.lux_reward": "The rewards of all its tasks.",
+  "group_get.lux_paid": "The rewards of its completed tasks.",
+  "group_get.usage":
+    "What its tasks have used, deleted ones included; null: no worker has reported any usage.",
+  failures: "The last 20 tasks of it that failed, newest first.",
+  "group_cancel.node_id": "Who cancels them.",
+  cancelled: "How many tasks were cancelled.",
+  retried: "How many tasks were opened again.",
+  "group_retry.left": "How many failed tasks were not looked at, at most 100,000.",
+  "group_retry.cursor": "The `next_cursor` of the call before.",
+  "group_retry.next_cursor": "Send it as `cursor` to go on with what is left; null: nothing is.",
   // Schedules
   schedule: "The schedule.",
   "Task.schedule": "The schedule that created the task; only on such tasks.",

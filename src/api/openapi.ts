@@ -253,6 +253,7 @@ function resourceOf(id: string): string {
   const [word = ""] = id.split("_");
   if (Object.hasOwn(RESOURCES, word)) return word;
   if (word === "questions") return "task";
+  if (word === "usage" || word === "budget") return "cost";
   return word === "signin" ? "lux" : "hub";
 }
 

@@ -12,6 +12,7 @@ import {
   BUDGET_SCOPES,
   CATCH_UPS,
   KEY_ROLES,
+  ON_DEPENDENCY,
   ON_LIMIT,
   OVERLAPS,
   type Priority,
@@ -68,6 +69,31 @@ export const newNodeId = () =>
       (value) => !limit.RESERVED_NODE_IDS.has(value),
       `must not be ${[...limit.RESERVED_NODE_IDS].join(", ")}: these are paths of the hub`,
     ),
+  );
+
+/** The name of a group of tasks: `GET group/<name>` has to reach it. */
+export const group = () =>
+  nodeId().check(
+    z.refine(
+      (value) => !limit.RESERVED_GROUPS.has(value),
+      `must not be ${[...limit.RESERVED_GROUPS].join(", ")}: these are paths of the hub`,
+    ),
+  );
+
+/** A word for a task, without a comma. */
+const tagWord = () =>
+  chars(limit.TAG_MAX_CHARS).check(z.regex(/^[^,]*[^\s,][^,]*$/, "must not be blank, nor have a comma"));
+
+export const tag = () =>
+  z.pipe(
+    tagWord(),
+    z.transform((value: string) => value.trim()),
+  );
+
+export const tags = () =>
+  z.pipe(
+    z.array(tagWord()).check(z.maxLength(limit.TAGS_MAX)),
+    z.transform((words: string[]) => [...new Set(words.map((word) => word.trim()))]),
   );
 
 /** An id that the hub has made. */
@@ -145,6 +171,9 @@ export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
+export const onDependency = () => word(ON_DEPENDENCY);
+export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
+export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
 const DATE =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
@@ -491,7 +520,7 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-export const summedBy = () => word(["node", "creator", "type", "model", "day"]);
+export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
 export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
@@ -509,6 +538,13 @@ const NODE_CURSOR = new RegExp(
 export const inputsCursor = () =>
   z.pipe(
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
+  );
+
+/** `next_cursor` of group/retry: the number of a task. */
+export const groupCursor = () =>
+  z.pipe(
+    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
 

@@ -160,6 +160,11 @@ export const taskSchema = (variant: Variant) =>
     inputs: z.array(z.string()),
     outputs: z.array(z.string()),
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
+    group: z.optional(z.string()),
+    tags: z.optional(z.array(z.string())),
+    unique_key: z.optional(z.string()),
+    unique_until: z.optional(time()),
+    on_dependency: z.optional(z.literal("run")),
     created_at: time(),
     updated_at: time(),
   });
@@ -198,9 +203,18 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     inputs: inputsOf(task),
     outputs: task.outputs,
     ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
+    ...encodeGroup(task),
+    ...(task.uniqueKey !== null && { unique_key: task.uniqueKey }),
+    ...(task.uniqueUntil !== null && { unique_until: isoTime(task.uniqueUntil) }),
+    ...(task.onDependency === "run" && { on_dependency: task.onDependency }),
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+}
+
+/** What few tasks have, and the others do not show. */
+export function encodeGroup({ group, tags }: Pick<Task, "group" | "tags">) {
+  return { ...(group !== null && { group }), ...(tags.length > 0 && { tags }) };
 }
 
 function inputsOf({ files, outputs }: Task): readonly string[] {

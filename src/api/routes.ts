@@ -8,6 +8,7 @@ import { BUDGET_ENDPOINTS } from "./budgets.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
+import { GROUP_ENDPOINTS } from "./groups.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
@@ -50,6 +51,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...NOTE_ENDPOINTS,
   ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...GROUP_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,

@@ -12,6 +12,7 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
+  encodeGroup,
   encodePage,
   encodeTask,
   maybeTime,
@@ -25,7 +26,8 @@ const UTC = "UTC";
 
 /** The task of a schedule: as for task/create, without what names a moment, another task, a file or a node. */
 const scheduledTask = () => {
-  const { not_before, expires_at, depends_on, files, description, ...fields } = newTask().shape;
+  const { not_before, expires_at, depends_on, on_dependency, files, description, ...fields } =
+    newTask().shape;
   const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
   const isShort = (text: string): boolean => Buffer.byteLength(text) <= max;
   return z.strictObject({
@@ -114,7 +116,6 @@ const run = writeEndpoint({
   method: "POST",
   path: "/api/v1/schedule/run",
   auth: "secret",
-  strict: "bound",
   summary: "Creates a task of a schedule now; its next time stays",
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: field.scheduleName() }),
@@ -131,7 +132,6 @@ const remove = writeEndpoint({
   method: "POST",
   path: "/api/v1/schedule/delete",
   auth: "secret",
-  strict: "bound",
   summary: "Deletes a schedule; its tasks stay",
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: field.scheduleName() }),
@@ -164,6 +164,8 @@ export const scheduleSchema = (variant: Variant) =>
       max_cost_usd: z.nullable(z.number()),
       retain_s: z.nullable(z.number()),
       delay_s: z.number(),
+      group: z.optional(z.string()),
+      tags: z.optional(z.array(z.string())),
     }),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
@@ -214,6 +216,7 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
     retain_s: seconds(draft.retainMs),
     delay_s: draft.delayMs / SECOND_MS,
+    ...encodeGroup(draft),
   };
 }
 

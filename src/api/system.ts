@@ -2,11 +2,15 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeEvent, eventSchema, time } from "./response-schemas.ts";
+
+const HALF_OF_THE_DISK =
+  "The database and the files take half of the disk. Delete finished tasks and files, or start the hub with --retain-tasks and --retain-files.";
 
 const status = readEndpoint({
   path: "/api/v1/status",
@@ -24,6 +28,13 @@ const status = readEndpoint({
       software: z.string(),
       variant: z.literal(name),
       transport: z.string(),
+      storage: z.strictObject({
+        database_bytes: z.int(),
+        files_bytes: z.int(),
+        finished_tasks: z.int(),
+        free_bytes: z.nullable(z.int()),
+        warning: z.nullable(z.string()),
+      }),
     }),
   handle: ({ services }) => services.system.status(),
   encode: (hub, variant) => ({
@@ -35,6 +46,13 @@ const status = readEndpoint({
     software: hub.software,
     variant: variant.name,
     transport: hub.transport,
+    storage: {
+      database_bytes: hub.storage.databaseBytes,
+      files_bytes: hub.storage.filesBytes,
+      finished_tasks: hub.storage.finishedTasks,
+      free_bytes: hub.storage.freeBytes,
+      warning: takesHalf(hub.storage) ? HALF_OF_THE_DISK : null,
+    },
   }),
 });
 
@@ -53,12 +71,18 @@ const events = readEndpoint({
       kind: z.optional(field.eventKinds()),
       task_id: z.optional(field.id()),
       node_id: z.optional(field.nodeId()),
+      group: z.optional(field.group()),
     }),
   answer: eventBatchSchema,
   handle: ({ services }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
-      { kinds: filter.kind ?? [], taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
+      {
+        kinds: filter.kind ?? [],
+        taskId: filter.task_id ?? null,
+        nodeId: filter.node_id ?? null,
+        group: filter.group ?? null,
+      },
       most ?? limit.EVENTS_DEFAULT,
     ),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),

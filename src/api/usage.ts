@@ -13,7 +13,7 @@ const usage = readEndpoint({
   path: "/api/v1/usage",
   readsMany: true,
   auth: "secret",
-  summary: "What work has cost, by day, node, creator, type or model",
+  summary: "What work has cost, by day, node, creator, type, model or group",
   rejections: [],
   input: () =>
     z.object({

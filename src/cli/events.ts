@@ -29,7 +29,7 @@ async function follow({ hub, values, json }: Remote): Promise<number> {
   // This first call fails if the hub cannot be reached; the iterator below would wait for it.
   const { cursor } = await hub.call("events", { limit: 1 });
   const kinds = values.choices("kind", EVENT_KINDS);
-  const where = { taskId: values.text("task"), nodeId: values.text("node") };
+  const where = { taskId: values.text("task"), nodeId: values.text("node"), group: values.text("group") };
   let count = 0;
   for await (const event of hub.events({ since: values.whole("since") ?? cursor, kinds, ...where })) {
     if (json) printJsonLine(event);
@@ -62,6 +62,7 @@ async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
     kind: kinds.length === 1 ? kinds[0] : undefined,
     task_id: values.text("task"),
     node_id: values.text("node"),
+    group: values.text("group"),
   };
   const isWanted = ({ kind }: Event): boolean => kinds.length === 0 || kinds.includes(kind);
   if (given === undefined && !json && limit <= EVENTS_MAX) {

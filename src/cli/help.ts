@@ -26,9 +26,14 @@ ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 /** What the commands of each group are about. */
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
+  schedule: "schedules, which create tasks at certain times",
+  group: "tasks that were created with the same group",
+  budget: "limits of what work may cost",
   node: "nodes",
   message: "messages",
   file: "files",
+  note: "notes, the shared memory of the nodes",
+  lease: "advisory leases on names and paths",
   keys: "the keys of the hub",
   service: "the hub as a systemd service",
 };

@@ -45,6 +45,8 @@ async function put({ hub, values, json, words: [name = "", title = ""] }: Remote
     retain_s: values.seconds("retain"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
+    group: values.text("group"),
+    tags: values.has("tag") ? [...values.texts("tag")] : undefined,
   };
   const answer = recordOf(
     await hub.schedules.put({

@@ -43,6 +43,7 @@ export function taskCommand(argv: readonly string[], env: Environment): Promise<
 const RUNS: Readonly<Record<string, Run>> = {
   "task add": add,
   "task list": list,
+  "task export": exportTasks,
   "task show": async ({ hub, json, words: [taskId = ""] }) => {
     const { task } = await hub.tasks.get({ task_id: taskId });
     return show(task, json);
@@ -85,6 +86,18 @@ const RUNS: Readonly<Record<string, Run>> = {
   "task cancel": (remote) => {
     const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
     return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
+  },
+  "task update": async (remote) => {
+    const { hub, values } = remote;
+    const fields = {
+      title: values.text("title"),
+      description: values.has("description") ? await descriptionOf(values) : undefined,
+      priority: priorityOf(values),
+      lux_reward: values.number("reward"),
+      not_before: values.moment("not-before"),
+      expires_at: values.moment("expires"),
+    };
+    return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },
   "task delete": ({ hub, json, words }) =>
     forEach(words, async (task_id) => {
@@ -202,6 +215,9 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     for_node: values.text("for"),
     lux_reward: values.number("reward"),
     depends_on: values.has("after") ? values.texts("after") : undefined,
+    on_dependency: values.choice("on-dependency", ["fail", "run"] as const),
+    unique_key: values.text("unique-key"),
+    unique_for_s: values.seconds("unique-for"),
     delay_s: values.seconds("delay"),
     expires_at: values.moment("expires"),
     timeout_s: values.seconds("timeout"),
@@ -210,6 +226,8 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     retain_s: values.seconds("retain"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
+    group: values.text("group"),
+    tags: values.has("tag") ? [...values.texts("tag")] : undefined,
   };
   const paths = values.texts("file");
   const answer = recordOf(
@@ -239,26 +257,42 @@ async function addWith(
 
 const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
 
-async function list(remote: Remote): Promise<number> {
-  const { hub, values, json } = remote;
+/** The tasks that the flags select, newest first. `onTotal` gets the number of all, if the hub says it. */
+async function* selected(
+  { hub, values }: Remote,
+  onTotal?: (total: number | null) => void,
+): AsyncGenerator<Task, void, undefined> {
   const where = {
     status: values.choice("status", STATUSES),
     node_id: values.text("node"),
     creator_node: values.text("creator"),
     task_type: values.text("type"),
+    group: values.text("group"),
+    tag: values.text("tag"),
   };
+  for (let cursor: string | undefined; ;) {
+    const page = await hub.tasks.list({ ...where, per_page: PAGE, cursor });
+    if (cursor === undefined) onTotal?.(page.total);
+    yield* page.tasks;
+    if (page.next_cursor === null) return;
+    cursor = page.next_cursor;
+  }
+}
+
+/** Prints each task with its result, as a line of JSON. */
+async function exportTasks(remote: Remote): Promise<number> {
+  for await (const task of selected(remote)) printJsonLine(task);
+  return EXIT.OK;
+}
+
+async function list(remote: Remote): Promise<number> {
+  const { json } = remote;
   let total: number | null = null;
-  const every = async function* (): AsyncGenerator<Task, void, undefined> {
-    for (let cursor: string | undefined; ;) {
-      const page = await hub.tasks.list({ ...where, per_page: PAGE, cursor });
-      if (cursor === undefined) total = page.total;
-      yield* page.tasks;
-      if (page.next_cursor === null) return;
-      cursor = page.next_cursor;
-    }
-  };
   const limit = limitOf(remote);
-  const tasks = firstOf(every(), limit);
+  const tasks = firstOf(
+    selected(remote, (all) => (total = all)),
+    limit,
+  );
   if (json) {
     await printJsonList(tasks);
     return EXIT.OK;

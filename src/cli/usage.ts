@@ -8,7 +8,7 @@ import { type Remote, collect, limitOf, recordOf, rowsOf, runRemote } from "./re
 import { writeLine } from "./standard-output.ts";
 import { plain, print, printJson, printJsonList, printTable } from "./table.ts";
 
-const SUMMED_BY = ["day", "node", "creator", "type", "model"] as const;
+const SUMMED_BY = ["day", "node", "creator", "type", "model", "group"] as const;
 
 export function usageCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runRemote("usage", show, argv, env);

@@ -818,6 +818,7 @@ class LuxHub:
         kinds: Sequence[EventKind] = (),
         task_id: str | None = None,
         node_id: str | None = None,
+        group: str | None = None,
         options: CallOptions | None = None,
     ) -> Iterator[Event]:
         """Yields the events of the hub's log, from now or from `since` on, as they arrive, until its Stop is set.
@@ -833,7 +834,7 @@ class LuxHub:
         ...     break
         task.created
         """
-        return _read_log(self.call, since, kinds, task_id, node_id, _for_ever(options))
+        return _read_log(self.call, since, kinds, task_id, node_id, group, _for_ever(options))
 
     def output(
         self,
@@ -958,7 +959,7 @@ def _query_text(value: object) -> str:
 
 def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait"):
+    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait", "group/{group}"):
         field, unasked = "wait", 0
     elif operation == "poll":
         field, unasked = "timeout", 25
@@ -976,7 +977,7 @@ def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
         return answer["task"]["status"] not in ("completed", "failed")
     if operation == "task/next":
         return answer["task"] is None
-    if operation == "task/wait":
+    if operation in ("task/wait", "group/{group}"):
         return answer["done"] is not True
     if operation == "task/{task_id}/output":
         return answer["data"] == "" and answer["ended"] is not True
@@ -1035,16 +1036,19 @@ def _read_log(
     kinds: Sequence[EventKind],
     task_id: str | None,
     node_id: str | None,
+    group: str | None,
     options: CallOptions,
 ) -> Iterator[Event]:
     only_tasks = len(kinds) > 0 and all(kind.startswith("task.") for kind in kinds)
     where = {"kind": kinds[0] if len(kinds) == 1 else None, "task_id": task_id, "node_id": node_id}
+    where["group"] = group
 
     def is_wanted(event: Event) -> bool:
         return (
             (not kinds or event["kind"] in kinds)
             and (task_id is None or event["task_id"] == task_id)
             and (node_id is None or event["node_id"] == node_id)
+            and (group is None or event["data"].get("group") == group)
         )
 
     try:
@@ -2104,8 +2108,10 @@ EventKind = Literal[
     "task.timed_out",
     "task.failed",
     "task.retried",
+    "task.updated",
     "task.completed",
     "task.deleted",
+    "group.ended",
     "schedule.saved",
     "schedule.skipped",
     "schedule.deleted",
@@ -2137,6 +2143,7 @@ ErrorCode = Literal[
     "not_assigned_to_node",
     "not_your_message",
     "viewer_not_allowed",
+    "lower_reward",
     "not_found",
     "node_not_found",
     "task_not_found",
@@ -2171,12 +2178,14 @@ ErrorCode = Literal[
     "question_timed_out",
     "questions_limit",
     "schedule_not_found",
+    "group_not_found",
     "schedules_limit",
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
     "key_exists",
     "keys_limit",
+    "ref_refused",
     "body_too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
@@ -2489,6 +2498,18 @@ class Task(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
+    #: While an unfinished task has this key, task/create makes no other, and answers with that one
+    #: (`deduplicated`).
+    unique_key: NotRequired[str]
+    #: The task holds its `unique_key` at least until then.
+    unique_until: NotRequired[str]
+    #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
+    #: when all have ended, however.
+    on_dependency: NotRequired[Literal["run"]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2582,6 +2603,18 @@ class TaskDetails(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
+    #: While an unfinished task has this key, task/create makes no other, and answers with that one
+    #: (`deduplicated`).
+    unique_key: NotRequired[str]
+    #: The task holds its `unique_key` at least until then.
+    unique_until: NotRequired[str]
+    #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
+    #: when all have ended, however.
+    on_dependency: NotRequired[Literal["run"]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2864,6 +2897,10 @@ class ScheduleTask(TypedDict):
     retain_s: float | None
     #: Seconds until the task may be handed out.
     delay_s: float
+    #: The name of the group of tasks.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
 
 
 class Schedule(TypedDict):
@@ -3188,6 +3225,25 @@ class NodeGetAnswer(TypedDict):
     success: Literal[True]
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: Only if true: no task was created, because this one has the `unique_key`.
+    deduplicated: NotRequired[Literal[True]]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3836,7 +3892,7 @@ class UsageAnswerUsage(TypedDict):
     reports: int
     #: How many of the reports had no `cost_usd`.
     without_cost: int
-    #: The node, creator, type, model or day; null for tasks without a creator or a type.
+    #: The node, creator, type, model, group or day; null for tasks without a creator or a type.
     name: str | None
 
 
@@ -3946,6 +4002,97 @@ class FileUploadUrlAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class GroupGetAnswerByStatus(TypedDict):
+    """How many tasks there are of each status."""
+
+    #: How many of its tasks are open or assigned.
+    pending: NotRequired[int]
+    #: How many of its tasks are completed.
+    completed: int
+    #: How many of its tasks have failed.
+    failed: int
+    #: How many of its tasks are open.
+    open: NotRequired[int]
+    #: How many of its tasks are assigned.
+    assigned: NotRequired[int]
+
+
+class GroupGetAnswerFailure(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: When the task last changed.
+    updated_at: str
+
+
+class GroupGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the group of tasks.
+    group: str
+    #: Whether no task of the group is unfinished.
+    done: bool
+    #: How many there are in all.
+    total: int
+    #: How many of its tasks are neither completed nor failed.
+    unfinished: int
+    #: How many tasks there are of each status.
+    by_status: GroupGetAnswerByStatus
+    #: When its first task was created.
+    first_created_at: str
+    #: When its last task was created.
+    last_created_at: str
+    #: When a task of it last changed.
+    last_updated_at: str
+    #: The rewards of all its tasks.
+    lux_reward: float
+    #: The rewards of its completed tasks.
+    lux_paid: float
+    #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
+    usage: Spending | None
+    #: The last 20 tasks of it that failed, newest first.
+    failures: list[GroupGetAnswerFailure]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class GroupCancelAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the group of tasks.
+    group: str
+    #: How many tasks were cancelled.
+    cancelled: int
+    #: How many are left, at most 100,000: repeat the call for the next ones.
+    left: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class GroupRetryAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the group of tasks.
+    group: str
+    #: How many tasks were opened again.
+    retried: int
+    #: How many failed tasks were not looked at, at most 100,000.
+    left: int
+    #: Send it as `cursor` to go on with what is left; null: nothing is.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -3976,6 +4123,10 @@ class SchedulePutTask(TypedDict):
     retain_s: NotRequired[float]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
+    #: The name of the group of tasks.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[Sequence[str]]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
 
@@ -4063,6 +4214,21 @@ class KeyRevokeAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatusAnswerStorage(TypedDict):
+    """What the hub's data takes."""
+
+    #: The size of the database, at most 10 s old.
+    database_bytes: int
+    #: The bytes of all files.
+    files_bytes: int
+    #: Tasks that are completed or have failed.
+    finished_tasks: int
+    #: Free space on the disk of the data directory; null if the database is on another machine.
+    free_bytes: int | None
+    #: What to do, when the database and the files take half of the disk; else null.
+    warning: str | None
+
+
 class StatusAnswer(TypedDict):
     success: Literal[True]
     #: `degraded` while the hub cannot write.
@@ -4081,6 +4247,8 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: What the hub's data takes.
+    storage: StatusAnswerStorage
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4141,6 +4309,8 @@ class BatchRequest(TypedDict):
     path: str
     #: The body of the request.
     body: Mapping[str, Any]
+    #: Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.
+    ref: NotRequired[str]
 
 
 class Nodes(_Resource):
@@ -4279,10 +4449,15 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
+        on_dependency: Literal["fail", "run"] | None = None,
         files: Sequence[str] | None = None,
+        group: str | None = None,
+        tags: Sequence[str] | None = None,
         for_node: str | None = None,
+        unique_key: str | None = None,
+        unique_for_s: float | None = None,
         options: CallOptions | None = None,
-    ) -> TaskAnswer:
+    ) -> TaskCreateAnswer:
         """Creates a task; on B the hub assigns it at once if a node is available.
 
         title: What to do, in one line.
@@ -4305,10 +4480,17 @@ class Tasks(_Resource):
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
         depends_on: The ids of the tasks that must be completed first.
+        on_dependency: `fail` (if left out): the task fails when one that it depends on fails or is deleted.
+            `run`: it starts when all have ended, however.
         files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
             commit.
+        group: The group that the task joins. A group is its tasks: it begins with the first one.
+        tags: Up to 16 words to find the task by, none with a comma.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
+        unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
+            one (`deduplicated`).
+        unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
         """
         fields = {
             "title": title,
@@ -4327,10 +4509,15 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "depends_on": depends_on,
+            "on_dependency": on_dependency,
             "files": files,
+            "group": group,
+            "tags": tags,
             "for_node": for_node,
+            "unique_key": unique_key,
+            "unique_for_s": unique_for_s,
         }
-        return cast("TaskAnswer", self._call("task/create", fields, options))
+        return cast("TaskCreateAnswer", self._call("task/create", fields, options))
 
     def next(
         self,
@@ -4592,6 +4779,40 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
         return cast("TaskAnswer", self._call("task/cancel", fields, options))
 
+    def update(
+        self,
+        task_id: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        priority: Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"] | None = None,
+        lux_reward: float | None = None,
+        not_before: str | None = None,
+        expires_at: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Changes a task that nobody holds.
+
+        task_id: The id of the task.
+        title: What to do, in one line.
+        description: What to do; at most 64 KiB of UTF-8.
+        priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
+            `medium` (the default); 2, `p2` or `low`; `p5` is background work.
+        lux_reward: It can only grow, unless the request has the administrator key too.
+        not_before: The task is not handed out before this time; one in the past: at once.
+        expires_at: If the task is not completed by this time, it fails.
+        """
+        fields = {
+            "task_id": task_id,
+            "title": title,
+            "description": description,
+            "priority": priority,
+            "lux_reward": lux_reward,
+            "not_before": not_before,
+            "expires_at": expires_at,
+        }
+        return cast("TaskAnswer", self._call("task/update", fields, options))
+
     def revoke(
         self,
         task_id: str,
@@ -4637,18 +4858,22 @@ class Tasks(_Resource):
         node_id: str | None = None,
         creator_node: str | None = None,
         task_type: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
         q: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskListAnswer:
-        """Tasks, newest first; selected by state, nodes, type and title.
+        """Tasks, newest first; by state, nodes, type, group, tag and title.
 
         status: Only tasks of this status, in the words of either variant.
         node_id: Only tasks that this node holds or completed.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
+        group: Only tasks of this group.
+        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
             10,000 tasks; continue with next_cursor.
         page: The number of the page, from 1.
@@ -4660,6 +4885,8 @@ class Tasks(_Resource):
             "node_id": node_id,
             "creator_node": creator_node,
             "task_type": task_type,
+            "group": group,
+            "tag": tag,
             "q": q,
             "page": page,
             "per_page": per_page,
@@ -5229,14 +5456,14 @@ class Costs(_Resource):
     def usage(
         self,
         *,
-        by: Literal["node", "creator", "type", "model", "day"] | None = None,
+        by: Literal["node", "creator", "type", "model", "group", "day"] | None = None,
         since: str | None = None,
         until: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> UsageAnswer:
-        """What work has cost, by day, node, creator, type or model.
+        """What work has cost, by day, node, creator, type, model or group.
 
         by: What is summed up: `day` if left out.
         since: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
@@ -5352,6 +5579,61 @@ class Files(_FileTransfer):
         """
         fields = {"node_id": node_id, "task_id": task_id}
         return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
+
+
+class Groups(_Resource):
+    def get(
+        self,
+        group: str,
+        *,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupGetAnswer:
+        """A group of tasks: counts, times, failures; may wait for its end.
+
+        Waits for `wait` seconds, however long that is, until no task is unfinished.
+
+        group: The name of the group of tasks.
+        wait: Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.
+        """
+        fields = {"group": group, "wait": wait}
+        return cast("GroupGetAnswer", self._call("group/{group}", fields, options))
+
+    def cancel(
+        self,
+        group: str,
+        *,
+        node_id: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupCancelAnswer:
+        """Ends unfinished tasks of a group: they fail.
+
+        Cancels up to 1,000 tasks: repeat it while `left` is not 0.
+
+        group: The name of the group of tasks.
+        node_id: Who cancels them.
+        reason: The reason, which the event shows.
+        """
+        fields = {"group": group, "node_id": node_id, "reason": reason}
+        return cast("GroupCancelAnswer", self._call("group/cancel", fields, options))
+
+    def retry(
+        self,
+        group: str,
+        *,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupRetryAnswer:
+        """Opens the failed tasks of a group again.
+
+        Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.
+
+        group: The name of the group of tasks.
+        cursor: The `next_cursor` of the call before.
+        """
+        fields = {"group": group, "cursor": cursor}
+        return cast("GroupRetryAnswer", self._call("group/retry", fields, options))
 
 
 class Schedules(_Resource):
@@ -5495,6 +5777,7 @@ METHODS = {
     "task/extend": "POST",
     "task/retry": "POST",
     "task/cancel": "POST",
+    "task/update": "POST",
     "task/revoke": "POST",
     "task/batch-assign": "POST",
     "task/delete": "POST",
@@ -5533,6 +5816,9 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "group/{group}": "GET",
+    "group/cancel": "POST",
+    "group/retry": "POST",
     "schedule/put": "POST",
     "schedule/list": "GET",
     "schedule/run": "POST",

@@ -82,6 +82,8 @@ export class LuxHub<V extends Variant = "A"> {
     answer: this.#method("task/answer"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
+    /** Changes a task that nobody holds. */
+    update: this.#method("task/update"),
     revoke: this.#method("task/revoke"),
     batchAssign: this.#method("task/batch-assign"),
     delete: this.#method("task/delete"),
@@ -163,6 +165,15 @@ export class LuxHub<V extends Variant = "A"> {
     downloadUrl: this.#method("file/download-url"),
     /** Makes a URL that uploads one file without a secret, for 10 minutes. */
     uploadUrl: this.#method("file/upload-url"),
+  };
+
+  readonly groups = {
+    /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
+    get: this.#method("group/{group}"),
+    /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
+    cancel: this.#method("group/cancel"),
+    /** Opens up to 1,000 failed tasks again: repeat it with `next_cursor` while there is one. */
+    retry: this.#method("group/retry"),
   };
 
   readonly schedules = {
@@ -375,7 +386,7 @@ function waitOf(
   };
   if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
     return wait("wait", 0);
-  if (operation === "task/{task_id}/output") return wait("wait", 0);
+  if (operation === "task/{task_id}/output" || operation === "group/{group}") return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;
@@ -384,7 +395,7 @@ function waitOf(
 /** Whether an answer does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
   const { task, messages, events, done, data, ended }: Fields = { ...answer };
-  if (operation === "task/wait") return done !== true;
+  if (operation === "task/wait" || operation === "group/{group}") return done !== true;
   if (operation === "task/{task_id}/output") return data === "" && ended !== true;
   if (operation === "task/{task_id}") return !isFinished(Object(task));
   return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;

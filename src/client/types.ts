@@ -28,8 +28,10 @@ export type EventKind =
   | "task.timed_out"
   | "task.failed"
   | "task.retried"
+  | "task.updated"
   | "task.completed"
   | "task.deleted"
+  | "group.ended"
   | "schedule.saved"
   | "schedule.skipped"
   | "schedule.deleted"
@@ -380,6 +382,22 @@ export interface Task<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words to find the task by; left out if it has none. */
+  tags?: string[] | undefined;
+  /**
+   * While an unfinished task has this key, task/create makes no other, and answers with that one
+   * (`deduplicated`).
+   */
+  unique_key?: string | undefined;
+  /** The task holds its `unique_key` at least until then. */
+  unique_until?: string | undefined;
+  /**
+   * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
+   * starts when all have ended, however.
+   */
+  on_dependency?: "run" | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -473,6 +491,22 @@ export interface TaskDetails<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words to find the task by; left out if it has none. */
+  tags?: string[] | undefined;
+  /**
+   * While an unfinished task has this key, task/create makes no other, and answers with that one
+   * (`deduplicated`).
+   */
+  unique_key?: string | undefined;
+  /** The task holds its `unique_key` at least until then. */
+  unique_until?: string | undefined;
+  /**
+   * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
+   * starts when all have ended, however.
+   */
+  on_dependency?: "run" | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -794,6 +828,10 @@ export interface Schedule<V extends Variant = "A"> {
     retain_s: number | null;
     /** Seconds until the task may be handed out. */
     delay_s: number;
+    /** The name of the group of tasks. */
+    group?: string | undefined;
+    /** The words to find the task by; left out if it has none. */
+    tags?: string[] | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
   overlap: "skip" | "queue";
@@ -977,6 +1015,7 @@ export interface Problem {
     | "not_assigned_to_node"
     | "not_your_message"
     | "viewer_not_allowed"
+    | "lower_reward"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
@@ -1011,12 +1050,14 @@ export interface Problem {
     | "question_timed_out"
     | "questions_limit"
     | "schedule_not_found"
+    | "group_not_found"
     | "schedules_limit"
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
     | "key_exists"
     | "keys_limit"
+    | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"
@@ -1298,17 +1339,52 @@ export interface Operations<V extends Variant = "A"> {
       /** The ids of the tasks that must be completed first. */
       depends_on?: readonly string[] | undefined;
       /**
+       * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
+       * starts when all have ended, however.
+       */
+      on_dependency?: "fail" | "run" | undefined;
+      /**
        * The ids of uploaded files that belong to no task: they become inputs of the task in the same
        * commit.
        */
       files?: readonly string[] | undefined;
+      /** The group that the task joins. A group is its tasks: it begins with the first one. */
+      group?: string | undefined;
+      /** Up to 16 words to find the task by, none with a comma. */
+      tags?: readonly string[] | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
        * back or goes offline, other nodes may take it.
        */
       for_node?: string | undefined;
+      /**
+       * While an unfinished task has this key, task/create makes no other, and answers with that one
+       * (`deduplicated`).
+       */
+      unique_key?: string | undefined;
+      /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
+      unique_for_s?: number | undefined;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** Only if true: no task was created, because this one has the `unique_key`. */
+      deduplicated?: true | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Hands a worker its next task, and may wait for one */
@@ -1624,6 +1700,30 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
+  /** Changes a task that nobody holds */
+  "task/update": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** What to do, in one line. */
+      title?: string | undefined;
+      /** What to do; at most 64 KiB of UTF-8. */
+      description?: string | undefined;
+      /**
+       * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+       * default); 2, `p2` or `low`; `p5` is background work.
+       */
+      priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+      /** It can only grow, unless the request has the administrator key too. */
+      lux_reward?: number | undefined;
+      /** The task is not handed out before this time; one in the past: at once. */
+      not_before?: string | undefined;
+      /** If the task is not completed by this time, it fails. */
+      expires_at?: string | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
   /** Takes a task back from its node, or gives it to another */
   "task/revoke": {
     request: {
@@ -1712,7 +1812,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; selected by state, nodes, type and title */
+  /** Tasks, newest first; by state, nodes, type, group, tag and title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -1723,6 +1823,10 @@ export interface Operations<V extends Variant = "A"> {
       creator_node?: string | undefined;
       /** Only tasks of this type. */
       task_type?: string | undefined;
+      /** Only tasks of this group. */
+      group?: string | undefined;
+      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      tag?: string | undefined;
       /**
        * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
        * 10,000 tasks; continue with next_cursor.
@@ -2735,6 +2839,135 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** A group of tasks: counts, times, failures; may wait for its end */
+  "group/{group}": {
+    request: {
+      /** The name of the group of tasks. */
+      group: string;
+      /** Seconds to wait until no task of the group is unfinished; 0, the default, returns at once. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the group of tasks. */
+      group: string;
+      /** Whether no task of the group is unfinished. */
+      done: boolean;
+      /** How many there are in all. */
+      total: number;
+      /** How many of its tasks are neither completed nor failed. */
+      unfinished: number;
+      /** How many tasks there are of each status. */
+      by_status: By<
+        V,
+        {
+          /** How many of its tasks are open. */
+          open: number;
+          /** How many of its tasks are assigned. */
+          assigned: number;
+          /** How many of its tasks are completed. */
+          completed: number;
+          /** How many of its tasks have failed. */
+          failed: number;
+        },
+        {
+          /** How many of its tasks are open or assigned. */
+          pending: number;
+          /** How many of its tasks are completed. */
+          completed: number;
+          /** How many of its tasks have failed. */
+          failed: number;
+        }
+      >;
+      /** When its first task was created. */
+      first_created_at: string;
+      /** When its last task was created. */
+      last_created_at: string;
+      /** When a task of it last changed. */
+      last_updated_at: string;
+      /** The rewards of all its tasks. */
+      lux_reward: number;
+      /** The rewards of its completed tasks. */
+      lux_paid: number;
+      /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
+      usage: Spending | null;
+      /** The last 20 tasks of it that failed, newest first. */
+      failures: {
+        /** The id of the task. */
+        task_id: string;
+        /** What to do, in one line. */
+        title: string;
+        /** The status of the task. task/retry opens a `failed` task again. */
+        status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+        /** The node that holds the task, or completed it. */
+        assigned_node: string | null;
+        /** The last note of the node that holds it. */
+        progress: string | null;
+        /** Why the last attempt, or the task, failed. */
+        failure: Failure | null;
+        /** When the task last changed. */
+        updated_at: string;
+      }[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends unfinished tasks of a group: they fail */
+  "group/cancel": {
+    request: {
+      /** The name of the group of tasks. */
+      group: string;
+      /** Who cancels them. */
+      node_id?: string | undefined;
+      /** The reason, which the event shows. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the group of tasks. */
+      group: string;
+      /** How many tasks were cancelled. */
+      cancelled: number;
+      /** How many are left, at most 100,000: repeat the call for the next ones. */
+      left: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Opens the failed tasks of a group again */
+  "group/retry": {
+    request: {
+      /** The name of the group of tasks. */
+      group: string;
+      /** The `next_cursor` of the call before. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the group of tasks. */
+      group: string;
+      /** How many tasks were opened again. */
+      retried: number;
+      /** How many failed tasks were not looked at, at most 100,000. */
+      left: number;
+      /** Send it as `cursor` to go on with what is left; null: nothing is. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Creates or replaces a schedule, which creates a task at certain times */
   "schedule/put": {
     request: {
@@ -2784,6 +3017,10 @@ export interface Operations<V extends Variant = "A"> {
         retain_s?: number | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
+        /** The name of the group of tasks. */
+        group?: string | undefined;
+        /** The words to find the task by; left out if it has none. */
+        tags?: readonly string[] | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
@@ -2880,11 +3117,11 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** What work has cost, by day, node, creator, type or model */
+  /** What work has cost, by day, node, creator, type, model or group */
   usage: {
     request: {
       /** What is summed up: `day` if left out. */
-      by?: "node" | "creator" | "type" | "model" | "day" | undefined;
+      by?: "node" | "creator" | "type" | "model" | "group" | "day" | undefined;
       /** The first day, in UTC; 29 days before `until` if left out. At most 366 days. */
       since?: string | undefined;
       /** The last day, in UTC; today if left out. */
@@ -2916,7 +3153,7 @@ export interface Operations<V extends Variant = "A"> {
         reports: number;
         /** How many of the reports had no `cost_usd`. */
         without_cost: number;
-        /** The node, creator, type, model or day; null for tasks without a creator or a type. */
+        /** The node, creator, type, model, group or day; null for tasks without a creator or a type. */
         name: string | null;
       }[];
       /** The sum of all of them. */
@@ -3102,6 +3339,19 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /** What the hub's data takes. */
+      storage: {
+        /** The size of the database, at most 10 s old. */
+        database_bytes: number;
+        /** The bytes of all files. */
+        files_bytes: number;
+        /** Tasks that are completed or have failed. */
+        finished_tasks: number;
+        /** Free space on the disk of the data directory; null if the database is on another machine. */
+        free_bytes: number | null;
+        /** What to do, when the database and the files take half of the disk; else null. */
+        warning: string | null;
+      };
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3123,6 +3373,8 @@ export interface Operations<V extends Variant = "A"> {
       task_id?: string | undefined;
       /** Only events about this node. */
       node_id?: string | undefined;
+      /** Only events of the tasks of this group, and its end. */
+      group?: string | undefined;
     };
     answer: EventBatch;
   };
@@ -3225,6 +3477,8 @@ export interface Operations<V extends Variant = "A"> {
         path: string;
         /** The body of the request. */
         body: Record<string, unknown>;
+        /** Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id. */
+        ref?: string | undefined;
       }[];
     };
     answer: {
@@ -3383,6 +3637,7 @@ export const METHODS = {
   "task/extend": "POST",
   "task/retry": "POST",
   "task/cancel": "POST",
+  "task/update": "POST",
   "task/revoke": "POST",
   "task/batch-assign": "POST",
   "task/delete": "POST",
@@ -3421,6 +3676,9 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "group/{group}": "GET",
+  "group/cancel": "POST",
+  "group/retry": "POST",
   "schedule/put": "POST",
   "schedule/list": "GET",
   "schedule/run": "POST",

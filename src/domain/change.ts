@@ -86,6 +86,8 @@ export type Change =
    * long it had been ready; for the metrics, not stored.
    */
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
+  /** What its creator has set: title, description, priority and reward. */
+  | { readonly kind: "task.edited"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
@@ -160,6 +162,8 @@ export type Change =
   /** A task that others depend on has ended: the others must still be updated; all of them have been. */
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
+  /** An unfinished task of a group has ended: whether it was the last one must still be checked; it was checked. */
+  | { readonly kind: "group.touched" | "group.checked"; readonly group: string }
   /** What a step adds to the running totals of all tasks by state. */
   | {
       readonly kind: "tasks.tallied";

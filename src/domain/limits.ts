@@ -81,6 +81,7 @@ export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
 export const DEPENDENCIES_MAX = 1_000;
+export const UNIQUE_KEY_MAX_CHARS = 255;
 /** Tasks that one task/wait waits for. */
 export const WAITED_TASKS_MAX = 100;
 /** Unfinished dependencies that one task shows by their ids. */
@@ -90,6 +91,16 @@ export const RETRIED_DEPENDENTS_MAX = 1_000;
 export const RETRIED_DEPENDENCIES_MAX = 10_000;
 /** Failed dependents that are counted; beyond it the answer says this many. */
 export const DEPENDENTS_COUNTED_MAX = 100_000;
+/** They are paths under group/, or path segments that a client removes before it sends a request. */
+export const RESERVED_GROUPS: ReadonlySet<string> = new Set(["cancel", "retry", "list", ".", ".."]);
+export const TAGS_MAX = 16;
+export const TAG_MAX_CHARS = 64;
+/** The newest failures that GET group/<name> shows. */
+export const GROUP_FAILURES_SHOWN = 20;
+/** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */
+export const GROUP_STEP_TASKS = 1_000;
+/** Groups that may have ended, and are checked in one transaction. */
+export const GROUPS_CHECKED = 100;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 /** Failed attempts that a task remembers for its next worker. */
@@ -203,6 +214,7 @@ export const LEASE_HOLDERS_SHOWN_MAX = 20;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
 export const BATCH_REQUESTS_MAX = 500;
+export const BATCH_REF_MAX_CHARS = 64;
 export const CONTENT_MAX_BYTES = 256 * KIB;
 export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
@@ -660,6 +672,8 @@ export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
 export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
 /** Ten years. */
 export const RETAIN_TASK_MAX_SECONDS = 315_360_000;
+/** How long the size of the database that `status` shows is not measured again. */
+export const STORAGE_SIZE_KEPT_MS = 10 * SECOND_MS;
 /** How often the hub looks for tasks and files whose retention is over. */
 export const RETENTION_EVERY_MS = 10 * SECOND_MS;
 /** Finished tasks that one commit deletes: its callers wait for it. */

@@ -165,6 +165,16 @@ export type Task = {
   readonly questions: TaskQuestions | null;
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
+  /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
+  readonly group: string | null;
+  /** Words of its creator, to find it by. */
+  readonly tags: readonly string[];
+  /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
+  readonly uniqueKey: string | null;
+  /** How long it holds its key although it is finished; null: not at all. */
+  readonly uniqueUntil: number | null;
+  /** What the end of one of its dependencies without a result means: it fails too, or it runs when all have ended. */
+  readonly onDependency: OnDependency;
   /** What its attempts have used, all together; null: no worker has reported any usage. */
   readonly spent: Spending | null;
   /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
@@ -180,6 +190,9 @@ export type Task = {
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };
+
+export const ON_DEPENDENCY = ["fail", "run"] as const;
+export type OnDependency = (typeof ON_DEPENDENCY)[number];
 
 /** The fields of a new task that name no time and no other task. */
 export type TaskTemplate = Pick<
@@ -198,6 +211,8 @@ export type TaskTemplate = Pick<
   | "maxRunMs"
   | "maxCostMicro"
   | "retainMs"
+  | "group"
+  | "tags"
 >;
 
 /** What a worker left for the attempts after its own. */
@@ -296,11 +311,11 @@ export type Spending = {
 };
 
 /** What there is a sum of. */
-export type SumScope = "hub" | "node" | "creator" | "type" | "model";
+export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group";
 
 /**
- * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type or the model; "" for the
- * hub, for no creator and for no type.
+ * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type, the model or the group;
+ * "" for the hub, for no creator and for no type. There is no sum of what belongs to no group.
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 

@@ -48,12 +48,15 @@ export function usageBy(
 
 function taskBytes(task: Task): number {
   const { title, description, result, progress, failure, earlierFailures, dependsOn, unmet } = task;
+  const { group, tags } = task;
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
+  bytes += Buffer.byteLength(task.uniqueKey ?? "");
   bytes += dependsOn.length * KEPT_DEPENDENCY_ID_BYTES + unmet * KEPT_DEPENDENCY_BYTES;
   for (const text of [result?.problem, result?.improvement, result?.lesson, result?.extra])
     if (text) bytes += Buffer.byteLength(text);
   for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
   for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
+  for (const word of group === null ? tags : [group, ...tags]) bytes += Buffer.byteLength(word);
   bytes += task.checkpointBytes + (task.questions?.bytes ?? 0);
   return bytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
 }

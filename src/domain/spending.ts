@@ -3,7 +3,7 @@
  *
  * A worker reports its usage with extend, complete, fail and release. A report is a row that is only added, unique by
  * task, epoch and `seq`: a repeat counts once, and the first one counts. In the same commit it is added to what its
- * task has spent, and to the sums of its day: of the hub, of the node, of the task's creator and type, and of the model.
+ * task has spent, and to the sums of its day: of the hub, of the node, of the task's creator, type and group, and of the model.
  * The sums stay when the task is deleted.
  *
  * Costs are whole millionths of a dollar. A cost that the worker does not know is unknown, not zero: every sum counts
@@ -122,6 +122,7 @@ function sumsOf(task: Task, nodeId: string, reports: readonly UsageReport[], at:
     sum("node", nodeId),
     sum("creator", task.creatorNode ?? ""),
     sum("type", task.taskType),
+    ...(task.group === null ? [] : [sum("group", task.group)]),
     ...[...models].map(([model, own]) => sum("model", model, spendingOf(own))),
   ];
 }

@@ -187,6 +187,8 @@ function textOf(entry: Entry): string {
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":
       return `${what} retried after it had failed ${id}`;
+    case "task.updated":
+      return `${what} changed: ${String(data["changed"]).replaceAll(",", ", ")} ${id}`;
     case "node.left":
       return `${who} left`;
     case "node.draining":
@@ -197,6 +199,8 @@ function textOf(entry: Entry): string {
       return `${who} deleted`;
     case "task.deleted":
       return `${what} deleted ${id}`;
+    case "group.ended":
+      return `no task of the group ${data["group"]} is unfinished`;
     case "schedule.saved":
       return `schedule ${data["name"]} saved${data["paused"] === true ? ", paused" : ""}`;
     case "schedule.deleted":

@@ -72,6 +72,8 @@ type Follower = { readonly filter: EventFilter; readonly notify: Subscriber };
 const POLLS = "";
 /** No task has this id. */
 const ANY_TASK = "";
+/** Where the calls wait that wait for the end of a group. No task has such an id. */
+const queueOf = (group: string): string => `group ${group}`;
 /** What may end a wait for a task: for its end, or for a change of its questions. */
 const TASK_NEWS: ReadonlySet<EventKind> = new Set([
   "task.completed",
@@ -114,7 +116,8 @@ export class Feed {
    * the batch is empty, and its cursor is the end of the log.
    */
   async events(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
-    if (filter.taskId !== null || filter.nodeId !== null) return this.#scan(since, filter, limit);
+    const isScan = filter.taskId !== null || filter.nodeId !== null || filter.group !== null;
+    if (isScan) return this.#scan(since, filter, limit);
     const { kinds } = filter;
     if (since === null) {
       const lastId = await this.lastId(); // first, so that the cursor does not skip what is committed meanwhile
@@ -126,7 +129,7 @@ export class Feed {
   }
 
   /**
-   * Events of one task or node, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or else of the
+   * Events of one task, node or group, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or else of the
    * whole log. The cursor goes past all that were looked at.
    */
   async #scan(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
@@ -228,6 +231,16 @@ export class Feed {
     signal: AbortSignal,
   ): Promise<T | null> {
     return untilFound(this.#readers.join(taskId), find, { waitMs, signal }, this.#clock);
+  }
+
+  /** The same, after each end of a group. */
+  untilGroupEnds<T>(
+    group: string,
+    find: () => Promise<T | null>,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<T | null> {
+    return untilFound(this.#readers.join(queueOf(group)), find, { waitMs, signal }, this.#clock);
   }
 
   /** The task events after a cursor. Polls on the same one share one query: a commit wakes them together. */
@@ -344,6 +357,7 @@ export class Feed {
         if (isBroadcast(event)) this.receivers.wakeOneOfEach();
         hasTaskEvent ||= isTaskEvent(event.kind);
         if (event.taskId !== null && TASK_NEWS.has(event.kind)) this.#readers.wakeAll(event.taskId);
+        if (event.kind === "group.ended") this.#readers.wakeAll(queueOf(String(event.data["group"])));
       }
     }
     if (!hasTaskEvent) return;
@@ -417,11 +431,12 @@ function itemInMemory(
   return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
-function passes({ kind, nodeId, taskId }: NewEvent, filter: EventFilter): boolean {
+function passes({ kind, nodeId, taskId, data }: NewEvent, filter: EventFilter): boolean {
   return (
     (filter.kinds.length === 0 || filter.kinds.includes(kind)) &&
     (filter.nodeId === null || filter.nodeId === nodeId) &&
-    (filter.taskId === null || filter.taskId === taskId)
+    (filter.taskId === null || filter.taskId === taskId) &&
+    (filter.group === null || filter.group === data["group"])
   );
 }
 

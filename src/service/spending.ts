@@ -1,4 +1,4 @@
-/** The use case of GET usage: what work has cost, summed by node, creator, type, model or day. */
+/** The use case of GET usage: what work has cost, summed by node, creator, type, model, group or day. */
 import type { Spending, SumScope } from "../domain/model.ts";
 import {
   type Days,

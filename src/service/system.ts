@@ -1,13 +1,29 @@
 /** The use cases of the hub itself: its status, and the diagnosis of its store. */
 import type { Blobs } from "../blobs/blobs.ts";
-import { DIAGNOSIS_MAX_MS } from "../domain/limits.ts";
+import { DIAGNOSIS_MAX_MS, STORAGE_SIZE_KEPT_MS } from "../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Mail } from "../mail/mail.ts";
+import { fileTotals } from "../store/sql/files.ts";
 import { nodesCount } from "../store/sql/nodes.ts";
 import { taskTotals } from "../store/sql/tasks.ts";
 import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
 
+/** What the database and the files take. */
+export type Storage = {
+  readonly databaseBytes: number;
+  readonly filesBytes: number;
+  readonly finishedTasks: number;
+  /** Of the disk of the data directory; null: another machine has the database, or the system does not tell. */
+  readonly freeBytes: number | null;
+};
+
+/** Whether the database and the files take half of the disk: what they take is at least what is free. */
+export function takesHalf({ databaseBytes, filesBytes, freeBytes }: Storage): boolean {
+  return freeBytes !== null && databaseBytes + filesBytes >= freeBytes;
+}
+
 export type HubStatus = {
+  readonly storage: Storage;
   /** False while the last write to the database or the files failed (a full disk). Reads still work. */
   readonly writable: boolean;
   readonly uptimeMs: number;
@@ -31,9 +47,20 @@ export class SystemService {
   readonly #clock: Clock;
   readonly #startedAt: number;
   readonly #software: string;
+  readonly #diskFree: () => number | null;
+  /** The size of the database, which is expensive to ask on PostgreSQL. */
+  #size: { readonly bytes: number; readonly until: number } | null = null;
 
   /** `software` names the program and its version. */
-  constructor(store: Store, mail: Mail, blobs: Blobs, clock: Clock, software: string) {
+  constructor(
+    store: Store,
+    mail: Mail,
+    blobs: Blobs,
+    clock: Clock,
+    software: string,
+    diskFree: () => number | null,
+  ) {
+    this.#diskFree = diskFree;
     this.#store = store;
     this.#mail = mail;
     this.#blobs = blobs;
@@ -51,7 +78,22 @@ export class SystemService {
       tasksCount: open + assigned + completed + failed,
       software: this.#software,
       transport: this.#mail.transport,
+      storage: {
+        databaseBytes: await this.#databaseBytes(),
+        filesBytes: (await this.#store.read(fileTotals())).bytes,
+        finishedTasks: completed + failed,
+        freeBytes: this.#store.engine === "sqlite" ? this.#diskFree() : null,
+      },
     };
+  }
+
+  async #databaseBytes(): Promise<number> {
+    const now = this.#clock.timers();
+    if (this.#size === null || this.#size.until < now) {
+      const { sizeBytes } = await this.#store.diagnose();
+      this.#size = { bytes: sizeBytes, until: now + STORAGE_SIZE_KEPT_MS };
+    }
+    return this.#size.bytes;
   }
 
   /** Answers within DIAGNOSIS_MAX_MS, also when the database is unavailable. */

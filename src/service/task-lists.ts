@@ -1,6 +1,6 @@
 /**
  * The lists of tasks. A list of all tasks, of states or of a node is read from an index of exactly these, and its total
- * from running totals. A list that is filtered by creator, type or title is searched: steps of bounded size, between which
+ * from running totals. A list that is filtered by creator, type, group, tag or title is searched: steps of bounded size, between which
  * others are served, examine the tasks that one index finds, newest first, and keep those that match the rest.
  *
  * A position is the number of a task: what comes after it is older. So a list that is read by cursor shows each task that
@@ -202,8 +202,8 @@ export class TaskLists {
    * tasks take 1 call and 6 ms instead of 97 calls and 1.1 s by state. No fixed rule was near the better one in both.
    */
   async #isByBlock(query: TaskQuery, { oldest, newest }: Bounds): Promise<boolean> {
-    const { statuses, nodeId, creatorNode, taskType } = query;
-    if (creatorNode === null && taskType === null) return false;
+    const { statuses, nodeId, creatorNode, taskType, group } = query;
+    if (group !== null || (creatorNode === null && taskType === null)) return false;
     if (nodeId === null && statuses.length === TASK_STATUSES.length) return true;
     const read: Read = (wanted) => this.#store.read(wanted);
     const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, statuses, read);
@@ -245,8 +245,8 @@ export class TaskLists {
 }
 
 /** Whether no index has exactly these tasks. */
-export function isSearch({ creatorNode, taskType, words }: TaskQuery): boolean {
-  return creatorNode !== null || taskType !== null || words.length > 0;
+export function isSearch({ creatorNode, taskType, group, tag, words }: TaskQuery): boolean {
+  return creatorNode !== null || taskType !== null || group !== null || tag !== null || words.length > 0;
 }
 
 /** `open` is 0, because such a task has no node. */

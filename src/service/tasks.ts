@@ -12,9 +12,11 @@ import {
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
+import { checkGroups } from "../domain/group.ts";
 import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
+  GROUPS_CHECKED,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
@@ -26,11 +28,13 @@ import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain
 import {
   type Completion,
   type CheckpointRequest,
+  type Created,
   type CreatorRequest,
   type RetryRequest,
   type Dependency,
   type Sent,
   type TaskDraft,
+  type UpdateRequest,
   type UsageRequest,
   assignTo,
   cancel,
@@ -41,6 +45,7 @@ import {
   expire,
   extend,
   fail,
+  holderOfKey,
   makeReady,
   release,
   releaseAll,
@@ -52,6 +57,7 @@ import {
   settle,
   take,
   timeOut,
+  update,
 } from "../domain/task.ts";
 import { type KnownReport, dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -59,6 +65,7 @@ import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
+import { touchedGroups } from "../store/sql/groups.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -78,6 +85,7 @@ import {
   taskTotals,
   taskWork,
   tasksById,
+  tasksByUniqueKey,
   tasksHeld,
   tasksOfDeleted,
   timedOutTasks,
@@ -120,7 +128,12 @@ export class UnusableReferences extends Error {
 }
 
 /** The request of a new task, besides its draft. `boundTo`: the node to which the caller's key is bound. */
-export type Creation = { readonly fileIds: readonly string[]; readonly boundTo: string | null };
+export type Creation = {
+  readonly fileIds: readonly string[];
+  readonly boundTo: string | null;
+  /** The id of the task; left out: a new one. */
+  readonly taskId?: string | undefined;
+};
 
 /** A task, and the first of those that it waits for. */
 export type WaitingTask = { readonly task: Task; readonly waitsFor: readonly string[] };
@@ -148,6 +161,9 @@ export class TaskService {
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
     this.lists = new TaskLists(store);
+    store.onCommit((changes) => {
+      if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
+    });
   }
 
   /** Returns those that a new task cannot name. */
@@ -159,20 +175,27 @@ export class TaskService {
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
 
+  /** An id for a task that is created later. */
+  newTaskId(): string {
+    return this.#newId();
+  }
+
   /** @throws {UnusableReferences} */
   async create(
-    transact: Transact<Task>,
+    transact: Transact<Created>,
     draft: TaskDraft,
     asked: Creation = NO_FILES,
-  ): Promise<Committed<Task>> {
-    const taskId = this.#newId();
-    const { balanced, dependsOn } = draft;
+  ): Promise<Committed<Created>> {
+    const taskId = asked.taskId ?? this.#newId();
+    const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0)
+    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
+      const duplicate = this.#duplicateOf(loaded.ofKey);
+      if (duplicate) return duplicate;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -188,12 +211,12 @@ export class TaskService {
    * @throws {Rejection} when the node that it is sent to does not take it
    */
   async createSent(
-    transact: Transact<Task>,
+    transact: Transact<Created>,
     draft: TaskDraft,
     asked: Creation,
     sent: Sent,
-  ): Promise<Committed<Task>> {
-    const taskId = this.#newId();
+  ): Promise<Committed<Created>> {
+    const taskId = asked.taskId ?? this.#newId();
     const { dependsOn } = draft;
     const { boundTo, fileIds } = asked;
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
@@ -201,6 +224,8 @@ export class TaskService {
     let refused: Rejected | null = null;
     const load = { ...ofNewTask(draft, asked), node, gate: this.#gate() };
     const sentTask = await transact(load, ({ node, ...loaded }) => {
+      const duplicate = this.#duplicateOf(loaded.ofKey);
+      if (duplicate) return duplicate;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -211,6 +236,12 @@ export class TaskService {
     if (refused !== null) throw new Rejection(refused);
     if (!sentTask) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
     return sentTask;
+  }
+
+  /** The answer to a create whose unique key another task has. */
+  #duplicateOf(ofKey: readonly Task[] | null): Accepted<Created> | null {
+    const holder = ofKey && holderOfKey(ofKey, this.#at());
+    return holder && { ...accept<Created>({ ...holder, deduplicated: true }), isStored: true };
   }
 
   take(
@@ -345,6 +376,19 @@ export class TaskService {
     await this.settleAfter(cancelled);
     if (from !== null) await this.fillIfPossible(from);
     return cancelled;
+  }
+
+  async update(transact: Transact<Task>, asked: UpdateRequest): Promise<Committed<Task>> {
+    // Its type and whether it is balanced never change, so it is read first.
+    const before = await this.#store.read(taskById(asked.taskId));
+    const load = {
+      task: taskById(asked.taskId),
+      candidates: candidatesIfBalanced(before, null),
+      gate: this.#gate(),
+    };
+    return transact(load, ({ task, candidates, gate }) =>
+      update(task, candidates ?? [], asked, this.#at(gate)),
+    );
   }
 
   async retry(transact: Transact<RetryOutcome>, asked: RetryRequest): Promise<Committed<RetryOutcome>> {
@@ -551,6 +595,7 @@ export class TaskService {
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
     if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
     if (work.questions) steps.push(() => this.#timeOutQuestions());
+    if (work.groups) steps.push(() => this.#endGroups());
     return steps;
   }
 
@@ -591,6 +636,28 @@ export class TaskService {
       moved += updated;
     }
     return { moved, isMore: true };
+  }
+
+  /** Logs the end of the groups of which a task has ended, if it was the last one. */
+  async #endGroups(): Promise<StepResult> {
+    const moved = await this.#store.transact({ touched: touchedGroups(GROUPS_CHECKED) }, ({ touched }) =>
+      accept(touched.length, checkGroups(touched, this.#clock.now())),
+    );
+    return { moved, isMore: moved >= GROUPS_CHECKED };
+  }
+
+  /** If it fails, the periodic work does the same. */
+  #endGroupsIfPossible(): Promise<void> {
+    return this.#together("groups", async () => {
+      await this.#endGroups();
+    });
+  }
+
+  /** After a commit that ended or opened many tasks. */
+  async followMany(): Promise<void> {
+    await this.#settleIfPossible();
+    await this.#endGroupsIfPossible();
+    await this.#balanceIfPossible();
   }
 
   /** Updates the tasks that depend on one that has just failed. */
@@ -658,15 +725,16 @@ export function candidatesIfBalanced(
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask({ balanced, taskType, dependsOn, unique }: TaskDraft, { fileIds }: Creation) {
   return {
+    ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
   };
 }
 
-function rowsOf({ candidates, dependencies, files }: Loaded<ReturnType<typeof ofNewTask>>) {
+function rowsOf({ candidates, dependencies, files }: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey">) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 
@@ -688,7 +756,7 @@ function isAny({ dependsOn, fileIds }: References): boolean {
 }
 
 /** The first tasks that together depend on at most RETRIED_DEPENDENCIES_MAX others; at least one. */
-function upToDependencies(tasks: readonly Task[]): readonly Task[] {
+export function upToDependencies(tasks: readonly Task[]): readonly Task[] {
   let dependencies = 0;
   const end = tasks.findIndex(({ dependsOn }, i) => {
     dependencies += dependsOn.length;

@@ -98,6 +98,23 @@ async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Fin
   }
   const { bavail, blocks, bsize } = await statfs(dir.path);
   yield checkFreeSpace(bavail * bsize, blocks * bsize);
+  yield checkSize(await sizeOfHub(dir), bavail * bsize);
+}
+
+/** The bytes of the database and of the files. */
+async function sizeOfHub(dir: DataDir): Promise<number> {
+  const files = join(dir.path, "files");
+  const names = await readdir(files, { recursive: true }).catch(() => []);
+  const sizes = names.map((name) => Bun.file(join(files, name)).size);
+  return sizes.reduce((sum, size) => sum + size, Bun.file(dir.database).size);
+}
+
+export function checkSize(bytes: number, freeBytes: number): Finding {
+  const text = `the database and the files take ${sizeText(bytes)}`;
+  if (bytes < freeBytes) return ok("size", text);
+  const advice =
+    "half of the disk: delete finished tasks and files, or use --retain-tasks and --retain-files";
+  return { grade: "warn", about: "size", text: `${text}, ${advice}` };
 }
 
 /** Checks the secrets in the directory and the environment, and who may write and read the hub's files. */

@@ -25,6 +25,7 @@ export const TABLES: readonly Table[] = [
   { name: "outputs", key: ["task_id", "epoch"] },
   { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
+  { name: "group_endings", key: ["task_group"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },

@@ -501,10 +501,27 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   ({ open = "" }) => claim(open),
   ({ open = "" }) => ["task/fail", { task_id: open, node_id: "n1", error: "e", retry: false }],
   ({ open = "" }) => ["task/retry", { task_id: open }],
+  ({ open = "" }) => ["task/update", { task_id: open, title: "new" }],
   ({ open = "" }) => ["task/cancel", { task_id: open }],
   () => ["task/next", { node_id: "n1" }],
   ({ open = "" }) => ["task/delete", { task_id: open }],
+  ({ held = "" }) => ["task/output", { task_id: held, node_id: "n1", offset: 0, data: "line" }],
+  ({ held = "" }) => ["task/ask", { task_id: held, node_id: "n1", question: "?" }],
+  ({ held = "", question = "" }) => ["task/answer", { task_id: held, question_id: question, answer: 1 }],
   ({ held = "" }) => finish(held),
+  () => ["task/create", { title: "t", description: "d", group: "g" }],
+  () => ["group/cancel", { group: "g" }],
+  () => ["group/retry", { group: "g" }],
+  () => ["schedule/put", { name: "s", every_s: 60, task: { title: "t", description: "d" } }],
+  () => ["schedule/run", { name: "s" }],
+  () => ["schedule/delete", { name: "s" }],
+  () => ["note/put", { key: "k", text: "x" }],
+  () => ["note/delete", { key: "k" }],
+  () => ["lease/acquire", { name: "a", node_id: "n1" }],
+  () => ["lease/renew", { name: "a", node_id: "n1" }],
+  () => ["lease/release", { name: "a", node_id: "n1" }],
+  () => ["budget/set", { scope: "hub", per: "day", tokens: 1 }],
+  () => ["budget/delete", { scope: "hub", per: "day" }],
   () => letter("n1"),
   () => ["agent/message", letter("n1")[1]],
   () => take("n1"),
@@ -546,6 +563,7 @@ test("every POST is done in a batch, or refused there", async () => {
     held: await addTaskOf(hub, "n1"),
     parked: await send(hub, "op", "n1", { require_ack: true }),
     message: "",
+    question: "",
     file: String((await ok(hub.post("/file/upload", form)))["file_id"]),
   };
   for (let i = 0; i <= 5; i++) {
@@ -556,6 +574,8 @@ test("every POST is done in a batch, or refused there", async () => {
   }
   ids.message = await send(hub, "op", "n1", { require_ack: true });
   await ok(hub.post("/message/receive", { node_id: "n1" }));
+  const asked = await ok(hub.post("/task/ask", { task_id: ids.held, node_id: "n1", question: "?" }));
+  ids.question = String(record(asked["question"])["question_id"]);
   const admin = { headers: { "X-Admin-Key": ADMIN_KEY } };
   const answers = await batch(
     hub,

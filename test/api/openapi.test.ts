@@ -199,6 +199,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("lessons", { q: "date", limit: 20 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
+  const rehearsal = await create("Rehearse the talk", { depends_on: [outline] });
+  await post("task_update", { task_id: rehearsal, priority: isA ? 0 : "high", lux_reward: 2 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
   await call("task_list", { status: "completed", per_page: 1 });
   await call("task_stats");
@@ -306,6 +308,11 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("schedule_run", { name });
   await call("schedule_list");
   await post("schedule_delete", { name });
+  const pages = { title: "Translate a page", description: "Into French.", group: "wiki-fr", tags: ["wiki"] };
+  await post("task_create", pages);
+  await call("group_get", { group: "wiki-fr", wait: 0 });
+  await post("group_cancel", { group: "wiki-fr", reason: "The wiki is closed." });
+  await post("group_retry", { group: "wiki-fr" });
   await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
   await call("key_list");
   await post("key_revoke", { name: "dashboard" });
@@ -350,7 +357,16 @@ const VOLATILE: Readonly<Record<string, Fields>> = {
   },
   file_upload_url: { url: "/api/v1/file/upload?ticket=WyJ1cGxvYWQiLDE4OTYwOTE5MDBd.q7Yp3sVx9aKc0eHn5tJwRg" },
   key_add: { secret: "K3m8Qx0vT2yRw7ZpLd4NcB9sHfJ6aUe1" },
-  status: { software: "luxhub 1.0.0" },
+  status: {
+    software: "luxhub 1.0.0",
+    storage: {
+      database_bytes: 368_640,
+      files_bytes: 0,
+      finished_tasks: 3,
+      free_bytes: 24_000_000_000,
+      warning: null,
+    },
+  },
   pg_diagnostic: {
     latency_ms: 0.125,
     engine_version: "3.51.3",

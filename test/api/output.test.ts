@@ -8,7 +8,7 @@ import {
 import { SseReader } from "../support/sse.ts";
 import { SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
-import { RESULT, VARIANTS, addNode, addTask, badFields, list, ok, record, refused } from "./scene.ts";
+import { RESULT, VARIANTS, addNode, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -224,6 +224,24 @@ describe("task/<id>/output", () => {
     await ok(scene.hub.admin("/task/delete", { task_id: scene.taskId }));
     await refused(waits, 404, "task_not_found");
     await refused(scene.hub.get(`/task/${scene.taskId}/output`), 404, "task_not_found");
+  });
+
+  test("is gone when the retention of its task is over", async () => {
+    await using scene = await Scene.open();
+    const { hub } = scene;
+    const taskId = await addTask(hub, { retain_s: 60 });
+    const of = { task_id: taskId, node_id: "n1" };
+    await ok(hub.post("/task/claim", of));
+    await ok(hub.post("/task/output", { ...of, offset: 0, data: "x".repeat(40_000) }));
+    await ok(hub.post("/task/complete", { ...of, result: RESULT }));
+    expect(await ok(hub.get(`/task/${taskId}/output`))).toMatchObject({ size: 40_000, ended: true });
+    hub.clock.pass(61_000);
+    const isGone = async (): Promise<boolean> => {
+      hub.clock.pass(60_000);
+      await hub.sweep();
+      return (await hub.get(`/task/${taskId}/output`)).status === 404;
+    };
+    await until("it is gone", isGone); // the hub looks for output without a task when it closes
   });
 
   once.test("is there after a restart, with other settings too", async () => {

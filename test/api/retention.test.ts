@@ -5,6 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { RETENTION_EVERY_MS } from "../../src/domain/limits.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
+import { takesHalf } from "../../src/service/system.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { addNode, complete, list, nodeOf, ok, pick, record, refused } from "./scene.ts";
 
@@ -169,4 +170,18 @@ describe.concurrent("--retain-files", () => {
     expect(await files(hub)).toEqual([]);
     expect(await tasks(hub)).toEqual([open, ended]);
   });
+});
+
+test("status says what the data takes, and warns when that is half of the disk", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  await done(hub);
+  await upload(hub);
+  const { storage } = await ok(hub.get("/status"));
+  expect(storage).toMatchObject({ files_bytes: 5, finished_tasks: 1 });
+  expect(Number(record(storage)["database_bytes"])).toBeGreaterThan(0);
+  const size = { databaseBytes: 60, filesBytes: 40, finishedTasks: 1 };
+  expect(takesHalf({ ...size, freeBytes: 101 })).toBe(false);
+  expect(takesHalf({ ...size, freeBytes: 100 })).toBe(true);
+  expect(takesHalf({ ...size, freeBytes: null })).toBe(false);
 });

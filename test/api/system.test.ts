@@ -117,6 +117,7 @@ describe("status", () => {
         "success",
         "tasks_count",
         "transport",
+        "storage",
         "uptime",
         "variant",
         "version",

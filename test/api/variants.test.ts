@@ -84,6 +84,9 @@ describe("every endpoint on both variants", () => {
     await post("/task/answer", { task_id: fourth, question_id, answer: "that" });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
+    const waits = await post("/task/create", { title: "t", description: "d", unique_key: "k", delay_s: 60 });
+    await post("/task/update", { task_id: waits["task_id"], priority: 0 });
+    await ok(hub.admin("/task/delete", { task_id: waits["task_id"] }));
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/wait", `?task_ids=${fourth}`);
@@ -173,6 +176,10 @@ describe("every endpoint on both variants", () => {
     await post("/schedule/run", { name: "nightly" });
     await get("/schedule/list");
     await post("/schedule/delete", { name: "nightly" });
+    await post("/task/create", { title: "t", description: "d", task_type: "z", group: "g", tags: ["x"] });
+    seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
+    await post("/group/retry", { group: "g" });
+    await post("/group/cancel", { group: "g" });
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(
@@ -210,6 +217,9 @@ describe("every endpoint on both variants", () => {
       } else if (endpoint === "GET /task/stats") {
         expect(record(body["by_status"])).toEqual({ open: 1, assigned: 1, completed: 1, failed: 1 });
         expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1, failed: 1 });
+      } else if (endpoint === "GET /group/:group") {
+        expect(record(body["by_status"])).toEqual({ open: 1, assigned: 0, completed: 0, failed: 0 });
+        expect(record(other["by_status"])).toEqual({ pending: 1, completed: 0, failed: 0 });
       } else {
         const plain = (names: string[]) =>
           names

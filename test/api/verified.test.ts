@@ -56,6 +56,20 @@ async function sent({ hub, n2 }: Scene) {
   };
 }
 
+/** A note that n1 has written. */
+async function written({ hub, n1 }: Scene) {
+  const key = crypto.randomUUID();
+  await ok(hub.post("/note/put", { key, text: "x", node_id: "n1" }, as(n1)));
+  return { key, node_id: "n1" };
+}
+
+/** A lease of n1. */
+async function leased({ hub, n1 }: Scene) {
+  const asked = { name: "held", node_id: "n1" };
+  await ok(hub.post("/lease/acquire", asked, as(n1)));
+  return asked;
+}
+
 function upload(metadata: object): FormData {
   const form = new FormData();
   form.set("file", new File(["x"], "x.txt"));
@@ -123,6 +137,11 @@ const CASES: readonly Case[] = [
     events: ["task.progress true"],
   },
   {
+    path: "/task/output",
+    strict: "bound",
+    body: async (scene) => ({ ...(await held(scene)), offset: 0, data: "x" }),
+  },
+  {
     path: "/task/ask",
     strict: "bound",
     body: async (scene) => ({ ...(await held(scene)), question: "?" }),
@@ -150,6 +169,40 @@ const CASES: readonly Case[] = [
     },
     events: ["task.failed false"], // the event names the holder, and there is none
   },
+  {
+    path: "/group/cancel",
+    strict: "bound",
+    body: async ({ hub, n1 }) => {
+      const group = crypto.randomUUID();
+      await ok(hub.post("/task/create", { title: "t", description: "d", creator_node: "n1", group }, as(n1)));
+      return { group, node_id: "n1" };
+    },
+    events: ["task.failed false", "group.ended false"],
+  },
+  {
+    path: "/schedule/put",
+    strict: "bound",
+    body: async () => ({
+      name: crypto.randomUUID().slice(0, 8),
+      every_s: 3_600,
+      task: { title: "t", description: "d", creator_node: "n1" },
+    }),
+    events: ["schedule.saved true"],
+  },
+  {
+    path: "/note/put",
+    strict: "bound",
+    body: async () => ({ key: crypto.randomUUID(), text: "x", node_id: "n1" }),
+    events: ["note.changed true"],
+  },
+  { path: "/note/delete", strict: "bound", body: written, events: ["note.deleted true"] },
+  {
+    path: "/lease/acquire",
+    strict: "bound",
+    body: async () => ({ name: "free", node_id: "n1" }),
+  },
+  { path: "/lease/renew", strict: "bound", body: leased },
+  { path: "/lease/release", strict: "bound", body: leased },
   { path: "/message/send", strict: "bound", body: message, events: ["message.sent true"] },
   { path: "/agent/message", strict: "bound", body: message, events: ["message.sent true"] },
   {

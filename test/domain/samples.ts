@@ -83,6 +83,8 @@ export const UNSCHEDULED = {
   notBefore: null,
   expiresAt: null,
   dependsOn: [],
+  group: null,
+  tags: [],
 } as const;
 
 /** What task/list asks for without a filter. */
@@ -91,6 +93,8 @@ export const ANY_TASK: TaskQuery = {
   nodeId: null,
   creatorNode: null,
   taskType: null,
+  group: null,
+  tag: null,
   words: [],
 };
 
@@ -113,6 +117,9 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   return {
     ...draft(),
+    uniqueKey: null,
+    uniqueUntil: null,
+    onDependency: "fail",
     seq: 0,
     taskId,
     status: "open",

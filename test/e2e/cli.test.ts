@@ -212,6 +212,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--output-head",
+    of: (config) => config.outputHeadBytes,
+    byDefault: 65_536,
+    values: [
+      ["4096", 4_096],
+      ["128KiB", 131_072],
+      ["64MiB", 2 ** 26],
+    ],
+  },
+  {
+    flag: "--output-tail",
+    of: (config) => config.outputTailBytes,
+    byDefault: 196_608,
+    values: [
+      ["64MiB", 2 ** 26],
+      ["4096", 4_096],
+      ["1MiB", 2 ** 20],
+    ],
+  },
+  {
     flag: "--retain",
     of: (config) => config.retainMs,
     byDefault: 7 * 86_400_000,
@@ -229,6 +249,26 @@ const SETTINGS: readonly SettingCase[] = [
       ["30d", 2_592_000_000],
       ["12h", 43_200_000],
       ["90s", 90_000],
+    ],
+  },
+  {
+    flag: "--retain-tasks",
+    of: (config) => config.retainTasksMs,
+    byDefault: null,
+    values: [
+      ["30d", 2_592_000_000],
+      ["12h", 43_200_000],
+      ["90s", 90_000],
+    ],
+  },
+  {
+    flag: "--retain-files",
+    of: (config) => config.retainFilesMs,
+    byDefault: null,
+    values: [
+      ["7d", 604_800_000],
+      ["24h", 86_400_000],
+      ["60s", 60_000],
     ],
   },
   {

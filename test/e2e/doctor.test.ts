@@ -87,7 +87,7 @@ const ROWS: readonly Harm[] = [
   },
   {
     name: "a node's wrong totals",
-    harm: "UPDATE nodes SET tasks_completed = 9 WHERE node_id = 'a'",
+    harm: "UPDATE nodes SET tasks_assigned = 9 WHERE node_id = 'a'",
     says: /BAD +nodes +node a: its totals/,
   },
   {

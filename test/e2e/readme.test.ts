@@ -12,6 +12,7 @@ import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
+import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
@@ -29,6 +30,7 @@ import {
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
+import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -439,6 +441,8 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      group: groupSchema(VARIANT_A),
+      schedule: scheduleSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
       question: questionSchema(),
       message: messageSchema(),
@@ -528,6 +532,9 @@ describe("limits", () => {
     ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
+    ["`tags` of a task", count("TAGS_MAX"), count("TAG_MAX_CHARS")],
+    ["Tasks of one group/cancel, or one group/retry", count("GROUP_STEP_TASKS")],
+    ["`failures` of a group", count("GROUP_FAILURES_SHOWN")],
     ["`task_types` of task/next", "1", count("TASK_TYPES_MAX"), count("TASK_TYPE_MAX_CHARS")],
     ["`reason` of revoke, release and cancel", count("REASON_MAX_CHARS")],
     ["`error` of task/fail", count("ERROR_MAX_CHARS")],
@@ -538,6 +545,12 @@ describe("limits", () => {
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
     ["`max_run_s` of a task", "1", `${count("TASK_RUN_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
+    [
+      "`unique_key` · `unique_for_s`",
+      count("UNIQUE_KEY_MAX_CHARS"),
+      "1",
+      `${count("TASK_AHEAD_MAX_SECONDS")} s`,
+    ],
     ["Reports in one `usage` · reports of a task", count("USAGE_TOGETHER_MAX"), count("USAGE_OF_TASK_MAX")],
     ["`model` of a report", count("MODEL_MAX_CHARS")],
     ["Tokens of a report, of each kind", count("USAGE_TOKENS_MAX")],
@@ -604,6 +617,7 @@ describe("limits", () => {
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
     ["`requests` of batch", count("BATCH_REQUESTS_MAX")],
+    ["`ref` in a batch", "1", count("BATCH_REF_MAX_CHARS")],
     ["`page`", count("PAGE_MAX")],
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
     ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],
@@ -767,15 +781,16 @@ describe("limits", () => {
     ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
     ["docs/monitoring.md", `per \`state\`, capped at ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
+    ["docs/operations.md", `While more than ${count("RETENTION_UNFINISHED_MAX")} tasks are`],
     ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
     ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
-    ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
+    ["docs/postgresql.md", `still returns within ${seconds("DIAGNOSIS_MAX_MS")}`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

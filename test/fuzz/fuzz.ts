@@ -101,7 +101,13 @@ async function fireRun(run: readonly FuzzRequest[], tally: Tally): Promise<void>
 }
 
 /** Meanwhile the hub may save the numbers of the minute. */
-const WAITS: ReadonlySet<string> = new Set(["/api/v1/poll", "/api/v1/task/:task_id"]);
+const WAITS: ReadonlySet<string> = new Set([
+  "/api/v1/poll",
+  "/api/v1/task/wait",
+  "/api/v1/task/:task_id",
+  "/api/v1/task/:task_id/output",
+  "/api/v1/task/:task_id/questions",
+]);
 
 async function fireOne(sent: Sent, wire: Wire, watch: StateWatch): Promise<WireAnswer> {
   const keyed = sent.headers.has("idempotency-key");

@@ -116,6 +116,10 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"k0"', '"k1"') }, strings(schema));
   if (name === "name" && def.type === "string" && takes(schema, '"a/*"') && !takes(schema, '"a//b"'))
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"a"', '"a/*"', '"**/b"') }, strings(schema));
+  if (name === "cron" && def.type === "string")
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"0 6 * * 1-5"', '"@daily"') }, strings(schema));
+  if (name === "tz" && def.type === "string")
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"UTC"', '"Europe/Berlin"') }, strings(schema));
   if (name === "kind" && takes(schema, '"task.created,lux.paid"'))
     return fc.oneof(
       {
@@ -152,6 +156,8 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
     case "optional":
     case "default":
       return around(def.innerType, name);
+    case "nullable":
+      return fc.oneof({ weight: 9, arbitrary: around(def.innerType, name) }, fc.constant("null"));
     case "boolean":
       return fc.constantFrom("true", "false");
     case "enum":

@@ -286,6 +286,8 @@ export class Lists {
       nodeId: maybe(NODES),
       creatorNode: maybe(CREATORS),
       taskType: maybe(TYPES),
+      group: null,
+      tag: null,
       words: maybe(SEARCHES)?.[0] ?? [],
     };
   }

@@ -98,7 +98,12 @@ async function walk(scene: Scene, since: number, limit: number): Promise<{ found
   }
 }
 
-const of = (kind: EventKind | null) => ({ kinds: kind === null ? [] : [kind], taskId: null, nodeId: null });
+const of = (kind: EventKind | null) => ({
+  kinds: kind === null ? [] : [kind],
+  taskId: null,
+  nodeId: null,
+  group: null,
+});
 
 describe("catching up", () => {
   test("an empty log is at its end", async () => {

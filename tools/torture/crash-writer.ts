@@ -334,7 +334,9 @@ export class Writer {
     if (step % 3 === 0) await this.#lease(`task/${taskId}/**`, { taskId, epoch });
     const asked = { task_id: taskId, node_id: this.#nodeId, epoch };
     const again = (): void => void open.push(taskId);
-    for (let piece = 0; piece < step % 4; piece++) await this.#say(taskId, epoch, piece);
+    // Not before a cancel and its retry, which few rounds get to.
+    const pieces = step % 2 === 1 ? 3 : Number(step % 8 === 2);
+    for (let piece = 0; piece < pieces; piece++) await this.#say(taskId, epoch, piece);
     if (step % 5 === 1 && (await this.#parks(taskId, epoch, step))) return;
     switch (step % 8) {
       case 0:

@@ -10,6 +10,7 @@ import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { largeFilesSection } from "./large-files.ts";
 import { LOG_FLOOD } from "./log-flood.ts";
+import { mcpAgentsSection } from "./mcp-agents.ts";
 import { mcpSection } from "./mcp.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
@@ -37,5 +38,6 @@ export const SECTIONS: readonly Section[] = [
   TIME,
   LOG_FLOOD,
   mcpSection,
+  mcpAgentsSection,
   dashboardSection,
 ];

@@ -610,6 +610,24 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN retain_until BIGINT;
   CREATE INDEX tasks_retained ON tasks (retain_until) WHERE retain_until IS NOT NULL;
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN task_group TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN tags TEXT COLLATE "C";
+  CREATE INDEX tasks_group ON tasks (task_group, status, seq) WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_updated ON tasks (task_group, status, updated_at) WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
+  CREATE TABLE group_endings (task_group TEXT COLLATE "C" PRIMARY KEY NOT NULL);
+  `,
+  `
+  -- a key that at most one unfinished task has, until when a task holds it at least, and whether it runs when one that it
+  -- depends on has failed
+  ALTER TABLE tasks ADD COLUMN unique_key TEXT;
+  ALTER TABLE tasks ADD COLUMN unique_until BIGINT;
+  ALTER TABLE tasks ADD COLUMN on_dependency TEXT;
+  CREATE INDEX tasks_unique ON tasks (unique_key, status, seq) WHERE unique_key IS NOT NULL;
+  CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

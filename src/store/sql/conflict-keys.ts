@@ -20,6 +20,7 @@ export type Table =
   | "fencing"
   | "file_totals"
   | "files"
+  | "group_endings"
   | "hubs"
   | "identity"
   | "keys"
@@ -79,6 +80,8 @@ export const keyOf = {
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
+  /** Whether a group may have ended. */
+  groupEnding: (group: string): ConflictKey => `group_endings ${group}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
   ledger: (nodeId: string): ConflictKey => `ledger ${nodeId}`,

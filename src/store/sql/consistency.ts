@@ -50,7 +50,7 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "nodes",
-    holds: "every node's totals are those of its tasks and payments",
+    holds: "every node's totals are those of its tasks and payments, or more for completed tasks (retention)",
     sql: `
       SELECT 'node ' || n.node_id || ': its totals differ from its tasks and payments' FROM nodes n
       LEFT JOIN (
@@ -193,6 +193,13 @@ export const FACTS: readonly Fact[] = [
         FROM usage_reports GROUP BY node_id, at / 86400000) r
       LEFT JOIN usage_sums s ON s.scope = 'node' AND s.value = r.node_id AND s.day = r.day
       WHERE s.reports IS NULL OR s.reports < r.n OR s.cost_micro < r.cost
+      UNION ALL
+      SELECT 'the tasks of group ' || g.task_group || ' used more than its sums have' FROM (
+        SELECT task_group, sum(spent ->> '$.reports') AS n FROM tasks
+        WHERE task_group IS NOT NULL AND spent IS NOT NULL GROUP BY task_group) g
+      LEFT JOIN (
+        SELECT value, sum(reports) AS n FROM usage_sums WHERE scope = 'group' GROUP BY value) s
+      ON s.value = g.task_group WHERE coalesce(s.n, 0) < g.n
       LIMIT ${SHOWN}`,
   },
   {

@@ -63,6 +63,8 @@ export type EventFilter = {
   readonly kinds: readonly EventKind[];
   readonly taskId: string | null;
   readonly nodeId: string | null;
+  /** Of the tasks of this group. */
+  readonly group: string | null;
 };
 
 /** The id of the `n`th event of a task after an event, or before it with `newest`; null when there are fewer. */
@@ -81,7 +83,7 @@ export function nthEventOfTask(
 /** The events in a part of the log that pass a filter, oldest first; `newest`: the last of them, else the first. */
 export function eventsIn(
   { after, upTo }: LogWindow,
-  { kinds, taskId, nodeId }: EventFilter,
+  { kinds, taskId, nodeId, group }: EventFilter,
   limit: number,
   newest: boolean,
 ): Query<readonly LoggedEvent[]> {
@@ -89,13 +91,16 @@ export function eventsIn(
   const wanted: string[] = [];
   if (taskId !== null) wanted.push(` AND task_id = ${bind(params, taskId)}`);
   if (nodeId !== null) wanted.push(` AND +node_id = ${bind(params, nodeId)}`);
+  if (group !== null) wanted.push(` AND data ->> 'group' = ${bind(params, group)}`);
   if (kinds.length > 0) wanted.push(` AND +kind IN (${kinds.map((kind) => bind(params, kind)).join(", ")})`);
   // + keeps SQLite in the window: of one kind there may be many more.
   const sql = (texts: readonly string[]): string => `
     SELECT * FROM (
       SELECT * FROM events WHERE id > $1 AND id <= $2${texts.join("")}
       ORDER BY id ${newest ? "DESC" : "ASC"} LIMIT $3) AS found ORDER BY id`;
-  const query = many(sql(wanted.map((text) => text.replace("+", ""))), params, toEvent, ["events"]);
+  // PostgreSQL reads JSON only from its own type.
+  const onPostgres = wanted.map((text) => text.replace("+", "").replace("data ->>", "data::json ->>"));
+  const query = many(sql(onPostgres), params, toEvent, ["events"]);
   return { ...query, onSqlite: { sql: sql(wanted), params } };
 }
 

@@ -70,6 +70,11 @@ export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
 }
 
+/** ",a,b,", so that a search for ",a," finds a tag, which has no comma; NULL for none. */
+export function encodeTags(tags: readonly string[]): string | null {
+  return tags.length === 0 ? null : encodeCapabilities(tags);
+}
+
 /** Encodes the choices of a question as one text; NULL for none. */
 export function encodeChoices(choices: readonly string[]): string | null {
   return choices.length === 0 ? null : JSON.stringify(choices);
@@ -125,6 +130,7 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
+const NO_GROUP: Partial<Schedule["task"]> = { group: null, tags: [] };
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -148,6 +154,7 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
+  const tags = maybeText(row["tags"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -190,6 +197,11 @@ export function toTask(row: Row): Task {
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    group: maybeText(row["task_group"]),
+    tags: tags === null ? [] : decodeCapabilities(tags),
+    uniqueKey: maybeText(row["unique_key"]),
+    uniqueUntil: maybeWhole(row["unique_until"]),
+    onDependency: row["on_dependency"] === "run" ? "run" : "fail",
     spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
     maxCostMicro: maybeWhole(row["max_cost_micro"]),
     hasLeases: flag(row["has_leases"]),
@@ -204,7 +216,8 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    task: JSON.parse(text(row["task"])) as Schedule["task"],
+    // One that was stored before there were groups and tags has none.
+    task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
     jitterMs: whole(row["jitter_ms"]),
@@ -302,14 +315,15 @@ export function toQuestion(row: Row): Question {
 }
 
 /** The long texts of a task together: roughly what it takes in memory. */
-export function charsOf({ description, progress, failure, earlierFailures, dependsOn }: Task): number {
+export function charsOf({ description, progress, failure, earlierFailures, dependsOn, tags }: Task): number {
   const idChars = dependsOn[0]?.length ?? 0;
   return (
     description.length +
     (progress?.length ?? 0) +
     (failure?.message?.length ?? 0) +
     earlierFailures.reduce((sum, { message }) => sum + (message?.length ?? 0), 0) +
-    dependsOn.length * idChars
+    dependsOn.length * idChars +
+    tags.reduce((sum, tag) => sum + tag.length, 0)
   );
 }
 

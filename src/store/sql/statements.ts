@@ -29,6 +29,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeTags,
   keyIdOf,
 } from "./rows.ts";
 import {
@@ -308,9 +309,14 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
+      task_group: text(({ task }) => task.group),
+      tags: text(({ task }) => encodeTags(task.tags)),
       schedule: text(({ task }) => task.schedule?.name ?? null),
       retain_ms: whole(({ task }) => task.retainMs),
       schedule_at: whole(({ task }) => task.schedule?.at ?? null),
+      unique_key: text(({ task }) => task.uniqueKey),
+      unique_until: whole(({ task }) => task.uniqueUntil),
+      on_dependency: text(({ task }) => (task.onDependency === "fail" ? null : task.onDependency)),
       ...TASK_STATE,
     }),
   },
@@ -361,6 +367,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
       result_verified: flag(({ task }) => task.resultVerified),
+    }),
+  },
+  "task.edited": {
+    row: ofTask,
+    statement: update("tasks", TASK_ID, {
+      title: text(({ task }) => task.title),
+      description: text(({ task }) => task.description),
+      priority: whole(({ task }) => task.priority),
+      lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
     }),
   },
   "task.deleted": {
@@ -572,6 +587,21 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "settlement.removed": {
     row: ({ taskId }) => keyOf.settlement(taskId),
     statement: remove("settlements", { task_id: text(({ taskId }) => taskId) }),
+  },
+  // Once for all tasks of a group that a group commit ends.
+  "group.touched": {
+    row: ({ group }) => keyOf.groupEnding(group),
+    statement: insert(
+      "group_endings",
+      { task_group: text(({ group }) => group) },
+      ` ON CONFLICT (task_group) DO NOTHING`,
+    ),
+    sum: (_, later) => later,
+  },
+  "group.checked": {
+    isSweep: true, // so that it stays before or behind what is summed
+    frees: true,
+    statement: remove("group_endings", { task_group: text(({ group }) => group) }),
   },
   "tasks.tallied": {
     statement: update(

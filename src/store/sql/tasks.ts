@@ -44,8 +44,8 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms,
-  spent, max_cost_micro, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags,
+  unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -346,6 +346,8 @@ export type TaskWork = {
   readonly expired: boolean;
   readonly due: boolean;
   readonly settled: boolean;
+  /** Groups that may have ended. */
+  readonly groups: boolean;
   /** Questions whose deadline has passed. */
   readonly questions: boolean;
 };
@@ -366,22 +368,75 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
       ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
       ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
+      ${oneIf("EXISTS (SELECT 1 FROM group_endings)")} AS groups,
       ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions`;
   const work = (row: Row): TaskWork => ({
     timedOut: row["timed_out"] === 1,
     expired: row["expired"] === 1,
     due: row["due"] === 1,
     settled: row["settled"] === 1,
+    groups: row["groups"] === 1,
     questions: row["questions"] === 1,
   });
-  return always(sql, [now, steady], work, ["tasks", "settlements", "questions"]);
+  return always(sql, [now, steady], work, ["tasks", "settlements", "group_endings", "questions"]);
 }
 
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   const ids = padded(taskIds);
   const sql = `SELECT task_id, status, has_dependents, broken_by FROM tasks WHERE task_id IN (${placeholders(ids)})`;
-  return many(sql, ids, toDependency, ["tasks"]);
+  const wanted = new Set(taskIds);
+  return {
+    ...many(sql, ids, toDependency, ["tasks"]),
+    patch: (known, change) => patchDependencies(known, change, wanted),
+  };
+}
+
+/** So a graph that is created in one commit need not load them again for each of its tasks. */
+function patchDependencies(
+  known: readonly Dependency[],
+  change: Change,
+  wanted: ReadonlySet<string>,
+): readonly Dependency[] | undefined {
+  if (change.kind === "task.created" || change.kind === "task.moved") {
+    const { taskId, status, hasDependents } = change.task;
+    if (!wanted.has(taskId)) return known;
+    if (change.kind === "task.created") return [...known, { taskId, status, hasDependents, brokenBy: null }];
+    return known.map((one) => (one.taskId === taskId ? { ...one, status } : one));
+  }
+  if (!("taskId" in change)) return undefined;
+  const { taskId } = change;
+  if (taskId === null || !wanted.has(taskId)) return known;
+  if (change.kind === "task.depended")
+    return known.map((one) => (one.taskId === taskId ? { ...one, hasDependents: true } : one));
+  return undefined;
+}
+
+/**
+ * The tasks that may hold a unique key: the oldest in each unfinished state, and the one that holds it longest from its
+ * creation. The words are those of the partial indexes.
+ */
+const OF_UNIQUE_KEY = union([
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'open' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'assigned' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND unique_until IS NOT NULL ORDER BY unique_until DESC LIMIT 1`,
+]);
+const BY_UNIQUE_KEY = `
+  SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (SELECT seq FROM (${OF_UNIQUE_KEY}) AS own) ORDER BY seq`;
+
+export function tasksByUniqueKey(key: string): Query<readonly Task[]> {
+  return {
+    ...many(BY_UNIQUE_KEY, [key], toTask, TASKS_READ),
+    patch: (tasks, change) => patchOfKey(tasks, change, key),
+  };
+}
+
+/** Undefined: another task may hold the key now. */
+function patchOfKey(tasks: readonly Task[], change: Change, key: string): readonly Task[] | undefined {
+  if (change.kind === "task.created") return change.task.uniqueKey === key ? [...tasks, change.task] : tasks;
+  if (change.kind === "task.moved") return change.task.uniqueKey === key ? undefined : tasks;
+  if (!("taskId" in change)) return undefined;
+  return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
 /** The first tasks that a task still waits for, oldest first: the ids grow with the time of creation. */
@@ -441,7 +496,7 @@ export function firstDependents(limit: number): Query<readonly Task[]> {
 
 /** The size of a task t. */
 export const TASK_BYTES = [
-  ...["title", "description", "problem", "improvement", "lesson", "result_extra", "depends_on"].map(
+  ...["title", "description", "problem", "improvement", "lesson", "result_extra", "depends_on", "tags"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
   ),
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
@@ -512,10 +567,13 @@ export function taskSizesBelow(
 function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, params: Param[]): string | null {
   const all = nodeId === null && statuses.length === TASK_STATUSES.length;
   const ranges = nodeId === null ? statuses.map(rangeOf) : rangesOfNode(statuses, bind(params, nodeId));
+  return newestIn(all ? ["SELECT seq FROM tasks WHERE seq > 0"] : ranges);
+}
+
+/** The condition for the newest $1 tasks below $2 of some ranges; null if there are none. */
+function newestIn(ranges: readonly string[]): string | null {
   if (ranges.length === 0) return null;
-  const newest = (all ? ["SELECT seq FROM tasks WHERE seq > 0"] : ranges).map(
-    (range) => `${range} AND seq < $2 ORDER BY seq DESC LIMIT $1`,
-  );
+  const newest = ranges.map((range) => `${range} AND seq < $2 ORDER BY seq DESC LIMIT $1`);
   // DISTINCT and the last LIMIT: see pageRows().
   const page = `SELECT seq FROM (${union(newest)}) AS hits ORDER BY seq DESC LIMIT $1`;
   return `
@@ -532,6 +590,8 @@ export type TaskFilter = {
   readonly nodeId: string | null;
   readonly creatorNode: string | null;
   readonly taskType: string | null;
+  readonly group: string | null;
+  readonly tag: string | null;
 };
 
 /**
@@ -552,7 +612,7 @@ export function taskBounds(): Query<{ readonly oldest: number; readonly newest: 
   return one(sql, [], of, ["tasks"]);
 }
 
-/** The newest tasks below a number in the filter's states and of its node, and whether the rest of it matches. */
+/** The newest tasks below a number in the filter's states and of its group or node, and whether the rest of it matches. */
 export function candidatesBelow(
   filter: TaskFilter,
   withTitles: boolean,
@@ -560,9 +620,14 @@ export function candidatesBelow(
   limit: number,
 ): Query<readonly Candidate[]> {
   const params: Param[] = [limit, before];
-  const below = newestBelow(filter.statuses, filter.nodeId, params);
+  const { group, statuses, nodeId } = filter;
+  const below =
+    group === null
+      ? newestBelow(statuses, nodeId, params)
+      : newestIn(rangesOfGroup(statuses, bind(params, group)));
   if (below === null) return { ...NO_ROW, shape: () => [] };
-  const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, nodeId: null }, params);
+  const unread = group === null ? { nodeId: null } : { group: null };
+  const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
   const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM tasks t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
 }
@@ -618,7 +683,7 @@ const titleIf = (condition: string, withTitles: boolean): string =>
 
 /** The condition that tasks t match the filter. */
 function conditionOf(filter: TaskFilter, params: Param[]): string {
-  const { statuses, nodeId, creatorNode, taskType } = filter;
+  const { statuses, nodeId, creatorNode, taskType, group, tag } = filter;
   const all = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
     all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
@@ -628,6 +693,8 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   }
   if (creatorNode !== null) all.push(`creator_node = ${bind(params, creatorNode)}`);
   if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
+  if (group !== null) all.push(`task_group = ${bind(params, group)}`);
+  if (tag !== null) all.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
   return all.join(" AND ");
 }
 
@@ -664,6 +731,9 @@ function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readon
   if (statuses.length === TASK_STATUSES.length && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
   return statuses.map(rangeOf);
 }
+
+const rangesOfGroup = (statuses: readonly TaskStatus[], group: string): readonly string[] =>
+  statuses.map((status) => `SELECT seq FROM tasks WHERE task_group = ${group} AND status = '${status}'`);
 
 const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 

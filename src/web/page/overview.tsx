@@ -43,6 +43,7 @@ export function Overview(): JSX.Element {
         </h1>
       </header>
       <Fault text={error} />
+      <Fault text={status.storage.warning ?? ""} />
       <WaitingQuestions />
       <ul class="tiles">
         {Object.entries(stats.by_status).map(([word, count]) => (

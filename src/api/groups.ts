@@ -1,0 +1,126 @@
+/** The endpoints of groups of tasks: group/*. */
+import * as z from "zod/mini";
+import { type Group, countOf, unfinishedIn } from "../domain/group.ts";
+import { toLux } from "../domain/lux.ts";
+import { TASK_STATUSES } from "../domain/model.ts";
+import { isoTime } from "../lib/clock.ts";
+import type { GroupStep } from "../service/groups.ts";
+import type { Variant } from "../variant/variant.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import {
+  count,
+  encodeSpending,
+  encodeTaskState,
+  spendingSchema,
+  statusWord,
+  taskStateSchema,
+  time,
+} from "./response-schemas.ts";
+
+export const groupSchema = (variant: Variant) =>
+  z.strictObject({
+    group: z.string(),
+    done: z.boolean(),
+    total: count(),
+    unfinished: count(),
+    by_status: z.record(statusWord(variant), count()),
+    first_created_at: time(),
+    last_created_at: time(),
+    last_updated_at: time(),
+    lux_reward: z.number(),
+    lux_paid: z.number(),
+    usage: z.nullable(spendingSchema()),
+    failures: z.array(taskStateSchema(variant)),
+  });
+
+const get = readEndpoint({
+  path: "/api/v1/group/:group",
+  auth: "public",
+  summary: "A group of tasks: counts, times, failures; may wait for its end",
+  once: true,
+  rejections: ["group_not_found"],
+  input: () => z.object({ group: field.group(), wait: z.optional(field.queryWaitSeconds()) }),
+  answer: groupSchema,
+  handle: ({ services, hold }, { group, wait = 0 }) =>
+    wait === 0 ? services.groups.get(group) : hold((signal) => services.groups.end(group, wait, signal)),
+  encode: encodeGroupState,
+});
+
+function encodeGroupState(group: Group, variant: Variant) {
+  const { name, parts, failures, spent } = group;
+  const byStatus: Record<string, number> = {};
+  for (const word of variant.statusWords) byStatus[word] = 0;
+  for (const status of TASK_STATUSES) {
+    const word = variant.statusWord(status);
+    byStatus[word] = (byStatus[word] ?? 0) + countOf(group, status);
+  }
+  const luxOf = (some: Group["parts"]): number =>
+    toLux(some.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0));
+  const unfinished = unfinishedIn(group);
+  return {
+    group: name,
+    done: unfinished === 0,
+    total: parts.reduce((sum, part) => sum + part.count, 0),
+    unfinished,
+    by_status: byStatus,
+    first_created_at: isoTime(Math.min(...parts.map(({ firstCreatedAt }) => firstCreatedAt))),
+    last_created_at: isoTime(Math.max(...parts.map(({ lastCreatedAt }) => lastCreatedAt))),
+    last_updated_at: isoTime(Math.max(...parts.map(({ lastUpdatedAt }) => lastUpdatedAt))),
+    lux_reward: luxOf(parts),
+    lux_paid: luxOf(parts.filter(({ status }) => status === "completed")),
+    usage: spent && encodeSpending(spent),
+    failures: failures.map((task) => encodeTaskState(task, variant)),
+  };
+}
+
+const cancel = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/group/cancel",
+  auth: "secret",
+  strict: "bound",
+  summary: "Ends unfinished tasks of a group: they fail",
+  rejections: ["group_not_found", "node_not_found", "key_bound_to_other_node"],
+  input: () =>
+    z.object({
+      group: field.group(),
+      node_id: z.optional(field.nodeId()),
+      reason: z.optional(field.reason()),
+    }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
+  handle: ({ services, transact, key }, { group, node_id, reason }) =>
+    services.groups.cancel(transact, {
+      group,
+      nodeId: node_id ?? null,
+      reason: reason ?? null,
+      boundTo: key?.nodeId ?? null,
+    }),
+  encode: ({ group, changed, left }: GroupStep) => ({ group, cancelled: changed, left }),
+});
+
+const retry = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/group/retry",
+  auth: "secret",
+  summary: "Opens the failed tasks of a group again",
+  rejections: ["group_not_found"],
+  input: () => z.object({ group: field.group(), cursor: z.optional(field.groupCursor()) }),
+  answer: () =>
+    z.strictObject({
+      group: z.string(),
+      retried: count(),
+      left: count(),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services, transact, key }, { group, cursor = 0 }) =>
+    services.groups.retry(transact, { group, after: cursor, boundTo: key?.nodeId ?? null }),
+  encode: ({ group, changed, left, next }: GroupStep) => ({
+    group,
+    retried: changed,
+    left,
+    next_cursor: next === null ? null : String(next),
+  }),
+});
+
+export const GROUP_ENDPOINTS: readonly Endpoint[] = [get, cancel, retry];

@@ -1,0 +1,58 @@
+/**
+ * Groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
+ * has no row of its own: it is its tasks.
+ *
+ * A group ends when the last of its unfinished tasks ends. The commit that ends a task marks its group (touchedGroup() of
+ * task.ts). Then one transaction looks whether any task of the group is unfinished, logs group.ended if none is, and
+ * removes the mark. So no counter can leak, a crash between the two loses no event, and a task without a group costs
+ * nothing.
+ */
+import type { Change } from "./change.ts";
+import { type Rejected, reject } from "./decision.ts";
+import type { Spending, TaskState, TaskStatus } from "./model.ts";
+
+/** A marked group. */
+export type TouchedGroup = { readonly group: string; readonly isEnded: boolean };
+
+/** What the tasks of a group in one state add up to. */
+export type GroupPart = {
+  readonly status: TaskStatus;
+  readonly count: number;
+  readonly luxRewardMicro: number;
+  readonly firstCreatedAt: number;
+  readonly lastCreatedAt: number;
+  readonly lastUpdatedAt: number;
+};
+
+/** A group at one moment. */
+export type Group = {
+  readonly name: string;
+  /** Those of the states that a task of it has; at least one. */
+  readonly parts: readonly GroupPart[];
+  /** Its newest failures first. */
+  readonly failures: readonly TaskState[];
+  /** What was reported of its tasks, those that are deleted included; null: nothing. */
+  readonly spent: Spending | null;
+};
+
+export function checkGroups(touched: readonly TouchedGroup[], at: number): readonly Change[] {
+  return touched.flatMap(({ group, isEnded }): readonly Change[] => {
+    const checked: Change = { kind: "group.checked", group };
+    if (!isEnded) return [checked];
+    const event = { kind: "group.ended", at, nodeId: null, taskId: null, data: { group } } as const;
+    return [checked, { kind: "event.logged", event }];
+  });
+}
+
+export function countOf({ parts }: Group, status: TaskStatus): number {
+  return parts.find((part) => part.status === status)?.count ?? 0;
+}
+
+export function unfinishedIn(group: Group): number {
+  return countOf(group, "open") + countOf(group, "assigned");
+}
+
+export function groupNotFound(group: string): Rejected {
+  const detail = `No task belongs to the group ${group}. A task joins a group when it is created with that group.`;
+  return reject("group_not_found", detail);
+}

@@ -1,0 +1,137 @@
+/** The use cases of groups of tasks (domain/group.ts). Their end is noticed in tasks.ts. */
+import { Rejection, UNDECIDED, accept } from "../domain/decision.ts";
+import { type Group, groupNotFound, unfinishedIn } from "../domain/group.ts";
+import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
+import type { Moment } from "../domain/model.ts";
+import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task.ts";
+import type { Clock } from "../lib/clock.ts";
+import {
+  anyOfGroup,
+  countOfGroup,
+  groupFailures,
+  groupParts,
+  tasksOfGroup,
+  unfinishedOfGroup,
+} from "../store/sql/groups.ts";
+import { nodeById } from "../store/sql/nodes.ts";
+import { NO_ROW } from "../store/sql/query.ts";
+import { spentBy } from "../store/sql/spending.ts";
+import { dependenciesById } from "../store/sql/tasks.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
+import type { Feed } from "./feed.ts";
+import { type TaskService, upToDependencies } from "./tasks.ts";
+
+/** How many tasks a step changed, and how many it leaves for the next one. */
+export type GroupStep = {
+  readonly group: string;
+  readonly changed: number;
+  readonly left: number;
+  /** The number of the task after which the next step continues; null: there is none. */
+  readonly next: number | null;
+};
+
+const ALL_DAYS = { since: 0, until: Number.MAX_SAFE_INTEGER };
+
+export class GroupService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #feed: Feed;
+  readonly #tasks: TaskService;
+
+  constructor(store: Store, clock: Clock, feed: Feed, tasks: TaskService) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#feed = feed;
+    this.#tasks = tasks;
+  }
+
+  /** @throws {Rejection} group_not_found */
+  async get(name: string): Promise<Group> {
+    const group = await this.#store.readTogether(async (read): Promise<Group> => {
+      const parts = await read(groupParts(name));
+      const hasFailed = parts.some(({ status }) => status === "failed");
+      const failures = hasFailed ? await read(groupFailures(name, GROUP_FAILURES_SHOWN)) : [];
+      const spent = await read(spentBy("group", name, ALL_DAYS));
+      return { name, parts, failures, spent: spent.reports === 0 ? null : spent };
+    });
+    if (group.parts.length === 0) throw new Rejection(groupNotFound(name));
+    return group;
+  }
+
+  /** Returns the group once none of its tasks is unfinished, or when the wait is over. @throws {Rejection} group_not_found */
+  async end(name: string, waitMs: number, signal: AbortSignal): Promise<Group> {
+    const find = async (): Promise<Group | null> => {
+      const group = await this.get(name);
+      return unfinishedIn(group) === 0 ? group : null;
+    };
+    return (await this.#feed.untilGroupEnds(name, find, waitMs, signal)) ?? this.get(name);
+  }
+
+  /** Cancels as many of its unfinished tasks as one transaction holds, the newest first. */
+  async cancel(
+    transact: Transact<GroupStep>,
+    asked: GroupRequest & { readonly nodeId: string | null; readonly reason: string | null },
+  ): Promise<Committed<GroupStep>> {
+    const { group, boundTo: creatorNode, nodeId } = asked;
+    const load = {
+      found: anyOfGroup(group),
+      tasks: unfinishedOfGroup({ group, creatorNode }, GROUP_STEP_TASKS),
+      open: countOfGroup({ group, status: "open", creatorNode }, 0, DEPENDENTS_COUNTED_MAX),
+      assigned: countOfGroup({ group, status: "assigned", creatorNode }, 0, DEPENDENTS_COUNTED_MAX),
+      node: nodeId === null ? NO_ROW : nodeById(nodeId),
+    };
+    const step = await transact(load, ({ found, tasks, open, assigned, node }) => {
+      if (!found) return groupNotFound(group);
+      const cancelled = cancelGroup(tasks, node, asked, this.#at());
+      if (cancelled.kind === "rejected") return cancelled;
+      const changed = tasks.length;
+      return accept<GroupStep>(
+        { group, changed, left: open + assigned - changed, next: null },
+        cancelled.changes,
+      );
+    });
+    if (step.changed > 0) await this.#tasks.followMany();
+    return step;
+  }
+
+  /**
+   * Opens again what has failed, oldest first: looks at as many tasks after `after` as one transaction holds.
+   */
+  async retry(
+    transact: Transact<GroupStep>,
+    { group, boundTo: creatorNode, after }: GroupRequest & { readonly after: number },
+  ): Promise<Committed<GroupStep>> {
+    const which = { group, status: "failed", creatorNode } as const;
+    const failed = tasksOfGroup(which, after, GROUP_STEP_TASKS);
+    /** What a task depends on never changes, so it is read first; and what only the transaction sees. */
+    const needed = new Set<string>();
+    for (const { dependsOn } of upToDependencies(await this.#store.read(failed)))
+      for (const taskId of dependsOn) needed.add(taskId);
+    for (;;) {
+      const load = {
+        found: anyOfGroup(group),
+        failed,
+        count: countOfGroup(which, after, DEPENDENTS_COUNTED_MAX),
+        dependencies: needed.size > 0 ? dependenciesById([...needed]) : NO_ROW,
+      };
+      const known = new Set(needed);
+      const step = await transact(load, ({ found, failed, count, dependencies }) => {
+        if (!found) return groupNotFound(group);
+        const tasks = upToDependencies(failed);
+        for (const { dependsOn } of tasks) for (const taskId of dependsOn) needed.add(taskId);
+        if (needed.size > known.size) return UNDECIDED;
+        const { answer: opened, changes } = retryGroup(tasks, dependencies ?? [], this.#at());
+        const left = count - tasks.length;
+        const next = left > 0 ? (tasks.at(-1)?.seq ?? null) : null;
+        return accept<GroupStep>({ group, changed: opened.length, left, next }, changes);
+      });
+      if (!step) continue;
+      if (step.changed > 0) await this.#tasks.followMany();
+      return step;
+    }
+  }
+
+  #at(): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  }
+}

@@ -1,0 +1,107 @@
+/** The reads of groups of tasks (domain/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { GroupPart, TouchedGroup } from "../../domain/group.ts";
+import { TASK_STATUSES, type Task, type TaskState, type TaskStatus } from "../../domain/model.ts";
+import type { Param, Query, Row } from "../store.ts";
+import { bind, count, many, one, query, union } from "./query.ts";
+import { toTask, toTaskState } from "./rows.ts";
+import { TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
+
+/** The marked groups, and whether each has no unfinished task. */
+export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
+  const has = (status: TaskStatus): string =>
+    `EXISTS (SELECT 1 FROM tasks t WHERE t.task_group = g.task_group AND t.status = '${status}')`;
+  const sql = `
+    SELECT task_group, CASE WHEN ${UNFINISHED.map(has).join(" OR ")} THEN 0 ELSE 1 END AS ended
+    FROM group_endings g ORDER BY task_group LIMIT $1`;
+  const toTouched = (row: Row): TouchedGroup => ({
+    group: String(row["task_group"]),
+    isEnded: Number(row["ended"]) === 1,
+  });
+  return many(sql, [limit], toTouched, ["group_endings", "tasks"]);
+}
+
+/**
+ * The sums over a group by state; empty if it has no task. Reads only indexes, but for the first and the last task: 6 ms
+ * for 100,000 tasks, 19 ms with one aggregate over all columns.
+ */
+export function groupParts(group: string): Query<readonly GroupPart[]> {
+  const parts = TASK_STATUSES.map((status) => {
+    const of = (what: string, more = ""): string =>
+      `(SELECT ${what} FROM tasks WHERE task_group = $1 AND status = '${status}'${more})`;
+    return `
+      SELECT '${status}' AS status, ${of("count(*)")} AS n,
+        CAST(coalesce(${of("sum(lux_reward_micro)", " AND lux_reward_micro > 0")}, 0) AS BIGINT) AS lux,
+        ${of("created_at", " ORDER BY seq LIMIT 1")} AS first,
+        ${of("created_at", " ORDER BY seq DESC LIMIT 1")} AS last, ${of("max(updated_at)")} AS updated`;
+  });
+  const sql = parts.join(" UNION ALL ");
+  const toPart = (row: Row): GroupPart => ({
+    status: String(row["status"]) as TaskStatus, // only the rules write it
+    count: Number(row["n"]),
+    luxRewardMicro: Number(row["lux"]),
+    firstCreatedAt: Number(row["first"]),
+    lastCreatedAt: Number(row["last"]),
+    lastUpdatedAt: Number(row["updated"]),
+  });
+  const shape: Query<readonly GroupPart[]>["shape"] = (rows) =>
+    rows.map(toPart).filter((part) => part.count > 0);
+  return query(sql, [group], shape, ["tasks"]);
+}
+
+/** The tasks of a group that failed last, newest first. */
+export function groupFailures(group: string, limit: number): Query<readonly TaskState[]> {
+  const sql = `
+    SELECT task_id, title, status, assigned_node, progress, failure, updated_at FROM tasks
+    WHERE task_group = $1 AND status = 'failed' ORDER BY updated_at DESC LIMIT $2`;
+  return many(sql, [group, limit], toTaskState, ["tasks"]);
+}
+
+/** Whether a group has a task; null: it has none. */
+export function anyOfGroup(group: string): Query<true | null> {
+  return one(`SELECT 1 AS one FROM tasks WHERE task_group = $1 LIMIT 1`, [group], () => true, ["tasks"]);
+}
+
+/** Tasks of a group in one state. `creatorNode`: only those of this creator; null is any. */
+export type GroupTasks = {
+  readonly group: string;
+  readonly status: TaskStatus;
+  readonly creatorNode: string | null;
+};
+
+/** Those after a number, oldest first. */
+export function tasksOfGroup(which: GroupTasks, after: number, limit: number): Query<readonly Task[]> {
+  const params: Param[] = [limit];
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${isOf(which, after, params)} ORDER BY seq LIMIT $1`;
+  return many(sql, params, toTask, TASKS_READ);
+}
+
+/** The unfinished tasks of a group, newest first: so those that depend on others come first. */
+export function unfinishedOfGroup(
+  which: Pick<GroupTasks, "group" | "creatorNode">,
+  limit: number,
+): Query<readonly Task[]> {
+  const params: Param[] = [limit];
+  const ranges = UNFINISHED.map((status) => {
+    const own = isOf({ ...which, status }, 0, params);
+    return `SELECT seq FROM tasks WHERE ${own} ORDER BY seq DESC LIMIT $1`;
+  });
+  const newest = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY seq DESC LIMIT $1`;
+  // DISTINCT and the last LIMIT: see pageRows().
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t
+    WHERE seq IN (SELECT DISTINCT seq FROM (${newest}) AS newest ORDER BY seq DESC LIMIT $1) ORDER BY seq DESC`;
+  return many(sql, params, toTask, TASKS_READ);
+}
+
+/** How many there are after a number, counted up to `most`. */
+export function countOfGroup(which: GroupTasks, after: number, most: number): Query<number> {
+  const params: Param[] = [most];
+  const some = `SELECT 1 AS one FROM tasks WHERE ${isOf(which, after, params)} LIMIT $1`;
+  return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
+}
+
+function isOf({ group, status, creatorNode }: GroupTasks, after: number, params: Param[]): string {
+  const ofCreator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
+  return `task_group = ${bind(params, group)} AND status = '${status}' AND seq > ${bind(params, after)}${ofCreator}`;
+}
