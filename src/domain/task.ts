@@ -684,7 +684,7 @@ export function update(
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const { after, changes } = move(task, patch, at.now);
-  const event = taskEvent("task.updated", after, null, at.now, { changed: changed.join(",") });
+  const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
   return assignIfBalanced(after, candidates, [{ kind: "task.edited", task: after }, ...changes, event], at);
 }
 

@@ -353,6 +353,19 @@ describe("task/update", () => {
     await badFields(update(hub, failed, {}), [""]);
   });
 
+  test("counts against the quota of the node that created the task", async () => {
+    await using hub = await startHub({ quotaBytes: 20_000 });
+    await addNode(hub, "n1");
+    const own = as(await addKey(hub, "of-n1", "--node", "n1"));
+    const made = await ok(hub.post("/task/create", TASK, own));
+    const taskId = String(made["task_id"]);
+    await ok(update(hub, taskId, { description: "x".repeat(5_000) }, own));
+    await refused(update(hub, taskId, { description: "x".repeat(30_000) }, own), 429, "quota_exceeded");
+    expect(await get(hub, taskId)).toMatchObject({ description: "x".repeat(5_000) });
+    const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+    expect(events).toMatchObject([{ node_id: "n1", verified: true }]);
+  });
+
   test("lowers a reward only with the administrator key", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub, { lux_reward: 2 });
