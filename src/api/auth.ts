@@ -144,6 +144,10 @@ export class Authenticator {
     if (!(await this.#find(adminKey, "admin"))) throw keyNotBound(nodeId, strict === "administrator");
   }
 
+  async hasAdminKey({ request }: Exchange): Promise<boolean> {
+    return (await this.#find(request.headers.get("x-admin-key"), "admin")) !== null;
+  }
+
   /** Returns whose share a call uses: that of the key it showed, else that of its address. */
   shareOf(exchange: Exchange, { shownKey }: Pick<Caller, "shownKey">): Share {
     return shownKey === null ? shareOfAddress(this.addressOf(exchange)) : shareOfKey(shownKey);

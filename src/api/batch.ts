@@ -16,25 +16,45 @@
  * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
  * refused (503 batch_full) once its answers or the rows that it reads and writes have reached their limit.
  *
+ * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the id
+ * of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and decided as
+ * if the caller had known the id. A request that refers to a task that was refused is refused too.
+ *
  * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
  * is its only answer.
  *
- * Must not: know any other endpoint.
+ * Must not: know any other endpoint, but that task/create creates a task.
  */
 import * as z from "zod/mini";
 import { rowsOf } from "../domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored } from "../domain/decision.ts";
-import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX, BATCH_ROWS_MAX, LIGHT_MAX } from "../domain/limits.ts";
+import {
+  BATCH_ANSWERS_MAX_BYTES,
+  BATCH_REF_MAX_CHARS,
+  BATCH_REQUESTS_MAX,
+  BATCH_ROWS_MAX,
+  ERRORS_MAX,
+  LIGHT_MAX,
+} from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import type { Problem } from "../http/problem.ts";
+import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { broken, must } from "../lib/assert.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Committed, Load, Part, Transact } from "../store/store.ts";
 import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoint.ts";
-import { batchIsFull, problemOf } from "./error-table.ts";
+import { batchIsFull, problemOf, refusedBefore } from "./error-table.ts";
 
-type Asked = { readonly path: string; readonly body: JsonObject };
+type Asked = { readonly path: string; readonly body: JsonObject; readonly ref?: unknown };
+/** A request whose references are ids. */
+type Linked = {
+  readonly path: string;
+  readonly body: JsonObject;
+  /** Of the task that it creates, if others may refer to it. */
+  readonly newTaskId: string | null;
+  /** The places of the requests that it refers to. */
+  readonly needs: readonly number[];
+};
 
 /** One error for the whole element, whatever is wrong with it. */
 function isAsked(value: unknown): value is Asked {
@@ -58,7 +78,7 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   inputOf: () =>
     z.object({
       requests: z
-        .array(z.object({ path: z.string(), body: z.looseObject({}) }))
+        .array(z.object({ path: z.string(), body: z.looseObject({}), ref: z.optional(z.string()) }))
         .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
     }),
   exactNumbers: true,
@@ -66,13 +86,88 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   answer: () =>
     z.strictObject({ answers: z.array(z.strictObject({ status: z.int(), body: z.looseObject({}) })) }),
   handle: async (call, { requests }) => {
+    const linked = new Linker(() => call.services.tasks.newTaskId()).link(requests);
     if (requests.length > LIGHT_MAX) await call.services.batches.next();
-    return new Batch(call, requests).run();
+    return new Batch(call, linked).run();
   },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
   encode: (answers: readonly string[]) =>
     new JsonFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`),
 });
+
+const CREATES_TASK = "task/create";
+/** The fields in which a request names tasks. */
+const TASK_FIELDS = ["task_id", "depends_on"] as const;
+
+/** Replaces the references of a batch by ids. */
+class Linker {
+  readonly #newId: () => string;
+  /** By ref: the request that has it, and the id of its task. */
+  readonly #named = new Map<string, { readonly at: number; readonly taskId: string }>();
+  readonly #errors: FieldError[] = [];
+
+  constructor(newId: () => string) {
+    this.#newId = newId;
+  }
+
+  /** @throws {Problem} 400 with the place of each reference that is wrong */
+  link(requests: readonly Asked[]): readonly Linked[] {
+    const linked = requests.map((asked, at): Linked => {
+      const needs: number[] = [];
+      const body = this.#resolved(asked.body, at, needs);
+      return { path: asked.path, body, needs, newTaskId: this.#name(asked, at) };
+    });
+    if (this.#errors.length > 0) throw invalidRequest(this.#errors);
+    return linked;
+  }
+
+  /** Gives the task of a request its id, if it has a ref. */
+  #name({ path, body, ref }: Asked, at: number): string | null {
+    if (ref == null) return null;
+    const refuse = (message: string): null => this.#refuse(`requests.${at}.ref`, message);
+    if (typeof ref !== "string" || ref === "" || ref.length > BATCH_REF_MAX_CHARS)
+      return refuse(`must be a string of 1 to ${BATCH_REF_MAX_CHARS} characters`);
+    if (path !== CREATES_TASK) return refuse(`must be left out: only ${CREATES_TASK} creates a task`);
+    if (body["unique_key"] != null)
+      return refuse("must not be sent together with unique_key: the task may be one that has another id");
+    if (this.#named.has(ref)) return refuse("must not be the ref of another request");
+    const taskId = this.#newId();
+    this.#named.set(ref, { at, taskId });
+    return taskId;
+  }
+
+  /** The body with ids for references; appends to `needs` the requests that it refers to. */
+  #resolved(body: JsonObject, at: number, needs: number[]): JsonObject {
+    let resolved = body;
+    for (const field of TASK_FIELDS) {
+      const value = body[field];
+      const place = `requests.${at}.body.${field}`;
+      const list: readonly unknown[] | null = Array.isArray(value) ? value : null;
+      if (!(list ?? [value]).some(isReference)) continue;
+      const ids =
+        list?.map((one, i) => this.#idOf(one, `${place}.${i}`, needs)) ?? this.#idOf(value, place, needs);
+      resolved = { ...resolved, [field]: ids };
+    }
+    return resolved;
+  }
+
+  #idOf(value: unknown, place: string, needs: number[]): unknown {
+    if (!isReference(value)) return value;
+    const named = typeof value.$ref === "string" ? this.#named.get(value.$ref) : undefined;
+    if (!named) return this.#refuse(`${place}.$ref`, "must be the ref of an earlier request");
+    needs.push(named.at);
+    return named.taskId;
+  }
+
+  #refuse(path: string, message: string): null {
+    if (this.#errors.length < ERRORS_MAX) this.#errors.push({ path, message });
+    return null;
+  }
+}
+
+function isReference(value: unknown): value is { readonly $ref: unknown } {
+  return typeof value === "object" && value !== null && "$ref" in value;
+}
 
 class Batch {
   readonly #call: Call<readonly string[]>;
@@ -81,12 +176,17 @@ class Batch {
   #running: number;
   #ready = Promise.withResolvers<void>();
 
-  constructor(call: Call<readonly string[]>, requests: readonly Asked[]) {
+  constructor(call: Call<readonly string[]>, requests: readonly Linked[]) {
     this.#call = call;
     const onReady = (): void => {
       if (--this.#running === 0) this.#ready.resolve();
     };
-    this.#items = requests.map((asked) => new Item(call, asked, onReady));
+    const items: Item[] = [];
+    for (const asked of requests) {
+      const needs = asked.needs.map((at) => must(items[at], "a reference is to an earlier request"));
+      items.push(new Item(call, asked, needs, onReady));
+    }
+    this.#items = items;
     this.#running = requests.length;
   }
 
@@ -135,7 +235,10 @@ class Batch {
         isLoaded = !isFull();
         return isLoaded ? item.load : {};
       },
-      decide: (rows) => (isLoaded && !isFull() ? item.decide(rows) : item.skip()),
+      decide: (rows) => {
+        if (!isLoaded || isFull()) return item.skip();
+        return item.lacks ? item.refuseAsLacking() : item.decide(rows);
+      },
     };
   }
 
@@ -167,7 +270,9 @@ class HasUndecided extends Error {
 
 /** How many rows were loaded: a value that is a list has one for each of its elements. */
 function rowsRead(loaded: Readonly<Record<string, unknown>>): number {
-  return sumOf(Object.values(loaded), (value) => (Array.isArray(value) ? value.length : 1));
+  return sumOf(Object.values(loaded), (value) =>
+    Array.isArray(value) ? value.length : Number(value !== null),
+  );
 }
 
 function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
@@ -185,18 +290,21 @@ type Waiting = {
 /** One for all: a batch may refuse hundreds of requests. */
 const FULL = batchIsFull();
 const FULL_BODY = JSON.stringify(FULL);
+const LACKING = refusedBefore();
 
 const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 
 /** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
 class Item {
   readonly #call: ReadCall;
-  readonly #asked: Asked;
+  readonly #asked: Linked;
+  /** Those that create the tasks to which this one refers. */
+  readonly #needs: readonly Item[];
   /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
   #waiting: Waiting | null = null;
-  /** What was decided last; "skipped": the batch was full. An engine may decide several times. */
-  #outcome: Decision<unknown> | Undecided | "skipped" = UNDECIDED;
+  /** What was decided last; "skipped": the batch was full; "lacking": a request that it refers to was refused. An engine may decide several times. */
+  #outcome: Decision<unknown> | Undecided | "skipped" | "lacking" = UNDECIDED;
   /** The outcome of the batch. */
   #end: "committed" | "undone" | null = null;
   /** Set when the handler ended before the commit with an error that no client may know about. */
@@ -206,9 +314,10 @@ class Item {
   /** How many rows its transaction read and wrote; before it is decided, how many its queries look up. */
   rows = 0;
 
-  constructor(call: ReadCall, asked: Asked, onReady: () => void) {
+  constructor(call: ReadCall, asked: Linked, needs: readonly Item[], onReady: () => void) {
     this.#call = call;
     this.#asked = asked;
+    this.#needs = needs;
     this.#onReady = onReady;
   }
 
@@ -221,11 +330,21 @@ class Item {
   }
 
   get isUndecided(): boolean {
-    return this.#outcome !== "skipped" && this.#outcome.kind === "undecided";
+    return typeof this.#outcome !== "string" && this.#outcome.kind === "undecided";
+  }
+
+  /** Whether a request that it refers to creates no task, or is not decided. */
+  get lacks(): boolean {
+    return this.#needs.some((item) => !item.#isAccepted);
+  }
+
+  get #isAccepted(): boolean {
+    return this.isWaiting && typeof this.#outcome !== "string" && this.#outcome.kind === "accepted";
   }
 
   /** Whether the answer is stored for a repeat: that of a change or of a refusal, as for a single request. */
   get isWorthStoring(): boolean {
+    if (this.#outcome === "lacking") return true;
     if (this.#outcome === "skipped" || this.#outcome.kind === "undecided") return false;
     return this.#outcome.kind === "rejected" || this.#outcome.changes.length > 0 || isStored(this.#outcome);
   }
@@ -240,6 +359,7 @@ class Item {
         ...this.#call,
         transact: charged(this.#transactFor(encode)),
         inBatch: true,
+        ...(this.#asked.newTaskId !== null && { newTaskId: this.#asked.newTaskId }),
       }));
       if (this.#end === null) this.#answer(200, first);
     } catch (error) {
@@ -292,6 +412,14 @@ class Item {
     return UNDECIDED;
   }
 
+  /** Decides nothing, because there is no such task. */
+  refuseAsLacking(): Undecided {
+    this.#outcome = "lacking";
+    this.rows = 0;
+    this.#refuse(LACKING);
+    return UNDECIDED;
+  }
+
   /** Its transaction was undecided and nothing was committed: the handler hands in another. */
   goOn(): void {
     const waiting = this.#waiting;
@@ -304,6 +432,7 @@ class Item {
     this.#end = "committed";
     const outcome = this.#outcome;
     if (outcome === "skipped") this.#waiting?.reject(FULL);
+    else if (outcome === "lacking") this.#waiting?.reject(LACKING);
     else if (outcome.kind === "accepted") this.#waiting?.resolve(outcome.answer);
     else if (outcome.kind === "rejected") this.#waiting?.reject(new Rejection(outcome));
   }

@@ -93,6 +93,8 @@ export type ReadCall = {
   readonly repeatable: boolean;
   /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */
   readonly inBatch: boolean;
+  /** The id of the task that a request of a batch creates, if its other requests refer to it (batch.ts). */
+  readonly newTaskId?: string;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
   readonly part: (path: string, body: JsonObject) => JsonRequest | Promise<JsonRequest>;
   /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
@@ -109,6 +111,8 @@ export type ReadCall = {
     nodeIds: readonly (string | null | undefined)[],
     strict: Strict | undefined,
   ) => Promise<void> | undefined;
+  /** Whether the request also has a valid administrator key. */
+  readonly hasAdminKey: () => Promise<boolean>;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */

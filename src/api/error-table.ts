@@ -23,6 +23,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   not_assigned_to_node: [403, "Not your task"],
   not_your_message: [403, "Not your message"],
   key_bound_to_other_node: [403, KEY_OF_ANOTHER_NODE],
+  lower_reward: [403, "Lower reward"],
   task_not_open: [409, "Task not open"],
   task_not_assigned: [409, "Task not assigned"],
   task_completed: [409, "Task completed"],
@@ -111,6 +112,13 @@ function isOutOfFiles(error: unknown): boolean {
 export function overloaded(what: string): Problem {
   const headers = { "Retry-After": "1" };
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
+}
+
+/** 409: a request in a batch that refers to a task that another one did not create. */
+export function refusedBefore(): Problem {
+  const detail =
+    "The request of this batch that has the ref was refused, so there is no such task. Correct that one, and send both again.";
+  return new Problem(409, "ref_refused", "Reference to a refused request", detail);
 }
 
 /** 503: a request in a batch that was not run, because of what those before it cost. */

@@ -59,6 +59,7 @@ export const ERRORS = {
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
   viewer_not_allowed: { status: 403, when: "a viewer key cannot change anything or read message contents" },
+  lower_reward: { status: 403, when: "only with the administrator key can a reward become less" },
   not_found: { status: 404, when: "there is no such path" },
   node_not_found: { status: 404, when: "no node is registered with that id" },
   task_not_found: { status: 404, when: "there is no such task" },
@@ -112,6 +113,7 @@ export const ERRORS = {
   budgets_limit: { status: 409, when: "the hub has the maximum number of budgets" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
+  ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
     status: 415,
@@ -276,6 +278,16 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Lease.expires_at":
     "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.",
   depends_on: "The ids of the tasks that must be completed first.",
+  on_dependency:
+    "`fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts when all have ended, however.",
+  unique_key:
+    "While an unfinished task has this key, task/create makes no other, and answers with that one (`deduplicated`).",
+  unique_for_s: "Seconds from the creation for which the task holds its `unique_key`, finished or not.",
+  unique_until: "The task holds its `unique_key` at least until then.",
+  ref: 'Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.',
+  deduplicated: "Only if true: no task was created, because this one has the `unique_key`.",
+  "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
+  "task_update.not_before": "The task is not handed out before this time; one in the past: at once.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
   failure: "Why the last attempt, or the task, failed.",

@@ -12,6 +12,7 @@ import {
   BUDGET_SCOPES,
   CATCH_UPS,
   KEY_ROLES,
+  ON_DEPENDENCY,
   ON_LIMIT,
   OVERLAPS,
   type Priority,
@@ -170,6 +171,9 @@ export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
+export const onDependency = () => word(ON_DEPENDENCY);
+export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
+export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
 const DATE =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";

@@ -162,6 +162,9 @@ export const taskSchema = (variant: Variant) =>
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
     group: z.optional(z.string()),
     tags: z.optional(z.array(z.string())),
+    unique_key: z.optional(z.string()),
+    unique_until: z.optional(time()),
+    on_dependency: z.optional(z.literal("run")),
     created_at: time(),
     updated_at: time(),
   });
@@ -201,6 +204,9 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     outputs: task.outputs,
     ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
     ...encodeGroup(task),
+    ...(task.uniqueKey !== null && { unique_key: task.uniqueKey }),
+    ...(task.uniqueUntil !== null && { unique_until: isoTime(task.uniqueUntil) }),
+    ...(task.onDependency === "run" && { on_dependency: task.onDependency }),
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };

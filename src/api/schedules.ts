@@ -26,7 +26,8 @@ const UTC = "UTC";
 
 /** The task of a schedule: as for task/create, without what names a moment, another task, a file or a node. */
 const scheduledTask = () => {
-  const { not_before, expires_at, depends_on, files, description, ...fields } = newTask().shape;
+  const { not_before, expires_at, depends_on, on_dependency, files, description, ...fields } =
+    newTask().shape;
   const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
   const isShort = (text: string): boolean => Buffer.byteLength(text) <= max;
   return z.strictObject({

@@ -4,7 +4,7 @@ import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/spending.ts";
-import type { Completion, HolderRequest, TaskDraft } from "../domain/task.ts";
+import type { Completion, Created, HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -75,21 +75,38 @@ const create = writeEndpoint({
     "task_not_ready",
     "budget_exceeded",
   ],
-  input: () => z.extend(newTask(), { for_node: z.optional(field.nodeId()) }),
+  input: () =>
+    z
+      .extend(newTask(), {
+        for_node: z.optional(field.nodeId()),
+        unique_key: z.optional(field.uniqueKey()),
+        unique_for_s: z.optional(field.uniqueFor()),
+      })
+      .check(
+        z.refine(({ unique_key, unique_for_s }) => unique_for_s === undefined || unique_key !== undefined, {
+          path: ["unique_for_s"],
+          message: "must not be sent without unique_key",
+        }),
+      ),
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
-  answer: taskAnswer,
-  handle: async (call, { for_node: nodeId, ...input }) => {
-    if (nodeId === undefined)
-      return withDraft(call, input, (draft, asked) =>
-        call.services.tasks.create(call.transact, draft, asked),
-      );
-    await checkMaySendTo(call, nodeId);
-    return withDraft(call, input, (draft, asked) =>
-      call.services.tasks.createSent(call.transact, draft, asked, { origin: null, nodeId, files: [] }),
-    );
+  answer: (variant) => z.extend(taskAnswer(variant), { deduplicated: z.optional(z.literal(true)) }),
+  handle: async (call, { for_node: nodeId, unique_key: key, unique_for_s: forMs = null, ...input }) => {
+    const unique = key === undefined ? null : { key, forMs };
+    const { tasks } = call.services;
+    if (nodeId !== undefined) await checkMaySendTo(call, nodeId);
+    return withDraft(call, input, (draft, asked) => {
+      const own = { ...draft, unique };
+      const creation = { ...asked, taskId: call.newTaskId };
+      return nodeId === undefined
+        ? tasks.create(call.transact, own, creation)
+        : tasks.createSent(call.transact, own, creation, { origin: null, nodeId, files: [] });
+    });
   },
-  encode: encodeTaskAnswer,
+  encode: ({ deduplicated, ...task }: Created, variant: Variant, at: Moment) => ({
+    ...encodeTaskAnswer(task, variant, at),
+    ...(deduplicated && { deduplicated }),
+  }),
 });
 
 /**
@@ -120,6 +137,7 @@ export function newTask() {
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
     depends_on: z.optional(field.dependsOn()),
+    on_dependency: z.optional(field.onDependency()),
     files: z.optional(field.taskFiles()),
     group: z.optional(field.group()),
     tags: z.optional(field.tags()),
@@ -150,6 +168,7 @@ export async function withDraft<T>(
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
+    onDependency: input.on_dependency ?? "fail",
     schedule: null,
   };
   try {
@@ -456,6 +475,64 @@ const cancel = writeEndpoint({
       reason: reason ?? null,
       boundTo: key?.nodeId ?? null,
     }),
+  encode: encodeTaskAnswer,
+});
+
+const UPDATED = ["title", "description", "priority", "lux_reward", "not_before", "expires_at"] as const;
+
+const update = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/task/update",
+  auth: "secret",
+  summary: "Changes a task that nobody holds",
+  rejections: [
+    "task_not_found",
+    "key_bound_to_other_node",
+    "task_not_open",
+    "task_completed",
+    "task_failed",
+    "lower_reward",
+  ],
+  input: () =>
+    z
+      .object({
+        task_id: field.id(),
+        title: z.optional(field.title()),
+        description: z.optional(field.description()),
+        priority: z.optional(field.priority()),
+        lux_reward: z.optional(field.luxReward()),
+        not_before: z.optional(field.date()),
+        expires_at: z.optional(field.date()),
+      })
+      .check(
+        z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
+          message: `must have one of ${UPDATED.join(", ")}`,
+        }),
+      ),
+  answer: taskAnswer,
+  handle: async (
+    { services, transact, key, at, hasAdminKey },
+    { task_id, lux_reward: luxRewardMicro, not_before, expires_at, ...fields },
+  ) => {
+    const errors = schedulingErrors({ not_before, expires_at }, at);
+    if (errors.length > 0) throw invalidRequest(errors);
+    const { title, description, priority } = fields;
+    const patch = {
+      ...(title !== undefined && { title }),
+      ...(description !== undefined && { description }),
+      ...(priority !== undefined && { priority }),
+      ...(luxRewardMicro !== undefined && { luxRewardMicro }),
+      ...(not_before !== undefined && { notBefore: not_before }),
+      ...(expires_at !== undefined && { expiresAt: expires_at }),
+    };
+    const mayLower = luxRewardMicro !== undefined && (await hasAdminKey());
+    return services.tasks.update(transact, {
+      taskId: task_id,
+      boundTo: key?.nodeId ?? null,
+      patch,
+      mayLower,
+    });
+  },
   encode: encodeTaskAnswer,
 });
 
@@ -805,6 +882,7 @@ export const TASK_ENDPOINTS: readonly Endpoint[] = [
   extend,
   retry,
   cancel,
+  update,
   revoke,
   batchAssign,
   remove,

@@ -87,6 +87,18 @@ const RUNS: Readonly<Record<string, Run>> = {
     const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
     return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
   },
+  "task update": async (remote) => {
+    const { hub, values } = remote;
+    const fields = {
+      title: values.text("title"),
+      description: values.has("description") ? await descriptionOf(values) : undefined,
+      priority: priorityOf(values),
+      lux_reward: values.number("reward"),
+      not_before: values.moment("not-before"),
+      expires_at: values.moment("expires"),
+    };
+    return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
+  },
   "task delete": ({ hub, json, words }) =>
     forEach(words, async (task_id) => {
       const answer = recordOf(await hub.tasks.delete({ task_id }));
@@ -203,6 +215,9 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     for_node: values.text("for"),
     lux_reward: values.number("reward"),
     depends_on: values.has("after") ? values.texts("after") : undefined,
+    on_dependency: values.choice("on-dependency", ["fail", "run"] as const),
+    unique_key: values.text("unique-key"),
+    unique_for_s: values.seconds("unique-for"),
     delay_s: values.seconds("delay"),
     expires_at: values.moment("expires"),
     timeout_s: values.seconds("timeout"),

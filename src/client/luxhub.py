@@ -2091,6 +2091,7 @@ EventKind = Literal[
     "task.timed_out",
     "task.failed",
     "task.retried",
+    "task.updated",
     "task.completed",
     "task.deleted",
     "group.ended",
@@ -2125,6 +2126,7 @@ ErrorCode = Literal[
     "not_assigned_to_node",
     "not_your_message",
     "viewer_not_allowed",
+    "lower_reward",
     "not_found",
     "node_not_found",
     "task_not_found",
@@ -2166,6 +2168,7 @@ ErrorCode = Literal[
     "budgets_limit",
     "key_exists",
     "keys_limit",
+    "ref_refused",
     "body_too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
@@ -2482,6 +2485,14 @@ class Task(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: While an unfinished task has this key, task/create makes no other, and answers with that one
+    #: (`deduplicated`).
+    unique_key: NotRequired[str]
+    #: The task holds its `unique_key` at least until then.
+    unique_until: NotRequired[str]
+    #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
+    #: when all have ended, however.
+    on_dependency: NotRequired[Literal["run"]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2579,6 +2590,14 @@ class TaskDetails(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: While an unfinished task has this key, task/create makes no other, and answers with that one
+    #: (`deduplicated`).
+    unique_key: NotRequired[str]
+    #: The task holds its `unique_key` at least until then.
+    unique_until: NotRequired[str]
+    #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
+    #: when all have ended, however.
+    on_dependency: NotRequired[Literal["run"]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -3189,6 +3208,25 @@ class NodeGetAnswer(TypedDict):
     success: Literal[True]
     #: The node as it is now.
     node: Node
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+    #: Only if true: no task was created, because this one has the `unique_key`.
+    deduplicated: NotRequired[Literal[True]]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4254,6 +4292,8 @@ class BatchRequest(TypedDict):
     path: str
     #: The body of the request.
     body: Mapping[str, Any]
+    #: Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.
+    ref: NotRequired[str]
 
 
 class Nodes(_Resource):
@@ -4392,12 +4432,15 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         depends_on: Sequence[str] | None = None,
+        on_dependency: Literal["fail", "run"] | None = None,
         files: Sequence[str] | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
         for_node: str | None = None,
+        unique_key: str | None = None,
+        unique_for_s: float | None = None,
         options: CallOptions | None = None,
-    ) -> TaskAnswer:
+    ) -> TaskCreateAnswer:
         """Creates a task; on B the hub assigns it at once if a node is available.
 
         title: What to do, in one line.
@@ -4420,12 +4463,17 @@ class Tasks(_Resource):
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
         depends_on: The ids of the tasks that must be completed first.
+        on_dependency: `fail` (if left out): the task fails when one that it depends on fails or is deleted.
+            `run`: it starts when all have ended, however.
         files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
             commit.
         group: The group that the task joins. A group is its tasks: it begins with the first one.
         tags: Up to 16 words to find the task by, none with a comma.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
+        unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
+            one (`deduplicated`).
+        unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
         """
         fields = {
             "title": title,
@@ -4444,12 +4492,15 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "depends_on": depends_on,
+            "on_dependency": on_dependency,
             "files": files,
             "group": group,
             "tags": tags,
             "for_node": for_node,
+            "unique_key": unique_key,
+            "unique_for_s": unique_for_s,
         }
-        return cast("TaskAnswer", self._call("task/create", fields, options))
+        return cast("TaskCreateAnswer", self._call("task/create", fields, options))
 
     def next(
         self,
@@ -4710,6 +4761,40 @@ class Tasks(_Resource):
         """
         fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
         return cast("TaskAnswer", self._call("task/cancel", fields, options))
+
+    def update(
+        self,
+        task_id: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        priority: Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"] | None = None,
+        lux_reward: float | None = None,
+        not_before: str | None = None,
+        expires_at: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Changes a task that nobody holds.
+
+        task_id: The id of the task.
+        title: What to do, in one line.
+        description: What to do; at most 64 KiB of UTF-8.
+        priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
+            `medium` (the default); 2, `p2` or `low`; `p5` is background work.
+        lux_reward: It can only grow, unless the request has the administrator key too.
+        not_before: The task is not handed out before this time; one in the past: at once.
+        expires_at: If the task is not completed by this time, it fails.
+        """
+        fields = {
+            "task_id": task_id,
+            "title": title,
+            "description": description,
+            "priority": priority,
+            "lux_reward": lux_reward,
+            "not_before": not_before,
+            "expires_at": expires_at,
+        }
+        return cast("TaskAnswer", self._call("task/update", fields, options))
 
     def revoke(
         self,
@@ -5675,6 +5760,7 @@ METHODS = {
     "task/extend": "POST",
     "task/retry": "POST",
     "task/cancel": "POST",
+    "task/update": "POST",
     "task/revoke": "POST",
     "task/batch-assign": "POST",
     "task/delete": "POST",

@@ -82,6 +82,8 @@ export class LuxHub<V extends Variant = "A"> {
     answer: this.#method("task/answer"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
+    /** Changes a task that nobody holds. */
+    update: this.#method("task/update"),
     revoke: this.#method("task/revoke"),
     batchAssign: this.#method("task/batch-assign"),
     delete: this.#method("task/delete"),

@@ -28,6 +28,7 @@ export type EventKind =
   | "task.timed_out"
   | "task.failed"
   | "task.retried"
+  | "task.updated"
   | "task.completed"
   | "task.deleted"
   | "group.ended"
@@ -385,6 +386,18 @@ export interface Task<V extends Variant = "A"> {
   group?: string | undefined;
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
+  /**
+   * While an unfinished task has this key, task/create makes no other, and answers with that one
+   * (`deduplicated`).
+   */
+  unique_key?: string | undefined;
+  /** The task holds its `unique_key` at least until then. */
+  unique_until?: string | undefined;
+  /**
+   * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
+   * starts when all have ended, however.
+   */
+  on_dependency?: "run" | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -482,6 +495,18 @@ export interface TaskDetails<V extends Variant = "A"> {
   group?: string | undefined;
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
+  /**
+   * While an unfinished task has this key, task/create makes no other, and answers with that one
+   * (`deduplicated`).
+   */
+  unique_key?: string | undefined;
+  /** The task holds its `unique_key` at least until then. */
+  unique_until?: string | undefined;
+  /**
+   * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
+   * starts when all have ended, however.
+   */
+  on_dependency?: "run" | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -990,6 +1015,7 @@ export interface Problem {
     | "not_assigned_to_node"
     | "not_your_message"
     | "viewer_not_allowed"
+    | "lower_reward"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
@@ -1031,6 +1057,7 @@ export interface Problem {
     | "budgets_limit"
     | "key_exists"
     | "keys_limit"
+    | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"
@@ -1312,6 +1339,11 @@ export interface Operations<V extends Variant = "A"> {
       /** The ids of the tasks that must be completed first. */
       depends_on?: readonly string[] | undefined;
       /**
+       * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
+       * starts when all have ended, however.
+       */
+      on_dependency?: "fail" | "run" | undefined;
+      /**
        * The ids of uploaded files that belong to no task: they become inputs of the task in the same
        * commit.
        */
@@ -1325,8 +1357,34 @@ export interface Operations<V extends Variant = "A"> {
        * back or goes offline, other nodes may take it.
        */
       for_node?: string | undefined;
+      /**
+       * While an unfinished task has this key, task/create makes no other, and answers with that one
+       * (`deduplicated`).
+       */
+      unique_key?: string | undefined;
+      /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
+      unique_for_s?: number | undefined;
     };
-    answer: TaskAnswer<V>;
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+      /** The status of the task. task/retry opens a `failed` task again. */
+      status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+      /** The node that holds the task, or completed it. */
+      assigned_node: string | null;
+      /** The node's hold on the task. */
+      lease: Lease;
+      /** The task as it is now. */
+      task: Task<V>;
+      /** Only if true: no task was created, because this one has the `unique_key`. */
+      deduplicated?: true | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
   };
 
   /** Hands a worker its next task, and may wait for one */
@@ -1638,6 +1696,30 @@ export interface Operations<V extends Variant = "A"> {
       node_id?: string | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Changes a task that nobody holds */
+  "task/update": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** What to do, in one line. */
+      title?: string | undefined;
+      /** What to do; at most 64 KiB of UTF-8. */
+      description?: string | undefined;
+      /**
+       * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+       * default); 2, `p2` or `low`; `p5` is background work.
+       */
+      priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+      /** It can only grow, unless the request has the administrator key too. */
+      lux_reward?: number | undefined;
+      /** The task is not handed out before this time; one in the past: at once. */
+      not_before?: string | undefined;
+      /** If the task is not completed by this time, it fails. */
+      expires_at?: string | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -3395,6 +3477,8 @@ export interface Operations<V extends Variant = "A"> {
         path: string;
         /** The body of the request. */
         body: Record<string, unknown>;
+        /** Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id. */
+        ref?: string | undefined;
       }[];
     };
     answer: {
@@ -3553,6 +3637,7 @@ export const METHODS = {
   "task/extend": "POST",
   "task/retry": "POST",
   "task/cancel": "POST",
+  "task/update": "POST",
   "task/revoke": "POST",
   "task/batch-assign": "POST",
   "task/delete": "POST",

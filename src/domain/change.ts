@@ -86,6 +86,8 @@ export type Change =
    * long it had been ready; for the metrics, not stored.
    */
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
+  /** What its creator has set: title, description, priority and reward. */
+  | { readonly kind: "task.edited"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }

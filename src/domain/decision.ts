@@ -24,6 +24,7 @@ export const REJECTION_CODES = [
   "node_draining",
   "not_assigned_to_node",
   "key_bound_to_other_node",
+  "lower_reward",
   "not_your_message",
   "message_not_parked",
   "nodes_limit",

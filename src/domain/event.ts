@@ -24,6 +24,7 @@ export const EVENT_KINDS = [
   "task.timed_out",
   "task.failed",
   "task.retried",
+  "task.updated",
   "task.completed",
   "task.deleted",
   "group.ended",

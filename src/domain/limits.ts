@@ -81,6 +81,7 @@ export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
 export const DEPENDENCIES_MAX = 1_000;
+export const UNIQUE_KEY_MAX_CHARS = 255;
 /** Tasks that one task/wait waits for. */
 export const WAITED_TASKS_MAX = 100;
 /** Unfinished dependencies that one task shows by their ids. */
@@ -213,6 +214,7 @@ export const LEASE_HOLDERS_SHOWN_MAX = 20;
 export const BATCH_ASSIGN_MAX = 500;
 /** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
 export const BATCH_REQUESTS_MAX = 500;
+export const BATCH_REF_MAX_CHARS = 64;
 export const CONTENT_MAX_BYTES = 256 * KIB;
 export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;

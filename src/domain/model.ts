@@ -169,6 +169,12 @@ export type Task = {
   readonly group: string | null;
   /** Words of its creator, to find it by. */
   readonly tags: readonly string[];
+  /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
+  readonly uniqueKey: string | null;
+  /** How long it holds its key although it is finished; null: not at all. */
+  readonly uniqueUntil: number | null;
+  /** What the end of one of its dependencies without a result means: it fails too, or it runs when all have ended. */
+  readonly onDependency: OnDependency;
   /** What its attempts have used, all together; null: no worker has reported any usage. */
   readonly spent: Spending | null;
   /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
@@ -184,6 +190,9 @@ export type Task = {
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };
+
+export const ON_DEPENDENCY = ["fail", "run"] as const;
+export type OnDependency = (typeof ON_DEPENDENCY)[number];
 
 /** The fields of a new task that name no time and no other task. */
 export type TaskTemplate = Pick<

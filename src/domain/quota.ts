@@ -50,6 +50,7 @@ function taskBytes(task: Task): number {
   const { title, description, result, progress, failure, earlierFailures, dependsOn, unmet } = task;
   const { group, tags } = task;
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
+  bytes += Buffer.byteLength(task.uniqueKey ?? "");
   bytes += dependsOn.length * KEPT_DEPENDENCY_ID_BYTES + unmet * KEPT_DEPENDENCY_BYTES;
   for (const text of [result?.problem, result?.improvement, result?.lesson, result?.extra])
     if (text) bytes += Buffer.byteLength(text);

@@ -12,9 +12,10 @@
  *      |                |  v dependency               v with the last attempt
  *      +--------------> failed <----------------------+
  *        dependency
- *   any --delete--> (none)
+ *   any --delete--> (none)       open --update--> open
  *
- *   dependency       a task that it depends on has failed or is deleted; also at once, when it is created or retried
+ *   dependency       a task that it depends on has failed or is deleted, unless it runs however they end
+ *                    (onDependency); also at once, when it is created or retried
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone, a question that parks it (question.ts):
  *                    the attempts stay
@@ -57,6 +58,7 @@ import type {
   FileRecord,
   Moment,
   Node,
+  OnDependency,
   Task,
   TaskOrigin,
   TaskQuestions,
@@ -67,7 +69,19 @@ import type {
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
-export type TaskDraft = TaskTemplate & Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule">;
+export type TaskDraft = TaskTemplate &
+  Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> & {
+    /** Left out: "fail". */
+    readonly onDependency?: OnDependency;
+    /** Left out: it has none. */
+    readonly unique?: Unique | null;
+  };
+
+/** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
+export type Unique = { readonly key: string; readonly forMs: number | null };
+
+/** A new task, or the one that had its unique key already. */
+export type Created = Task & { readonly deduplicated?: true };
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
@@ -111,9 +125,15 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const wait = waitFor({ taskId, dependsOn: draft.dependsOn }, byId(dependencies), at);
+  const { unique, onDependency = "fail", ...fields } = draft;
+  const { dependsOn } = draft;
+  const wait = waitFor({ taskId, dependsOn, onDependency }, byId(dependencies), at);
+  const uniqueFor = unique?.forMs ?? null;
   const blank: Task = {
-    ...draft,
+    ...fields,
+    onDependency,
+    uniqueKey: unique?.key ?? null,
+    uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
     seq: 0,
     taskId,
     status: "open",
@@ -177,6 +197,12 @@ export function createWith(
   const files = rows.files.map(({ fileId }) => fileId);
   const created = create(draft, taskId, rows.candidates, at, rows.dependencies, files);
   return accept(created.answer, [...created.changes, ...attached.changes]);
+}
+
+/** The task that keeps another from being created with its unique key; `tasks` have the key. */
+export function holderOfKey(tasks: readonly Task[], { now }: Pick<Moment, "now">): Task | null {
+  const isHeld = (task: Task): boolean => !isFinished(task) || (task.uniqueUntil ?? 0) > now;
+  return tasks.find(isHeld) ?? null;
 }
 
 /** The data of a task that is created for one node or through A2A, besides its draft. */
@@ -632,6 +658,46 @@ export function cancel(
   return accept(after, changes);
 }
 
+/** The fields of a task that can change while it waits. Those that are left out stay as they are. */
+export type TaskPatch = Partial<
+  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt">
+>;
+
+/** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
+export type UpdateRequest = CreatorRequest & { readonly patch: TaskPatch; readonly mayLower: boolean };
+
+/** Changes a task that nobody holds. If it is ready then and the balancer may assign it, it goes to a candidate. */
+export function update(
+  task: Task | null,
+  candidates: readonly Node[],
+  asked: UpdateRequest,
+  at: Moment,
+): Decision<Task> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
+  if (isFinished(task)) return finishedAlready(task);
+  if (task.status === "assigned") return heldAlready(task);
+  const { patch, mayLower } = asked;
+  if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
+  const changed = PATCHED.filter(
+    ([, field]) => patch[field] !== undefined && patch[field] !== task[field],
+  ).map(([name]) => name);
+  if (changed.length === 0) return accept(task); // a repeat changes nothing
+  const { after, changes } = move(task, patch, at.now);
+  const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
+  return assignIfBalanced(after, candidates, [{ kind: "task.edited", task: after }, ...changes, event], at);
+}
+
+/** The fields of a TaskPatch by their names in the event. */
+const PATCHED = [
+  ["title", "title"],
+  ["description", "description"],
+  ["priority", "priority"],
+  ["lux_reward", "luxRewardMicro"],
+  ["not_before", "notBefore"],
+  ["expires_at", "expiresAt"],
+] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
+
 /**
  * Opens a failed task again, as if it had not been tried; an `expires_at` that has passed is gone. It waits for what it
  * depends on as a new task does, and fails at once if that has failed. The tasks that depend on it, and that its failure
@@ -870,8 +936,8 @@ export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly
 }
 
 /**
- * Updates tasks when one that they depend on has ended: one dependency less, or failed. `root`: the task at the root of
- * that failure (Dependency.brokenBy).
+ * Updates tasks when one that they depend on has ended: one dependency less, or failed (Task.onDependency). `root`: the
+ * task at the root of that failure (Dependency.brokenBy).
  */
 export function settle(
   tasks: readonly Task[],
@@ -881,7 +947,7 @@ export function settle(
   root = dependsOn,
 ): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
-    if (outcome !== "completed") {
+    if (outcome !== "completed" && task.onDependency === "fail") {
       const { after, changes } = end(task, dependencyFailure(dependsOn, outcome, at.now), at);
       return { after, changes: [...changes, broken(task, root)] };
     }
@@ -1085,20 +1151,23 @@ function firstFailure(
   return null;
 }
 
-/** Waits for those of its dependencies that are not completed; fails when one of them has failed or is gone. */
+/**
+ * Waits for those of its dependencies that have not ended; fails when one of them has failed or is gone, unless it runs
+ * however they end.
+ */
 function waitFor(
-  task: Pick<Task, "taskId" | "dependsOn">,
+  task: Pick<Task, "taskId" | "dependsOn" | "onDependency">,
   dependencies: ReadonlyMap<string, Dependency>,
   at: Moment,
 ): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
-  const cause = firstFailure(task, dependencies);
+  const cause = task.onDependency === "run" ? null : firstFailure(task, dependencies);
   if (cause !== null) {
     const failure = dependencyFailure(cause.taskId, cause.outcome, at.now);
     return { patch: { status: "failed", failure }, changes: [broken(task, cause.brokenBy)] };
   }
   const unfinished = task.dependsOn.flatMap((taskId) => {
     const dependency = dependencies.get(taskId);
-    return dependency && dependency.status !== "completed" ? [dependency] : [];
+    return dependency && !isFinished(dependency) ? [dependency] : [];
   });
   const changes: Change[] = [];
   if (unfinished.length > 0) {
@@ -1259,6 +1328,16 @@ function notOpen(task: Task): Rejected {
     "task_not_open",
     `Task ${task.taskId} is assigned to ${task.assignedNode}. Choose an open one with GET /api/v1/task/pull.`,
   );
+}
+
+function heldAlready({ taskId, assignedNode }: Task): Rejected {
+  const detail = `Task ${taskId} is assigned to ${assignedNode}. Only a task that nobody holds can change: take it back first with POST /api/v1/task/revoke.`;
+  return reject("task_not_open", detail);
+}
+
+function lowerReward({ taskId }: Task): Rejected {
+  const detail = `The reward of task ${taskId} can only grow. To lower it, send the administrator key in the header X-Admin-Key too.`;
+  return reject("lower_reward", detail);
 }
 
 function notReady(task: Task): Rejected {

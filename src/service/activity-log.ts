@@ -187,6 +187,8 @@ function textOf(entry: Entry): string {
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":
       return `${what} retried after it had failed ${id}`;
+    case "task.updated":
+      return `${what} changed: ${String(data["changed"]).replaceAll(",", ", ")} ${id}`;
     case "node.left":
       return `${who} left`;
     case "node.draining":

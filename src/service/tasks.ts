@@ -28,11 +28,13 @@ import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain
 import {
   type Completion,
   type CheckpointRequest,
+  type Created,
   type CreatorRequest,
   type RetryRequest,
   type Dependency,
   type Sent,
   type TaskDraft,
+  type UpdateRequest,
   type UsageRequest,
   assignTo,
   cancel,
@@ -43,6 +45,7 @@ import {
   expire,
   extend,
   fail,
+  holderOfKey,
   makeReady,
   release,
   releaseAll,
@@ -54,6 +57,7 @@ import {
   settle,
   take,
   timeOut,
+  update,
 } from "../domain/task.ts";
 import { type KnownReport, dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -81,6 +85,7 @@ import {
   taskTotals,
   taskWork,
   tasksById,
+  tasksByUniqueKey,
   tasksHeld,
   tasksOfDeleted,
   timedOutTasks,
@@ -123,7 +128,12 @@ export class UnusableReferences extends Error {
 }
 
 /** The request of a new task, besides its draft. `boundTo`: the node to which the caller's key is bound. */
-export type Creation = { readonly fileIds: readonly string[]; readonly boundTo: string | null };
+export type Creation = {
+  readonly fileIds: readonly string[];
+  readonly boundTo: string | null;
+  /** The id of the task; left out: a new one. */
+  readonly taskId?: string | undefined;
+};
 
 /** A task, and the first of those that it waits for. */
 export type WaitingTask = { readonly task: Task; readonly waitsFor: readonly string[] };
@@ -165,20 +175,27 @@ export class TaskService {
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
 
+  /** An id for a task that is created later. */
+  newTaskId(): string {
+    return this.#newId();
+  }
+
   /** @throws {UnusableReferences} */
   async create(
-    transact: Transact<Task>,
+    transact: Transact<Created>,
     draft: TaskDraft,
     asked: Creation = NO_FILES,
-  ): Promise<Committed<Task>> {
-    const taskId = this.#newId();
-    const { balanced, dependsOn } = draft;
+  ): Promise<Committed<Created>> {
+    const taskId = asked.taskId ?? this.#newId();
+    const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0)
+    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
+      const duplicate = this.#duplicateOf(loaded.ofKey);
+      if (duplicate) return duplicate;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -194,12 +211,12 @@ export class TaskService {
    * @throws {Rejection} when the node that it is sent to does not take it
    */
   async createSent(
-    transact: Transact<Task>,
+    transact: Transact<Created>,
     draft: TaskDraft,
     asked: Creation,
     sent: Sent,
-  ): Promise<Committed<Task>> {
-    const taskId = this.#newId();
+  ): Promise<Committed<Created>> {
+    const taskId = asked.taskId ?? this.#newId();
     const { dependsOn } = draft;
     const { boundTo, fileIds } = asked;
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
@@ -207,6 +224,8 @@ export class TaskService {
     let refused: Rejected | null = null;
     const load = { ...ofNewTask(draft, asked), node, gate: this.#gate() };
     const sentTask = await transact(load, ({ node, ...loaded }) => {
+      const duplicate = this.#duplicateOf(loaded.ofKey);
+      if (duplicate) return duplicate;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -217,6 +236,12 @@ export class TaskService {
     if (refused !== null) throw new Rejection(refused);
     if (!sentTask) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
     return sentTask;
+  }
+
+  /** The answer to a create whose unique key another task has. */
+  #duplicateOf(ofKey: readonly Task[] | null): Accepted<Created> | null {
+    const holder = ofKey && holderOfKey(ofKey, this.#at());
+    return holder && { ...accept<Created>({ ...holder, deduplicated: true }), isStored: true };
   }
 
   take(
@@ -351,6 +376,19 @@ export class TaskService {
     await this.settleAfter(cancelled);
     if (from !== null) await this.fillIfPossible(from);
     return cancelled;
+  }
+
+  async update(transact: Transact<Task>, asked: UpdateRequest): Promise<Committed<Task>> {
+    // Its type and whether it is balanced never change, so it is read first.
+    const before = await this.#store.read(taskById(asked.taskId));
+    const load = {
+      task: taskById(asked.taskId),
+      candidates: candidatesIfBalanced(before, null),
+      gate: this.#gate(),
+    };
+    return transact(load, ({ task, candidates, gate }) =>
+      update(task, candidates ?? [], asked, this.#at(gate)),
+    );
   }
 
   async retry(transact: Transact<RetryOutcome>, asked: RetryRequest): Promise<Committed<RetryOutcome>> {
@@ -687,15 +725,16 @@ export function candidatesIfBalanced(
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask({ balanced, taskType, dependsOn, unique }: TaskDraft, { fileIds }: Creation) {
   return {
+    ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
   };
 }
 
-function rowsOf({ candidates, dependencies, files }: Loaded<ReturnType<typeof ofNewTask>>) {
+function rowsOf({ candidates, dependencies, files }: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey">) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 

@@ -501,6 +501,7 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   ({ open = "" }) => claim(open),
   ({ open = "" }) => ["task/fail", { task_id: open, node_id: "n1", error: "e", retry: false }],
   ({ open = "" }) => ["task/retry", { task_id: open }],
+  ({ open = "" }) => ["task/update", { task_id: open, title: "new" }],
   ({ open = "" }) => ["task/cancel", { task_id: open }],
   () => ["task/next", { node_id: "n1" }],
   ({ open = "" }) => ["task/delete", { task_id: open }],

@@ -55,6 +55,22 @@ async function statuses(calls: readonly Promise<{ status: number; body: Record<s
   return counts;
 }
 
+test("of 10,000 creates with one unique key at once, one makes a task and all answer with it", async () => {
+  await using hub = await startHub();
+  const body = { title: "t", description: "d", unique_key: "the only one" };
+  const requests = Array.from({ length: 490 }, () => ({ path: "task/create", body }));
+  const batches = Array.from({ length: 20 }, () => hub.post("/batch", { requests }));
+  const single = Array.from({ length: 200 }, () => hub.post("/task/create", body));
+  const inBatch = (await Promise.all(batches)).flatMap((answer) => list(answer.body, "answers"));
+  const alone = await Promise.all(single);
+  const answers = [...inBatch.map((answer) => record(answer["body"])), ...alone.map(({ body }) => body)];
+  expect(answers).toHaveLength(10_000);
+  expect(answers.filter(({ success }) => success !== true)).toEqual([]);
+  expect(new Set(answers.map((answer) => answer["task_id"])).size).toBe(1);
+  expect(answers.filter((answer) => answer["deduplicated"] !== true)).toHaveLength(1);
+  expect((await ok(hub.get("/task/stats")))["total"]).toBe(1);
+}, 60_000); // on PostgreSQL it takes seconds
+
 describe("quotas", () => {
   test("of 60 simultaneous creations with the keys of one node, as many pass as its quota has room for", async () => {
     await using hub = await startHub({ quotaTasks: 7 });

@@ -84,6 +84,9 @@ describe("every endpoint on both variants", () => {
     await post("/task/answer", { task_id: fourth, question_id, answer: "that" });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
+    const waits = await post("/task/create", { title: "t", description: "d", unique_key: "k", delay_s: 60 });
+    await post("/task/update", { task_id: waits["task_id"], priority: 0 });
+    await ok(hub.admin("/task/delete", { task_id: waits["task_id"] }));
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/wait", `?task_ids=${fourth}`);

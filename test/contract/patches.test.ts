@@ -36,7 +36,11 @@ function patchedQueries(): void {
       ...nodeIds.flatMap((nodeId) => saved(node(nodeId))),
       ...taskIds.map((taskId, i): Change => ({
         kind: "task.created",
-        task: task(taskId, { luxRewardMicro: 3, priority: i % 2 === 0 ? 1 : 2 }),
+        task: task(taskId, {
+          luxRewardMicro: 3,
+          priority: i % 2 === 0 ? 1 : 2,
+          uniqueKey: i === 0 ? "k" : null,
+        }),
       })),
     );
     const queries: readonly Query<unknown>[] = [
@@ -48,6 +52,8 @@ function patchedQueries(): void {
         balancer.candidatesFor("", nodeId),
       ]),
       ...taskIds.map(taskReads.taskById),
+      ...taskIds.map((taskId) => taskReads.dependenciesById([taskId])),
+      taskReads.tasksByUniqueKey("k"),
     ];
     const known: unknown[] = [];
     for (const query of queries) known.push(await store.read(query));

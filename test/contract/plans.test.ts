@@ -192,6 +192,7 @@ describe("store: sqlite: plans", () => {
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
     unmetOf: taskReads.unmetOf("t1", 20),
+    tasksByUniqueKey: taskReads.tasksByUniqueKey("k"),
     brokenTasks: taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
     "brokenTasks of a creator": taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: "c" }, 500),
     brokenCount: taskReads.brokenCount({ brokenBy: "t1", after: 5, creatorNode: null }, 500),

@@ -117,6 +117,9 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   return {
     ...draft(),
+    uniqueKey: null,
+    uniqueUntil: null,
+    onDependency: "fail",
     seq: 0,
     taskId,
     status: "open",

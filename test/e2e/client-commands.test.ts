@@ -304,7 +304,18 @@ describe("a session", () => {
     expect((await luxhub("task", "wait", ...ids, "--any")).code).toBe(0);
     await out("task", "complete", ids[1] ?? "", "--node", "w1", "--result", "result.json");
     expect((await both).stdout).toMatch(/^TASK .*\n\S+ +completed +w1 +first\n\S+ +completed +w1 +second\n$/);
-    const cancelled = await add("third");
+    const unique = ["--unique-key", "only", "--unique-for", "1h"];
+    const cancelled = await add("third", ...unique);
+    expect(await add("the same", ...unique)).toBe(cancelled);
+    const last = await add("last", "--after", cancelled, "--on-dependency", "run");
+    await out("task", "update", cancelled, last, "--priority", "p0", "--reward", "2", "--title", "new");
+    expect(await json("task", "show", last)).toMatchObject({
+      title: "new",
+      priority: 0,
+      lux_reward: 2,
+      on_dependency: "run",
+    });
+    await out("task", "cancel", last);
     await out("task", "cancel", cancelled);
     expect(await luxhub("task", "wait", ...ids, cancelled, "--json")).toMatchObject({
       code: 1,

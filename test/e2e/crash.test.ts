@@ -47,11 +47,12 @@ const BATCH = 300;
 /** Some batches take longer than this, and some not. */
 const BATCH_KILL_MAX_MS = 150;
 
-/** Sends batches, each creates BATCH tasks, until the hub is killed in the middle. */
+/** Sends batches, each creates a graph of BATCH tasks, until the hub is killed in the middle. */
 async function killInBatch(data: string, env: Readonly<Record<string, string>>): Promise<void> {
   const requests = Array.from({ length: BATCH }, (_, i) => ({
     path: "task/create",
-    body: { title: `task ${i}`, description: "d" },
+    ref: `r${i}`,
+    body: { title: `task ${i}`, description: "d", depends_on: i === 0 ? [] : [{ $ref: `r${i - 1}` }] },
   }));
   const started = () => Hub.start({ data, env });
   const total = async (hub: Hub) => Number((await hub.get("/task/stats")).body["total"]);

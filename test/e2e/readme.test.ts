@@ -12,7 +12,24 @@ import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
+import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
+import { ERRORS } from "../../src/api/openapi-texts.ts";
+import { fileEndpoints } from "../../src/api/files.ts";
+import {
+  deliverySchema,
+  advisoryLeaseSchema,
+  entrySchema,
+  keySchema,
+  eventSchema,
+  fateSchema,
+  fileSchema,
+  messageSchema,
+  nodeSchema,
+  questionSchema,
+  taskSchema,
+  taskStateSchema,
+} from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
@@ -528,6 +545,12 @@ describe("limits", () => {
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
     ["`max_run_s` of a task", "1", `${count("TASK_RUN_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
+    [
+      "`unique_key` · `unique_for_s`",
+      count("UNIQUE_KEY_MAX_CHARS"),
+      "1",
+      `${count("TASK_AHEAD_MAX_SECONDS")} s`,
+    ],
     ["Reports in one `usage` · reports of a task", count("USAGE_TOGETHER_MAX"), count("USAGE_OF_TASK_MAX")],
     ["`model` of a report", count("MODEL_MAX_CHARS")],
     ["Tokens of a report, of each kind", count("USAGE_TOKENS_MAX")],
@@ -594,6 +617,7 @@ describe("limits", () => {
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
     ["`requests` of batch", count("BATCH_REQUESTS_MAX")],
+    ["`ref` in a batch", "1", count("BATCH_REF_MAX_CHARS")],
     ["`page`", count("PAGE_MAX")],
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
     ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],

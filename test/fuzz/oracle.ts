@@ -114,14 +114,15 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
 }
 
 /**
- * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create looks
- * at the clock and at the tasks there are, key/add and the presigned URLs for an Idempotency-Key, key/add at the clock,
+ * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create and
+ * update look at the clock, create at the tasks there are, key/add and the presigned URLs for an Idempotency-Key, key/add at the clock,
  * schedule/put whether its fields go together,
  * the lists whether their fields go together, and of task/<id> a query can be invalid beside a path that is any text.
  */
 const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/task/batch-assign",
   "/api/v1/task/create",
+  "/api/v1/task/update",
   "/api/v1/schedule/put",
   "/api/v1/key/add",
   "/api/v1/task/list",

@@ -38,7 +38,7 @@ export type Node = {
 
 export type Draft = {
   readonly type: string;
-  readonly priority: 0 | 1 | 2 | 5;
+  priority: 0 | 1 | 2 | 5;
   readonly rewardMicro: number;
   readonly maxAttempts: number | null;
   readonly backoffMs: number;
@@ -47,6 +47,9 @@ export type Draft = {
   readonly delayMs: number | null;
   readonly expiresInMs: number | null;
   readonly dependsOn: readonly string[];
+  /** It runs when all that it depends on have ended, however. */
+  readonly runsAnyway: boolean;
+  readonly maxCostMicro: number | null;
 };
 
 export type Task = Draft & {
@@ -89,7 +92,23 @@ export type Task = Draft & {
   outputs: readonly { readonly epoch: number; readonly node: string; readonly text: string }[];
   /** The kinds of its attempts that failed, oldest first. */
   attemptsFailed: readonly FailureKind[];
+  /** Each report once, by its epoch and number. */
+  readonly usage: Map<string, Report>;
 };
+
+/** Warns of costs: what it keeps back when it pauses is in api/budgets.test.ts. */
+export type Budget = {
+  readonly scope: "hub" | "type";
+  readonly value: string;
+  readonly per: "day" | "total";
+  readonly limitMicro: number;
+  /** The periods in which it has said so. */
+  warnedIn: number | null;
+  exceededIn: number | null;
+};
+
+/** What a step has used; `micro` null: its worker does not know the cost. */
+export type Report = { readonly seq: number; readonly tokens: number; readonly micro: number | null };
 
 export type Question = {
   readonly id: string;
@@ -101,7 +120,7 @@ export type Question = {
   answer: string | null;
 };
 
-type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
+type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
 
 type Delivery = {
   state: "waiting" | "leased" | "gone" | "acked" | "parked";
@@ -194,6 +213,9 @@ export class Model {
   readonly notes = new Map<string, Note>();
   /** Those that have not ended, in the order of their numbers. */
   leases: Lease[] = [];
+  /** Every report that counted, of deleted tasks too, and of which node and type of tasks it is. */
+  readonly spent: (Report & { readonly node: string; readonly type: string; readonly at: number })[] = [];
+  readonly budgets = new Map<string, Budget>();
   #fencing = 0;
   #batches = 0;
 
@@ -304,6 +326,7 @@ export class Model {
       balanced,
       status: "open",
       unmet: new Set(),
+      usage: new Map(),
     };
     this.tasks.push(task);
     for (const file of this.files) if (fileIds.includes(file.id)) file.taskId = id;
@@ -376,6 +399,7 @@ export class Model {
     nodeId: string,
     result: string,
     epoch: number | null = null,
+    usage: readonly Report[] = [],
   ): Task {
     const task = this.task(taskId);
     const node = this.node(nodeId);
@@ -386,6 +410,7 @@ export class Model {
     if (task.status === "open" && variant === "A") refuse("task_not_assigned");
     if (task.status === "open" && !this.isReady(task)) refuse("task_not_ready");
     if (task.status === "open") this.#assign(task, node);
+    this.#spend(task, usage);
     this.#endLeases((lease) => lease.taskId === taskId);
     task.status = "completed";
     task.result = result;
@@ -416,9 +441,16 @@ export class Model {
   }
 
   /** Back to the pool, or to another node that the balancer finds. The answer is of this moment, as those below. */
-  release(taskId: string, nodeId: string, epoch: number | null, checkpoint: string | null): Task {
+  release(
+    taskId: string,
+    nodeId: string,
+    epoch: number | null,
+    checkpoint: string | null,
+    usage: readonly Report[],
+  ): Task {
     const { task, node } = this.#heldBy(taskId, nodeId, epoch);
     leave(task, nodeId, checkpoint);
+    if (this.#spend(task, usage)) return this.#endOverspent(task, node);
     this.#free(task, node);
     task.revokedFrom = nodeId;
     this.#log("task.released", nodeId, task);
@@ -435,9 +467,11 @@ export class Model {
     epoch: number | null,
     retry: boolean,
     checkpoint: string | null,
+    usage: readonly Report[],
   ): Task {
     const { task, node } = this.#heldBy(taskId, nodeId, epoch);
     leave(task, nodeId, checkpoint);
+    if (this.#spend(task, usage)) return this.#endOverspent(task, node);
     const best = this.#bestFor(task); // while it is held: a node that is full with it has no room
     this.#endAttempt(task, "failed", retry);
     if (best && task.balanced && this.isReady(task)) this.#assign(task, best);
@@ -453,12 +487,39 @@ export class Model {
     epoch: number | null,
     note: boolean,
     checkpoint: string | null,
+    usage: readonly Report[],
   ): Task {
-    const { task } = this.#heldBy(taskId, nodeId, epoch);
+    const { task, node } = this.#heldBy(taskId, nodeId, epoch);
     leave(task, nodeId, checkpoint);
+    if (this.#spend(task, usage)) return this.#endOverspent(task, node);
     task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
+  }
+
+  /** A repeat counts once, and the first one counts. Returns whether the task has cost more than it may. */
+  #spend(task: Task, usage: readonly Report[]): boolean {
+    for (const report of usage) {
+      const key = `${task.epoch} ${report.seq}`;
+      if (task.usage.has(key)) continue;
+      task.usage.set(key, report);
+      this.spent.push({ ...report, node: task.node ?? "", type: task.type, at: this.now });
+    }
+    this.#announce();
+    return isOverspent(task);
+  }
+
+  /** The attempt that passes what a task may cost is its last. */
+  #endOverspent(task: Task, node: Node): Task {
+    task.attempts += 1;
+    task.failures += 1;
+    task.attemptsFailed = [...task.attemptsFailed, "budget" as const].slice(-FAILED_ATTEMPTS_KEPT);
+    this.#log("task.attempt_failed", node.id, task);
+    this.#end(task, "budget");
+    const answer = { ...task };
+    this.#settle([[task, "failed"]]);
+    this.#fill(node);
+    return answer;
   }
 
   /** Returns the attempt, and where its output continues. What is there already stays. */
@@ -533,6 +594,20 @@ export class Model {
     if (task.status === "assigned") this.#startLease(task);
   }
 
+  /** Changes a task that nobody holds; `startsNow`: it waits for its time no longer. */
+  update(taskId: string, priority: Task["priority"], startsNow: boolean): Task {
+    const task = this.task(taskId);
+    refuseFinished(task);
+    if (task.status === "assigned") refuse("task_not_open");
+    const isSame = task.priority === priority && !startsNow;
+    if (isSame) return task;
+    task.priority = priority;
+    if (startsNow) task.notBefore = this.now - SECOND_MS;
+    this.#log("task.updated", null, task);
+    if (task.balanced) this.#balance([task]);
+    return task;
+  }
+
   cancel(taskId: string): Task {
     const task = this.task(taskId);
     refuseFinished(task);
@@ -549,6 +624,7 @@ export class Model {
     const root = task.root ?? task.id;
     const after = this.tasks.slice(this.tasks.indexOf(task) + 1);
     const dependents = after.filter((one) => one.root === root);
+    if (task.status === "failed" && isOverspent(task)) refuse("budget_exceeded");
     if (task.status !== "failed" && dependents.length === 0) refuse("task_not_failed");
     const answer = task.status === "failed" ? this.retry(taskId) : { ...task };
     if (answer.status === "failed") return { task: answer, opened: 0, left: dependents.length };
@@ -575,6 +651,7 @@ export class Model {
   retry(taskId: string, keepsCheckpoint = true): Task {
     const task = this.task(taskId);
     if (task.status !== "failed") refuse("task_not_failed");
+    if (isOverspent(task)) refuse("budget_exceeded");
     if (!keepsCheckpoint) task.checkpoint = null;
     this.#reopen(task);
     const canWait = this.#waitForOthers(task);
@@ -651,10 +728,12 @@ export class Model {
 
   /** What it depends on and is not completed; false if some of that has failed or is gone. */
   #waitForOthers(task: Task): boolean {
-    task.root = this.#rootOfFailure(task);
+    task.root = task.runsAnyway ? null : this.#rootOfFailure(task);
     if (task.root !== null) return false;
-    for (const id of task.dependsOn)
-      if (this.tasks.find((one) => one.id === id)?.status !== "completed") task.unmet.add(id);
+    for (const id of task.dependsOn) {
+      const status = this.tasks.find((one) => one.id === id)?.status;
+      if (status === "open" || status === "assigned") task.unmet.add(id);
+    }
     return true;
   }
 
@@ -712,7 +791,7 @@ export class Model {
       const [{ id, root }, outcome] = next;
       for (const task of this.tasks.filter(({ unmet }) => unmet.has(id))) {
         updated++;
-        if (outcome === "completed") task.unmet.delete(id);
+        if (outcome === "completed" || task.runsAnyway) task.unmet.delete(id);
         else {
           this.#end(task, "dependency", together);
           task.root = outcome === "deleted" ? id : (root ?? id);
@@ -721,6 +800,54 @@ export class Model {
       }
     }
     if (updated > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
+  }
+
+  // ---- Budgets
+
+  /** Sets it, or replaces one, which then says again what it has said. */
+  setBudget(key: Pick<Budget, "scope" | "value" | "per">, limitMicro: number): Budget {
+    const budget = { ...key, limitMicro, warnedIn: null, exceededIn: null };
+    this.budgets.set(budgetKey(key), budget);
+    this.#log("budget.set", null, null);
+    this.#announce();
+    return budget;
+  }
+
+  deleteBudget(key: Pick<Budget, "scope" | "value" | "per">): Budget {
+    const budget = this.budgets.get(budgetKey(key)) ?? refuse("budget_not_found");
+    this.budgets.delete(budgetKey(key));
+    this.#log("budget.deleted", null, null);
+    return budget;
+  }
+
+  #periodOf({ per }: Budget): number {
+    return per === "total" ? 0 : utcDayStart(this.now);
+  }
+
+  /** What counts for a budget in its period. */
+  spentOf(budget: Budget): (typeof this.spent)[number][] {
+    const isAbout = ({ type }: { type: string }): boolean => budget.scope === "hub" || budget.value === type;
+    return this.spent.filter((report) => isAbout(report) && report.at >= this.#periodOf(budget));
+  }
+
+  stateOf(budget: Budget): "open" | "warning" | "exceeded" {
+    const used = this.spentOf(budget).reduce((sum, { micro }) => sum + (micro ?? 0), 0) / budget.limitMicro;
+    return used >= 1 ? "exceeded" : used >= 0.8 ? "warning" : "open";
+  }
+
+  /** Each budget says once in a period that it is nearly used up, or used up. */
+  #announce(): void {
+    const together = this.#batch();
+    for (const budget of this.budgets.values()) {
+      const period = this.#periodOf(budget);
+      const isNew = (said: number | null): boolean => said === null || said < period;
+      const state = this.stateOf(budget);
+      if (state === "open" || !isNew(budget.exceededIn)) continue;
+      if (state === "warning" && !isNew(budget.warnedIn)) continue;
+      if (state === "warning") budget.warnedIn = period;
+      else budget.exceededIn = period;
+      this.#log(`budget.${state}`, null, null, together);
+    }
   }
 
   // ---- LUX
@@ -1111,6 +1238,16 @@ function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">
   return LEASED[a.name].some((name) => others.includes(name));
 }
 const ATTEMPTS_WITH_OUTPUT = 3;
+
+function budgetKey({ scope, value, per }: Pick<Budget, "scope" | "value" | "per">): string {
+  return `${scope} ${value} ${per}`;
+}
+
+function isOverspent({ maxCostMicro, usage }: Task): boolean {
+  return (
+    maxCostMicro !== null && usage.values().reduce((sum, { micro }) => sum + (micro ?? 0), 0) > maxCostMicro
+  );
+}
 
 export function isAsking({ questions }: Task): boolean {
   return questions.some(({ state }) => state === "open");

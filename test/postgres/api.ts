@@ -60,6 +60,7 @@ export const PARTS = {
     "fates",
     "threads",
     "schedules",
+    "graph",
     "retention",
     "groups",
     "system",

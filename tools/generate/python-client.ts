@@ -43,6 +43,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     answer: "task/answer",
     retry: "task/retry",
     cancel: "task/cancel",
+    update: "task/update",
     revoke: "task/revoke",
     batch_assign: "task/batch-assign",
     delete: "task/delete",

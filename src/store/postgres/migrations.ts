@@ -619,6 +619,15 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
   CREATE TABLE group_endings (task_group TEXT COLLATE "C" PRIMARY KEY NOT NULL);
   `,
+  `
+  -- a key that at most one unfinished task has, until when a task holds it at least, and whether it runs when one that it
+  -- depends on has failed
+  ALTER TABLE tasks ADD COLUMN unique_key TEXT;
+  ALTER TABLE tasks ADD COLUMN unique_until BIGINT;
+  ALTER TABLE tasks ADD COLUMN on_dependency TEXT;
+  CREATE INDEX tasks_unique ON tasks (unique_key, status, seq) WHERE unique_key IS NOT NULL;
+  CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

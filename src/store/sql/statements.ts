@@ -314,6 +314,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       schedule: text(({ task }) => task.schedule?.name ?? null),
       retain_ms: whole(({ task }) => task.retainMs),
       schedule_at: whole(({ task }) => task.schedule?.at ?? null),
+      unique_key: text(({ task }) => task.uniqueKey),
+      unique_until: whole(({ task }) => task.uniqueUntil),
+      on_dependency: text(({ task }) => (task.onDependency === "fail" ? null : task.onDependency)),
       ...TASK_STATE,
     }),
   },
@@ -364,6 +367,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
       result_verified: flag(({ task }) => task.resultVerified),
+    }),
+  },
+  "task.edited": {
+    row: ofTask,
+    statement: update("tasks", TASK_ID, {
+      title: text(({ task }) => task.title),
+      description: text(({ task }) => task.description),
+      priority: whole(({ task }) => task.priority),
+      lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
     }),
   },
   "task.deleted": {

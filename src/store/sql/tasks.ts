@@ -45,7 +45,7 @@ export const TASK_COLUMNS = `
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags,
-  spent, max_cost_micro, created_at, updated_at,
+  unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -385,7 +385,58 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   const ids = padded(taskIds);
   const sql = `SELECT task_id, status, has_dependents, broken_by FROM tasks WHERE task_id IN (${placeholders(ids)})`;
-  return many(sql, ids, toDependency, ["tasks"]);
+  const wanted = new Set(taskIds);
+  return {
+    ...many(sql, ids, toDependency, ["tasks"]),
+    patch: (known, change) => patchDependencies(known, change, wanted),
+  };
+}
+
+/** So a graph that is created in one commit need not load them again for each of its tasks. */
+function patchDependencies(
+  known: readonly Dependency[],
+  change: Change,
+  wanted: ReadonlySet<string>,
+): readonly Dependency[] | undefined {
+  if (change.kind === "task.created" || change.kind === "task.moved") {
+    const { taskId, status, hasDependents } = change.task;
+    if (!wanted.has(taskId)) return known;
+    if (change.kind === "task.created") return [...known, { taskId, status, hasDependents, brokenBy: null }];
+    return known.map((one) => (one.taskId === taskId ? { ...one, status } : one));
+  }
+  if (!("taskId" in change)) return undefined;
+  const { taskId } = change;
+  if (taskId === null || !wanted.has(taskId)) return known;
+  if (change.kind === "task.depended")
+    return known.map((one) => (one.taskId === taskId ? { ...one, hasDependents: true } : one));
+  return undefined;
+}
+
+/**
+ * The tasks that may hold a unique key: the oldest in each unfinished state, and the one that holds it longest from its
+ * creation. The words are those of the partial indexes.
+ */
+const OF_UNIQUE_KEY = union([
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'open' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'assigned' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND unique_until IS NOT NULL ORDER BY unique_until DESC LIMIT 1`,
+]);
+const BY_UNIQUE_KEY = `
+  SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (SELECT seq FROM (${OF_UNIQUE_KEY}) AS own) ORDER BY seq`;
+
+export function tasksByUniqueKey(key: string): Query<readonly Task[]> {
+  return {
+    ...many(BY_UNIQUE_KEY, [key], toTask, TASKS_READ),
+    patch: (tasks, change) => patchOfKey(tasks, change, key),
+  };
+}
+
+/** Undefined: another task may hold the key now. */
+function patchOfKey(tasks: readonly Task[], change: Change, key: string): readonly Task[] | undefined {
+  if (change.kind === "task.created") return change.task.uniqueKey === key ? [...tasks, change.task] : tasks;
+  if (change.kind === "task.moved") return change.task.uniqueKey === key ? undefined : tasks;
+  if (!("taskId" in change)) return undefined;
+  return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
 /** The first tasks that a task still waits for, oldest first: the ids grow with the time of creation. */

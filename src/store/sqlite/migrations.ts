@@ -739,4 +739,13 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the groups of which a task has ended, until it was checked whether it was the last one
   CREATE TABLE group_endings (task_group TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- a key that at most one unfinished task has, until when a task holds it at least, and whether it runs when one that it
+  -- depends on has failed
+  ALTER TABLE tasks ADD COLUMN unique_key TEXT;
+  ALTER TABLE tasks ADD COLUMN unique_until INTEGER;
+  ALTER TABLE tasks ADD COLUMN on_dependency TEXT;
+  CREATE INDEX tasks_unique ON tasks (unique_key, status, seq) WHERE unique_key IS NOT NULL;
+  CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
+  `,
 ];
