@@ -9,7 +9,7 @@ export function programHelp(): string {
     const names = group.map(({ name }) => name.slice(word.length + 1)).join("|");
     return [
       `luxhub ${word}${alone ? tail(alone) : " …"}`,
-      alone?.summary ?? `${GROUPS[word] ?? word}: ${names}`,
+      alone?.summary ?? `${GROUPS[word] ?? ""}: ${names}`,
     ] as const;
   });
   return `luxhub: a task queue and message hub for AI agents and other workers
@@ -27,6 +27,7 @@ ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   schedule: "schedules, which create tasks at certain times",
+  group: "tasks that were created with the same group",
   budget: "limits of what work may cost",
   node: "nodes",
   message: "messages",

@@ -2481,6 +2481,10 @@ class Task(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2489,10 +2493,6 @@ class Task(TypedDict):
     #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
     #: when all have ended, however.
     on_dependency: NotRequired[Literal["run"]]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
-    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -2586,6 +2586,10 @@ class TaskDetails(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2594,10 +2598,6 @@ class TaskDetails(TypedDict):
     #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
     #: when all have ended, however.
     on_dependency: NotRequired[Literal["run"]]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
-    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.

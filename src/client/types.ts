@@ -382,6 +382,10 @@ export interface Task<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words to find the task by; left out if it has none. */
+  tags?: string[] | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
@@ -394,10 +398,6 @@ export interface Task<V extends Variant = "A"> {
    * starts when all have ended, however.
    */
   on_dependency?: "run" | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words to find the task by; left out if it has none. */
-  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -491,6 +491,10 @@ export interface TaskDetails<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words to find the task by; left out if it has none. */
+  tags?: string[] | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
@@ -503,10 +507,6 @@ export interface TaskDetails<V extends Variant = "A"> {
    * starts when all have ended, however.
    */
   on_dependency?: "run" | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words to find the task by; left out if it has none. */
-  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */

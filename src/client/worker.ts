@@ -459,14 +459,26 @@ class Worker<V extends Variant> {
   /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
   async #giveBackRest(): Promise<void> {
     const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
+    const options = { signal: this.#end.signal };
     try {
-      const held = { node_id: this.#nodeId, status: "assigned", per_page: 50 } as const;
-      const options = { signal: this.#end.signal };
-      const { tasks } = await this.#call("task/list", held, options);
-      for (const { task_id } of tasks)
-        if (!own.has(task_id)) await this.#call("task/release", { task_id, node_id: this.#nodeId }, options);
+      for (let cursor: string | undefined; ;) {
+        const held = { node_id: this.#nodeId, status: "assigned", per_page: 50, cursor } as const;
+        const { tasks, next_cursor } = await this.#call("task/list", held, options);
+        for (const { task_id } of tasks) if (!own.has(task_id)) await this.#giveBackOther(task_id, options);
+        if (next_cursor === null) return;
+        cursor = next_cursor;
+      }
     } catch (error) {
       this.#emit({ kind: "fault", error });
+    }
+  }
+
+  /** What an earlier worker of the node did may be done only now, so that the task is no longer the node's. */
+  async #giveBackOther(task_id: string, options: CallOptions): Promise<void> {
+    try {
+      await this.#call("task/release", { task_id, node_id: this.#nodeId }, options);
+    } catch (error) {
+      if (!isLoss(error)) throw error;
     }
   }
 
@@ -652,8 +664,11 @@ class Worker<V extends Variant> {
     signal.throwIfAborted();
     const park = fields.park === true;
     if (park) {
-      // The task is no longer this worker's after that.
-      await this.#reportUsage(job, [], false);
+      // The task is no longer this worker's after that: what is not sent now is lost.
+      for (await this.#reportUsage(job, [], false); job.unsent.length > 0;) {
+        await sleep(PAUSE_MS, signal);
+        await this.#reportUsage(job, [], false);
+      }
       await job.output.end();
     }
     job.isParked = park; // at once: the event that the task was released may be faster than the response

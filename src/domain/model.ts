@@ -165,16 +165,16 @@ export type Task = {
   readonly questions: TaskQuestions | null;
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
+  /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
+  readonly group: string | null;
+  /** Words of its creator, to find it by. */
+  readonly tags: readonly string[];
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
   readonly uniqueKey: string | null;
   /** How long it holds its key although it is finished; null: not at all. */
   readonly uniqueUntil: number | null;
   /** What the end of one of its dependencies without a result means: it fails too, or it runs when all have ended. */
   readonly onDependency: OnDependency;
-  /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
-  readonly group: string | null;
-  /** Words of its creator, to find it by. */
-  readonly tags: readonly string[];
   /** What its attempts have used, all together; null: no worker has reported any usage. */
   readonly spent: Spending | null;
   /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */

@@ -6,7 +6,7 @@ export type Args = JsonObject;
 
 /** A JSON schema. One without any keyword would be `{}`, which some clients send as a text. */
 export type Property = {
-  readonly type?: "string" | "integer" | "number" | "boolean" | "array";
+  readonly type?: "string" | "integer" | "number" | "boolean" | "array" | "object";
   readonly description?: string;
   readonly items?: { readonly type: "string" };
   readonly enum?: string[];

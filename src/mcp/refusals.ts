@@ -47,6 +47,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   task_files_limit: "Put several files into one archive.",
   usage_limit: "Send this again without usage.",
   budget_exceeded: "Tell your user: its budget is used up.",
+  idempotency_key_reused: `You have ended this attempt before, in other words, and those stand. ${TAKE_ANOTHER}`,
   outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
   quota_exceeded: "Tell your user.",
 };
@@ -62,7 +63,9 @@ export function refusalOf({ call }: Session, tool: string, error: unknown): Form
   }
   const { error: code, detail, errors } = inArguments(body);
   const advice = ADVICE[`${String(code)} ${tool}`] ?? ADVICE[String(code)] ?? "";
-  const sentences = [...withoutPaths(String(detail)), advice].filter((sentence) => sentence !== "");
+  // Its detail is about a header, which the caller did not send: the tool did (giveBack() of task-tools.ts).
+  const told = code === "idempotency_key_reused" ? [] : withoutPaths(String(detail));
+  const sentences = [...told, advice].filter((sentence) => sentence !== "");
   const said = brief(sentences.join(" "), SAID_MAX_CHARS);
   const named = recordsOf(errors).slice(0, MCP_NAMED_MAX);
   const fields =

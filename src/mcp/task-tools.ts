@@ -43,11 +43,12 @@ const END_IT = "End it with task_complete, task_fail or task_release.";
 const IT_IS_YOURS = `This task is yours. ${END_IT}`;
 const AGAIN = `You hold this task, and have said nothing of it yet. ${END_IT} For another one besides, call task_progress for it first.`;
 
-export async function taskNext(session: Session, args: Args): Promise<ToolResult> {
-  if (args["task_id"] !== undefined) return taskClaim(session, args);
+export async function taskNext(session: Session, args: Args, beat: JsonObject | null): Promise<ToolResult> {
+  const drain = beat?.["drain"] === true;
+  if (args["task_id"] !== undefined) return taskClaim(session, args, drain);
   const { call, self } = session;
   const held = await call.services.next.unacknowledged(self);
-  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), AGAIN);
+  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), drain);
   const asked = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
   const answer = await session.ask("POST", "task/next", asked);
   if (isRecord(answer["task"])) {
@@ -86,33 +87,45 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
 }
 
 /** A task that is held, with its context. */
-async function handedOut(session: Session, task: JsonObject, say: string): Promise<ToolResult> {
+async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
   const query = { task_id: task["task_id"], context: "1" };
   const { context } = await session.ask("GET", "task/:task_id", query);
-  return { say, task: taskDetail(task, context), drain: false };
+  return { say: AGAIN, task: taskDetail(task, context), drain };
 }
 
 /** The task that the caller chose. */
-async function taskClaim(session: Session, args: Args): Promise<ToolResult> {
+async function taskClaim(session: Session, args: Args, drain: boolean): Promise<ToolResult> {
   const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
-  return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]) };
+  return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]), drain };
 }
 
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, note } = args;
   const saved = args["checkpoint"] === undefined ? {} : { checkpoint: session.exactArgument("checkpoint") };
-  const asked = { task_id, note, ...saved, node_id: session.self };
+  const asked = { task_id, note, ...saved, ...usageOf(args), node_id: session.self };
   const answer = await session.ask("POST", "task/extend", asked);
+  const task = rowOf(answer);
+  const { budget_left_usd } = answer;
+  if (task["status"] === "failed")
+    return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
   const until = expires_at === null ? "" : " Its time limit (expires_at) began anew.";
-  return { say: `Noted; the task stays yours.${until}`, task: rowOf(answer), expires_at };
+  const left = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
+  return { say: `Noted; the task stays yours.${until}${left}`, task, expires_at, budget_left_usd };
+}
+
+/** HTTP takes a list of reports. */
+function usageOf({ usage }: Args): JsonObject {
+  if (usage === undefined) return {};
+  return { usage: Array.isArray(usage) ? usage : [usage] };
 }
 
 export async function taskComplete(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, problem, improvement, lesson } = args;
   const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
   const result = { problem, improvement, lesson, ...output };
-  const answer = await session.ask("POST", "task/complete", { task_id, node_id: session.self, result });
+  const asked = { task_id, node_id: session.self, result, ...usageOf(args) };
+  const answer = await session.ask("POST", "task/complete", asked);
   const { status, lux_paid } = answer;
   return { say: "Completed. Call task_next for the next task.", task_id, status, lux_paid };
 }
@@ -132,9 +145,12 @@ async function giveBack(
   const isHeld = status === "assigned" && assignedNode === self;
   const epoch = isHeld || status === "failed" ? current : current - 1;
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const answer = await session.ask("POST", path, { ...args, node_id: self, epoch }, repeats);
-  const what = path === "task/fail" ? "Your attempt is recorded as failed." : "The task is free again.";
-  return { say: `${what} Call task_next for another task.`, task: rowOf(answer) };
+  const asked = { ...args, ...usageOf(args), node_id: self, epoch };
+  const answer = await session.ask("POST", path, asked, repeats);
+  const task = rowOf(answer);
+  const isFree = path === "task/release" && task["status"] !== "failed";
+  const what = isFree ? "The task is free again." : "Your attempt is recorded as failed.";
+  return { say: `${what} Call task_next for another task.`, task };
 }
 
 export const taskFail = (session: Session, args: Args): Promise<ToolResult> =>

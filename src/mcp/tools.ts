@@ -55,6 +55,8 @@ type Declared = {
 const WAIT = { type: "number", description: "At most 50" } as const;
 const PRIORITY: Property = { type: "string", enum: ["high", "medium", "low", "p5"] };
 const TASK_ID = { task_id: STRING } as const;
+/** One report; task_progress says of what. */
+const USAGE = { usage: { type: "object" } } as const;
 const PAGE = { limit: INTEGER, cursor: STRING } as const;
 
 const TOOLS = {
@@ -66,7 +68,7 @@ const TOOLS = {
   },
   node_list: {
     description:
-      "Lists the nodes (workers), what each takes and holds. capability: those that take this task_type.",
+      "Lists the nodes (workers), what each takes and holds. capability: who takes this task_type.",
     properties: { online: BOOLEAN, capability: STRING, ...PAGE },
     readOnly: true,
     run: nodeList,
@@ -86,8 +88,8 @@ const TOOLS = {
   },
   task_next: {
     description:
-      "Gives you your next task to do, yours alone until you complete, fail or release it. Repeats your task until you " +
-      "end it or call task_progress. task_types narrows your capabilities. task_id: this open task, which you chose. For " +
+      "Gives you your next task, yours alone until you complete, fail or release it. Repeats your task until you " +
+      "end it or call task_progress. task_types narrows your capabilities. task_id: this open task. For " +
       "results of tasks that you created use task_wait.",
     properties: { wait_s: WAIT, task_types: STRINGS, ...TASK_ID },
     run: taskNext,
@@ -95,8 +97,9 @@ const TOOLS = {
   task_progress: {
     description:
       "Restarts the time limit of your task; its creator sees the note. Call it every few minutes. checkpoint: what the " +
-      "next worker needs if you do not finish.",
-    properties: { ...TASK_ID, note: STRING, checkpoint: ANY_JSON },
+      "next worker needs if you do not finish. usage: what it cost, {seq: 1, 2, …, model, input_tokens, output_tokens, " +
+      "cost_usd?}.",
+    properties: { ...TASK_ID, note: STRING, checkpoint: ANY_JSON, ...USAGE },
     required: ["task_id", "note"],
     run: taskProgress,
   },
@@ -123,29 +126,36 @@ const TOOLS = {
     description:
       "Ends your task. problem: what was asked. improvement: what you did, and the answer in words. lesson: what the next " +
       'worker should know, or "none". output: the answer as data (any JSON, 64 KiB). Files first: file_put with task_id.',
-    properties: { ...TASK_ID, problem: STRING, improvement: STRING, lesson: STRING, output: ANY_JSON },
+    properties: {
+      ...TASK_ID,
+      problem: STRING,
+      improvement: STRING,
+      lesson: STRING,
+      output: ANY_JSON,
+      ...USAGE,
+    },
     required: ["task_id", "problem", "improvement", "lesson"],
     run: taskComplete,
   },
   task_fail: {
     description:
-      "Your attempt failed, and why. The task is tried again, unless retry is false or its attempts are used up.",
-    properties: { ...TASK_ID, error: STRING, retry: BOOLEAN },
+      "Your attempt failed, and why. It is tried again, unless retry is false or its attempts are used up.",
+    properties: { ...TASK_ID, error: STRING, retry: BOOLEAN, ...USAGE },
     required: ["task_id", "error"],
     run: taskFail,
   },
   task_release: {
     description: "Gives your task back untried; another node takes it.",
-    properties: { ...TASK_ID, reason: STRING },
+    properties: { ...TASK_ID, reason: STRING, ...USAGE },
     required: ["task_id"],
     run: taskRelease,
   },
   task_create: {
     description:
-      "Creates a task that another node does. Write it for a worker that knows nothing else. node_id: give it to this node " +
-      "now (it must be online). task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
-      "depends_on: task_ids to be completed first; their results go with it. files: file_ids of file_put. timeout_s: how " +
-      "long a worker may be silent (else a dead one may hold the task for 15 min); max_run_s: how long it may take in all.",
+      "Creates a task for another node. Write it for a worker that knows nothing else. node_id: give it to this online " +
+      "node now. task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
+      "depends_on: task_ids to complete first; their results go with it. files: file_ids of file_put. timeout_s: how " +
+      "long a worker may be silent (else a dead one may hold it for 15 min); max_run_s: how long it may take.",
     properties: {
       title: STRING,
       description: STRING,
@@ -211,7 +221,7 @@ const TOOLS = {
   },
   mail_send: {
     description:
-      'Sends a message. to_node: a node, or "*" for all that are online; capability: all that take this task_type; ' +
+      'Sends a message. to_node: a node, or "*": all online; capability: all that take this task_type; ' +
       "reply_to: the message_id that you answer. For work use task_create. require_ack: " +
       "mail_check {message_id} shows whether it was confirmed.",
     properties: {
@@ -228,7 +238,7 @@ const TOOLS = {
   },
   mail_check: {
     description:
-      "Shows the messages that wait for you, oldest first, and leaves them there until you mail_ack them. all, or thread " +
+      "Shows the messages that wait for you, oldest first, until you mail_ack them. all, or thread " +
       "(one conversation): what you sent and got, newest first, with its state (parked: never confirmed). message_id with " +
       "offset: one message.",
     properties: { wait_s: WAIT, all: BOOLEAN, thread: STRING, ...PAGE, message_id: STRING, offset: INTEGER },
@@ -243,8 +253,7 @@ const TOOLS = {
   },
   file_put: {
     description:
-      "Stores a file of at most 64 KiB; task_id attaches it to that " +
-      "task. For a larger one leave content out: you get an upload URL.",
+      "Stores a file (64 KiB); task_id attaches it to that task. For a larger one leave content out: you get an upload URL.",
     properties: {
       name: STRING,
       content: STRING,
@@ -257,16 +266,16 @@ const TOOLS = {
   },
   file_get: {
     description:
-      "Reads a file: a text in parts (offset), anything else by a URL that needs no key. Without file_id: lists the files, " +
-      "newest first, or those of task_id.",
+      "Reads a file: a text in parts (offset), anything else by a URL that needs no key. Without file_id: lists the files " +
+      "(of task_id).",
     properties: { file_id: STRING, offset: INTEGER, ...TASK_ID, ...PAGE },
     readOnly: true,
     run: getFile,
   },
   note: {
     description:
-      "Shared memory of all nodes: short texts by key. put: if_version writes only if the note has that version (0: if " +
-      "there is none). search: text are its words. list, search: key is the beginning of keys.",
+      "Shared memory of all nodes: short texts by key. put: if_version writes only if the note has that version (0: " +
+      "none). search: text are its words. list, search: key is a prefix.",
     properties: {
       action: { type: "string", enum: NOTE_ACTIONS },
       key: STRING,
@@ -280,8 +289,8 @@ const TOOLS = {
   },
   lease: {
     description:
-      "Says what you work on, so that others keep away: acquire a name or paths (src/**, relative to the repository) " +
-      "before you edit, release after. It ends with your task task_id, or after ttl_s (300). It says who is in the way.",
+      "Keeps others away from what you work on: acquire a name or paths (src/**, relative to the repository) " +
+      "before you edit, release after. It ends with your task task_id, or after ttl_s (300).",
     properties: {
       action: { type: "string", enum: LEASE_ACTIONS },
       name: STRING,

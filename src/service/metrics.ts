@@ -8,6 +8,8 @@
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
+import type { Spending } from "../domain/model.ts";
+import { toUsd } from "../domain/spending.ts";
 import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import { invariantsBroken } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
@@ -15,6 +17,7 @@ import { type Log, causeOf } from "../lib/log.ts";
 import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
 import { type FileTotals, fileTotals } from "../store/sql/files.ts";
 import { type NodeCounts, messagesIn, oldestReady } from "../store/sql/metrics.ts";
+import { spentBy } from "../store/sql/spending.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
 import { NODE_KINDS, NodeCensus } from "./census.ts";
@@ -51,12 +54,16 @@ type Stored = {
   readonly messages: Readonly<Record<(typeof MESSAGE_STATES)[number], number>>;
   readonly nodes: NodeCounts;
   readonly files: FileTotals;
+  readonly spent: Spending;
   readonly databaseBytes: number | null;
 };
 
 /** The states as the API calls them. */
 const MESSAGE_STATES = ["waiting", "delivered", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
+
+/** All days. */
+const EVER = { since: 0, until: 2 ** 31 - 1 } as const;
 
 const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const COMMIT_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -153,6 +160,7 @@ export class Metrics {
       types: await this.#types.read(this.#store),
       nodes: await this.#nodes.count(),
       files: await read(fileTotals()),
+      spent: await read(spentBy("hub", "", EVER)),
       databaseBytes: (await diagnose()).found?.sizeBytes ?? null,
     };
   }
@@ -222,7 +230,7 @@ export class Metrics {
   }
 
   #writeStored(text: MetricsText, stored: Stored): void {
-    const { tasks, oldestReadyAt, messages, nodes, files, databaseBytes } = stored;
+    const { tasks, oldestReadyAt, messages, nodes, files, spent, databaseBytes } = stored;
     text.gauge(
       "luxhub_tasks",
       "Tasks, by status.",
@@ -239,6 +247,15 @@ export class Metrics {
       `Messages in mailboxes, by state; counted up to ${METRICS_MESSAGES_MAX} each.`,
       MESSAGE_STATES.map((state) => [{ state }, messages[state]] as const),
     );
+    text.counter("luxhub_cost_usd_total", "What work has cost, where it is known.", toUsd(spent.costMicro));
+    text.counter("luxhub_tokens_total", "Tokens that work has used.", [
+      [{ direction: "input" }, spent.inputTokens],
+      [{ direction: "output" }, spent.outputTokens],
+    ]);
+    text.counter("luxhub_usage_reports_total", "Reports of usage, by whether they had a cost.", [
+      [{ cost: "known" }, spent.reports - spent.unpriced],
+      [{ cost: "unknown" }, spent.unpriced],
+    ]);
     text.gauge("luxhub_nodes", "Registered nodes, by status.", [
       [{ status: "online" }, nodes.online],
       [{ status: "draining" }, nodes.draining],

@@ -284,6 +284,37 @@ describe("the official client", () => {
       const ended = client.resubscribeTask({ tenant: "", id: open.id });
       await expect(ended.next()).rejects.toThrow("has ended");
     });
+
+    test(`${binding}: is asked for input, and gives it by a message with the id of the task`, async () => {
+      const client = await connect(hub, binding);
+      const [asked] = await Promise.all([
+        client.sendMessage(request("paint the wall")),
+        work(hub, (task_id) =>
+          ok(hub.post("/task/ask", { task_id, node_id: "w1", question: "Which colour?" })),
+        ),
+      ]);
+      const { id, contextId, status } = asTask(asked);
+      expect(status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+      expect(status?.message?.parts.map(({ content }) => content)).toEqual([
+        { $case: "text", value: "Which colour?" },
+      ]);
+      const answer = (changes: { contextId?: string }): SendMessageRequest => {
+        const whole = request("blue", true);
+        return whole.message ? { ...whole, message: { ...whole.message, taskId: id, ...changes } } : whole;
+      };
+      await expect(client.sendMessage(answer({ contextId: "another" }))).rejects.toThrow("contextId");
+      // Without contextId it is that of the task (specification, 3.4.3).
+      const given = asTask(await client.sendMessage(answer({})));
+      expect([given.id, given.contextId, given.status?.state]).toEqual([
+        id,
+        contextId,
+        TaskState.TASK_STATE_WORKING,
+      ]);
+      const { questions } = await ok(hub.get(`/task/${id}/questions`));
+      expect(questions).toMatchObject([{ state: "answered", answer: "blue" }]);
+      await expect(client.sendMessage(answer({ contextId }))).rejects.toThrow("asks for no input");
+      await ok(complete(hub, id, "w1"));
+    });
   }
 
   test("finds the card below the address, and calls an address with a slash", async () => {
@@ -368,7 +399,7 @@ describe("the specification's examples", () => {
     ]);
   });
 
-  test("6.3: a task takes no further message, and says so", async () => {
+  test("6.3: a task that asks for nothing takes no further message, and says so", async () => {
     const task = await create(hub, "Book me a flight");
     const followUp = (more: Fields) => withText("From San Francisco to New York", `6.3-${++messages}`, more);
     const path = "/message:send";

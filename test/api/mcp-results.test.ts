@@ -376,6 +376,89 @@ describe("a result", () => {
   });
 });
 
+test("two agents share notes and leases: compare-and-set, search, a conflict with its holders", async () => {
+  await using hub = await startHub();
+  await using a1 = await Agent.connect(hub.base(), "a1", "2025-11-25");
+  await using a2 = await Agent.connect(hub.base(), "a2");
+  const put = { action: "put", key: "plan", text: "Use SQLite." };
+  expect(await a1.ok("note", { ...put, if_version: 0 })).toMatchObject({ written: true, version: 1 });
+  const lost = await a2.ok("note", { ...put, text: "Use files.", if_version: 0 });
+  expect(lost).toMatchObject({ written: false, version: 1 });
+  expect(String(lost["say"])).toContain("Read it with action get");
+  expect(await a2.ok("note", { action: "get", key: "plan" })).toMatchObject({
+    note: { key: "plan", text: "Use SQLite.", version: 1, node_id: "a1" },
+  });
+  const changed = { ...put, text: "Use SQLite and files.", if_version: lost["version"] };
+  expect(await a2.ok("note", changed)).toMatchObject({ written: true, version: 2 });
+  // The response was lost: the same call has the same answer.
+  expect(await a2.ok("note", changed)).toMatchObject({ written: true, version: 2 });
+  const found = list(await a1.ok("note", { action: "search", text: "files sqlite" }), "notes");
+  expect(found).toMatchObject([{ key: "plan", version: 2, node_id: "a2", excerpt: "Use SQLite and files." }]);
+
+  const taskId = await addTask(hub, { for_node: "a1" });
+  await a1.ok("task_next");
+  const mine = await a1.ok("lease", { action: "acquire", name: "src/**", task_id: taskId });
+  expect(mine).toMatchObject({ acquired: true, name: "src/**" });
+  expect(await a1.ok("lease", { action: "acquire", name: "src/**", task_id: taskId })).toMatchObject({
+    acquired: true,
+    fencing: mine["fencing"],
+  });
+  const other = { action: "acquire", name: "src/hub.ts", ttl_s: 60 };
+  expect(await a2.ok("lease", other)).toMatchObject({
+    acquired: false,
+    holders: [{ name: "src/**", node_id: "a1", task_id: taskId, fencing: mine["fencing"] }],
+  });
+  await a1.ok("task_complete", { task_id: taskId, ...RESULT });
+  const next = await a2.ok("lease", other); // it ended with its task
+  expect(next).toMatchObject({ acquired: true });
+  expect(Number(next["fencing"])).toBeGreaterThan(Number(mine["fencing"]));
+  expect(list(await a1.ok("lease", { action: "list" }), "leases")).toMatchObject([{ node_id: "a2" }]);
+  expect(await a2.ok("lease", { action: "release", name: "src/hub.ts" })).toMatchObject({ released: 1 });
+});
+
+test("the longest notes and leases are read to the end", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "friend");
+  await using agent = await Agent.connect(hub.base(), "a1");
+  const text = longText(16 * 1024, "note");
+  const keys = Array.from({ length: 30 }, (_, i) => `${i}`.padStart(200, '"\\ü'));
+  for (const key of keys) await ok(hub.post("/note/put", { key, text, node_id: "friend" }));
+  const shown = await agent.ok("note", { action: "get", key: keys[7] });
+  const note = record(shown["note"]);
+  expect(note["key"]).toBe(keys[7]);
+  const [cut] = list(shown, "cut");
+  let whole = String(note["text"]);
+  for (let next = cut; next !== undefined;) {
+    const { call, left: _left, unit: _unit, ...args } = next;
+    const part = await agent.ok(String(call), args);
+    whole += String(record(part["note"])["text"]);
+    next = part["cut"] === undefined ? undefined : list(part, "cut")[0];
+  }
+  expect(whole).toBe(text);
+  for (const args of [{ action: "list" }, { action: "search", text: "note" }]) {
+    const seen: unknown[] = [];
+    for (let cursor: unknown = null; ;) {
+      const page = await agent.ok("note", { ...args, limit: 50, cursor });
+      seen.push(...pick(page, "notes", "key"));
+      cursor = page["next_cursor"];
+      if (cursor === null) break;
+    }
+    expect(seen.toSorted()).toEqual(keys.toSorted());
+  }
+  const names = keys.map((_, i) => `${i}`.padStart(200, '"\\ü'));
+  for (const name of names) await ok(hub.post("/lease/acquire", { name, node_id: "friend" }));
+  const refused = await agent.ok("lease", { action: "acquire", name: "**" });
+  expect(list(refused, "holders")).toHaveLength(20);
+  const held: unknown[] = [];
+  for (let cursor: unknown = null; ;) {
+    const page = await agent.ok("lease", { action: "list", cursor });
+    held.push(...pick(page, "leases", "name"));
+    cursor = page["next_cursor"];
+    if (cursor === null) break;
+  }
+  expect(held).toEqual(names);
+});
+
 test("a refusal is a sentence for the one who called, and names no path of HTTP", async () => {
   await using hub = await startHub();
   await addNode(hub, "gone");

@@ -359,6 +359,46 @@ for (const era of ERAS)
       expect((await agent.call("task_next")).text).toStartWith("No task for you now.");
     });
 
+    test("reports usage with each tool that a worker reports with, and a repeat counts once", async () => {
+      const taskId = await addTask(hub, { max_cost_usd: 2, backoff_s: 0 });
+      const args = { task_id: taskId, note: "n" };
+      const usage = { seq: 1, model: "large", input_tokens: 100, output_tokens: 10, cost_usd: 0.5 };
+      await agent.ok("task_next", { task_id: taskId });
+      expect(await agent.ok("task_progress", { ...args, usage })).toMatchObject({ budget_left_usd: 1.5 });
+      const unpriced = { ...usage, seq: 2, cost_usd: null };
+      const { text } = await agent.call("task_progress", { ...args, usage: [usage, unpriced] });
+      expect(text).toContain("It may cost 1.5 USD more.");
+      await agent.ok("task_fail", { task_id: taskId, error: "e", usage: { ...usage, seq: 3 } });
+      await agent.ok("task_next", { task_id: taskId });
+      await agent.ok("task_release", { task_id: taskId, usage });
+      await agent.ok("task_next", { task_id: taskId });
+      const wrong = await agent.call("task_complete", { task_id: taskId, ...RESULT, usage: {} });
+      expect(wrong.text).toMatch(/^invalid_request: .*usage.*seq/);
+      await agent.ok("task_complete", { task_id: taskId, ...RESULT, usage });
+      expect((await taskOf(hub, taskId))["usage"]).toEqual({
+        input_tokens: 500,
+        output_tokens: 50,
+        cached_tokens: 0,
+        cost_usd: 2,
+        reports: 5,
+        without_cost: 1,
+      });
+    });
+
+    test("says that a task which has cost too much has failed", async () => {
+      const usage = { seq: 1, model: "large", input_tokens: 1, output_tokens: 1, cost_usd: 0.5 };
+      for (const [name, more, words] of [
+        ["task_progress", { note: "n" }, "The task has cost more than it may, and has failed: drop it."],
+        ["task_release", {}, "Your attempt is recorded as failed."],
+      ] as const) {
+        const taskId = await addTask(hub, { max_cost_usd: 0.1 });
+        await agent.ok("task_next", { task_id: taskId });
+        const { text, data } = await agent.call(name, { task_id: taskId, ...more, usage });
+        expect(text).toStartWith(words);
+        expect(data["task"]).toMatchObject({ status: "failed", failure: "budget" });
+      }
+    });
+
     test("counts in words, of one and of many", async () => {
       await using counting = await Agent.connect(hub.base(), "counting", era);
       const text = async (): Promise<string> => (await counting.call("hub_status")).text;
@@ -706,6 +746,10 @@ describe("a call that is repeated", () => {
     await agent.ok("task_progress", { task_id: first, note: "begun" });
     for (let i = 0; i < 2; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(second);
     await agent.ok("task_complete", { task_id: first, ...RESULT });
+    expect(await agent.ok("task_next")).toMatchObject({ drain: false });
+    await agent.ok("node_update", { drain: true });
+    expect(await agent.ok("task_next")).toMatchObject({ task: { task_id: second }, drain: true });
+    await agent.ok("node_update", { drain: false });
     // It is taken from the agent, so there is nothing to repeat.
     await ok(hub.admin("/task/delete", { task_id: second }));
     expect(await agent.ok("task_next")).toMatchObject({ task: null });
@@ -800,6 +844,13 @@ describe("a call that is repeated", () => {
     for (const attempt of [1, 2]) {
       await claim();
       for (let i = 0; i < 2; i++) await agent.ok("task_fail", { task_id: taskId, error: "no luck" });
+      // In other words: the first ones stand, and the agent hears nothing of a header that it never sent.
+      const { isError, text } = await agent.call("task_fail", { task_id: taskId, error: "another" });
+      expect([isError, text]).toEqual([
+        true,
+        "idempotency_key_reused: You have ended this attempt before, in other words, and those stand. " +
+          "Call task_next for another task.",
+      ]);
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: attempt });
     }
     await claim();

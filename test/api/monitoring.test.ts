@@ -67,7 +67,13 @@ describe("the metrics", () => {
     await addTask(hub, { delay_s: 3_600 }); // waits: it is not ready
     const taskId = await addTaskOf(hub, "m1", { lux_reward: 2.5 });
     await ok(complete(hub, taskId, "m1"));
-    await addTaskOf(hub, "m1");
+    const running = await addTaskOf(hub, "m1");
+    const report = { model: "m", input_tokens: 7, output_tokens: 1 };
+    const usage = [
+      { ...report, seq: 1, cost_usd: 0.25 },
+      { ...report, seq: 2 },
+    ];
+    await ok(hub.post("/task/extend", { task_id: running, node_id: "m1", usage }));
     expect((await samplesOf(hub)).get("luxhub_tasks_oldest_ready_age_seconds")).toBe(0);
     await addTask(hub);
     await send(hub, "m1", "m2", { require_ack: true });
@@ -92,6 +98,11 @@ describe("the metrics", () => {
       ["luxhub_files", 1],
       ["luxhub_files_size_bytes", 12],
       ["luxhub_lux_paid_total", 2.5],
+      ["luxhub_cost_usd_total", 0.25],
+      [`luxhub_tokens_total{direction="input"}`, 14],
+      [`luxhub_tokens_total{direction="output"}`, 2],
+      [`luxhub_usage_reports_total{cost="known"}`, 1],
+      [`luxhub_usage_reports_total{cost="unknown"}`, 1],
       [`luxhub_events_total{kind="task.created"}`, 4],
       [`luxhub_events_total{kind="message.sent"}`, 3],
       [`luxhub_http_requests_total{method="POST",endpoint="/api/v1/task/create",status="200"}`, 4],

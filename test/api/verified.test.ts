@@ -170,6 +170,16 @@ const CASES: readonly Case[] = [
     events: ["task.failed false"], // the event names the holder, and there is none
   },
   {
+    path: "/group/cancel",
+    strict: "bound",
+    body: async ({ hub, n1 }) => {
+      const group = crypto.randomUUID();
+      await ok(hub.post("/task/create", { title: "t", description: "d", creator_node: "n1", group }, as(n1)));
+      return { group, node_id: "n1" };
+    },
+    events: ["task.failed false", "group.ended false"],
+  },
+  {
     path: "/schedule/put",
     strict: "bound",
     body: async () => ({

@@ -261,6 +261,29 @@ test("a handler asks and waits, and one that parks its task gets the answer in i
   }
 });
 
+test("usage that cannot be sent at once is sent before a question gives the task back", async () => {
+  let refusals = 2;
+  const flaky: typeof fetch = Object.assign(
+    async (...[input, init]: Parameters<typeof fetch>) =>
+      String(input).endsWith("/task/extend") && refusals-- > 0
+        ? Response.json({ success: false, error: "internal_error", detail: "no" }, { status: 500 })
+        : fetch(input, init),
+    { preconnect: fetch.preconnect },
+  );
+  const url = `http://127.0.0.1:${server.port()}`;
+  const by = new LuxHub({ url, secret: SECRET, fetch: flaky, retry: { forMs: 0 } });
+  const { task_id } = await create("costs-and-parks");
+  const handler: Handler = async (_, { ask, reportUsage }) => {
+    await reportUsage({ model: "m", input_tokens: 1, output_tokens: 2 }, { later: true });
+    await ask("Which?", { park: true });
+    return RESULT;
+  };
+  await using worker = new TestWorker("costs-and-parks", handler, {}, by);
+  await worker.heard("parked");
+  expect(refusals).toBeLessThan(0);
+  expect((await hub.tasks.get({ task_id })).task.usage).toMatchObject({ reports: 1 });
+});
+
 async function untilAsked(task_id: string) {
   for (;;) {
     const page = await hub.tasks.questions({ task_id, wait: 10 });
@@ -612,6 +635,37 @@ test("continues the tasks that its node had begun, up to its concurrency", async
   await until(async () => (await statuses()).every((status) => status === "completed"));
   expect(epochs.length).toBe(3);
   expect(Math.min(...epochs)).toBeGreaterThan(1);
+});
+
+test("a task that an earlier worker has just completed does not keep the others from being given back", async () => {
+  await hub.nodes.register({ node_id: "late", name: "L", capabilities: "late" });
+  const begun: string[] = [];
+  for (let i = 0; i < 4; i++) begun.push((await create("late")).task_id);
+  for (const task_id of begun) await hub.tasks.claim({ task_id, node_id: "late" });
+  let isFirst = true;
+  const late: typeof fetch = Object.assign(
+    async (...[input, init]: Parameters<typeof fetch>) => {
+      if (String(input).endsWith("/task/release") && isFirst) {
+        isFirst = false;
+        const { task_id } = JSON.parse(String(init?.body));
+        await hub.tasks.complete({ task_id, node_id: "late", result: RESULT });
+      }
+      return fetch(input, init);
+    },
+    { preconnect: fetch.preconnect },
+  );
+  const by = new LuxHub({ url: `http://127.0.0.1:${server.port()}`, secret: SECRET, fetch: late });
+  const { promise: finish, resolve } = Promise.withResolvers<void>();
+  const handler: Handler = async () => {
+    await finish;
+    return RESULT;
+  };
+  await using worker = new TestWorker("late", handler, {}, by);
+  const statuses = async (): Promise<readonly string[]> =>
+    Promise.all(begun.map(async (task_id) => (await hub.tasks.get({ task_id })).task.status));
+  await until(async () => (await statuses()).toSorted().join() === "assigned,completed,open,open");
+  expect(worker.count("fault")).toBe(0);
+  resolve();
 });
 
 test("it rejects when the hub does not let it work", async () => {

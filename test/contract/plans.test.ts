@@ -22,6 +22,7 @@ import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
+import * as groupReads from "../../src/store/sql/groups.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -124,6 +125,13 @@ describe("store: sqlite: plans", () => {
   const hot: Readonly<Record<string, Query<unknown>>> = {
     dueSchedules: scheduleReads.dueSchedules(1, 100),
     hasUnfinishedTask: scheduleReads.hasUnfinishedTask("s"),
+    groupFailures: groupReads.groupFailures("g", 20),
+    touchedGroups: groupReads.touchedGroups(100),
+    anyOfGroup: groupReads.anyOfGroup("g"),
+    tasksOfGroup: groupReads.tasksOfGroup({ group: "g", status: "failed", creatorNode: "n1" }, 5, 100),
+    countOfGroup: groupReads.countOfGroup({ group: "g", status: "failed", creatorNode: "n1" }, 5, 100),
+    unfinishedOfGroup: groupReads.unfinishedOfGroup({ group: "g", creatorNode: null }, 100),
+    "candidatesBelow of a group": taskReads.candidatesBelow(anyOf({ group: "g", tag: "t" }), true, 900, 100),
     nodeById: nodeReads.nodeById("n1"),
     pulseOf: nodeReads.pulseOf("n1"),
     pulsesOf: nodeReads.pulsesOf(["n1", "n2"]),
@@ -277,6 +285,16 @@ describe("store: sqlite: plans", () => {
       .map(({ detail }) => detail)
       .filter((detail) => new RegExp(`^S(?:CAN|EARCH) ${table}\\b`).test(detail));
   }
+
+  test("a group is summed up in indexes of its tasks, and its rewards only where there are some", async () => {
+    const found = await ways(groupReads.groupParts("g"), "tasks");
+    for (const way of found)
+      expect(way).toMatch(/INDEX tasks_group(?:_lux|_updated)? \(task_group=\? AND status=\?/);
+    const rewards = found.filter((way) => way.includes("COVERING INDEX tasks_group_lux "));
+    expect(rewards).toHaveLength(TASK_STATUSES.length);
+    // Only the first and the last task are read from the table.
+    expect(found.filter((way) => !way.includes("COVERING"))).toHaveLength(2 * TASK_STATUSES.length);
+  });
 
   const skipping: Readonly<Record<string, readonly TaskStatus[]>> = {
     all: ["open", "assigned", "completed"],

@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { checkGroups } from "../../src/domain/group.ts";
 import { balance } from "../../src/domain/balancer.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
@@ -28,6 +29,8 @@ import {
   settle,
   take,
   timeOut,
+  cancelGroup,
+  retryGroup,
 } from "../../src/domain/task.ts";
 import { NO_USAGE, charge } from "../../src/domain/quota.ts";
 import { UNSCHEDULED, draft, profile } from "./samples.ts";
@@ -35,6 +38,8 @@ import { World } from "./world.ts";
 
 const NODE_IDS = ["n0", "n1", "n2", "n3"] as const;
 const TASK_IDS = Array.from({ length: 8 }, (_, i) => `t${i}`);
+
+const GROUPS = ["g0", "g1"] as const;
 
 const nodeId = fc.constantFrom(...NODE_IDS);
 const taskId = fc.constantFrom(...TASK_IDS);
@@ -62,6 +67,11 @@ const asked = fc.oneof(
     notBefore: fc.constantFrom(null, 1_020),
     expiresAt: fc.constantFrom(null, null, 1_040),
     maxAttempts: fc.constantFrom(null, 1, 2),
+    group: fc.constantFrom(null, ...GROUPS),
+  }),
+  fc.record({
+    name: fc.constantFrom("cancelGroup" as const, "retryGroup" as const),
+    group: fc.constantFrom(...GROUPS),
   }),
   fc.record({ name: fc.constant("take" as const), taskId, nodeId, by: fc.constantFrom("claim", "assign") }),
   fc.record({
@@ -170,6 +180,16 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
         { ...command, nodeId: null, reason: null, boundTo: null },
         at,
       );
+    case "cancelGroup": {
+      const asked = { ...command, nodeId: null, reason: null, boundTo: null };
+      const own = tasks.filter((task) => task.group === command.group && isUnfinished(task));
+      return cancelGroup(newestFirst(own).slice(0, 2), null, asked, at);
+    }
+    case "retryGroup": {
+      const failed = tasks.filter(({ group, status }) => group === command.group && status === "failed");
+      const own = newestFirst(failed).toReversed().slice(0, 3);
+      return retryGroup(own, dependencies(own.flatMap(({ dependsOn }) => dependsOn)), at);
+    }
     case "retry": {
       const task = findTask(command.taskId);
       const asked = { ...command, boundTo: null };
@@ -281,7 +301,8 @@ function checkWorld(world: World): void {
     expect(task.leaseUntil !== null).toBe(isAssigned && (task.timeoutMs ?? task.maxRunMs) !== null);
     expect(task.runUntil !== null).toBe(isAssigned && task.maxRunMs !== null);
     if (task.runUntil !== null) expect(task.leaseUntil).toBeLessThanOrEqual(task.runUntil);
-    expect(task.restarts === 0 || task.epoch > task.restarts).toBe(true);
+    // The last restart of a task that it ended was no hand-out.
+    expect(task.restarts === 0 || task.epoch + Number(task.status === "failed") > task.restarts).toBe(true);
     expect(task.unmet).toBe(
       [...world.dependencies].filter((one) => one.startsWith(`${task.taskId} on`)).length,
     );
@@ -293,6 +314,31 @@ function checkWorld(world: World): void {
     expect([task.taskId, world.brokenBy.has(task.taskId)]).toEqual([task.taskId, isBroken]);
     if (task.assignedNode !== null) expect(world.nodes.has(task.assignedNode)).toBe(true);
   }
+}
+
+/** Logs the end of the groups of which a task has ended, as the hub does after a commit. */
+function endGroups(world: World, running: ReadonlySet<string>): void {
+  const now = runningGroups(world);
+  const ended = [...running].filter((group) => !now.has(group));
+  for (const group of ended) expect(world.touched).toContain(group);
+  const touched = [...world.touched].map((group) => ({ group, isEnded: !now.has(group) }));
+  const changes = checkGroups(touched, 1);
+  const logged = changes.flatMap((change) =>
+    change.kind === "event.logged" ? [change.event.data["group"]] : [],
+  );
+  for (const group of ended) expect(logged).toContain(group);
+  world.apply(changes);
+  expect(world.touched.size).toBe(0);
+}
+
+/** Those that have an unfinished task. */
+function runningGroups(world: World): ReadonlySet<string> {
+  const groups = [...world.tasks.values()].filter(isUnfinished).map(({ group }) => group);
+  return new Set(groups.filter((group) => group !== null));
+}
+
+function newestFirst(tasks: readonly Task[]): readonly Task[] {
+  return tasks.toSorted((a, b) => b.seq - a.seq);
 }
 
 /** Whatever waits for another will be told of its end. */
@@ -337,7 +383,9 @@ test("the running totals always equal the counts of rows", () => {
         }
         if (decision.kind !== "accepted") continue;
         const paidBefore = world.ledger.length;
+        const running = runningGroups(world);
         world.apply(decision.changes);
+        endGroups(world, running);
         checkAnswer(world, command, decision.answer);
         if (command.name !== "complete") expect(world.ledger.length).toBe(paidBefore);
         checkWorld(world);

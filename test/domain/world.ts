@@ -14,6 +14,8 @@ export class World {
   /** By the id of a task that failed through its dependencies: the task at the root of that. */
   readonly brokenBy = new Map<string, string>();
   readonly settlements = new Map<string, Outcome>();
+  /** Groups that may have ended. */
+  readonly touched = new Set<string>();
   readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0, failed: 0 };
 
   /** What the events count against quotas. */
@@ -93,6 +95,12 @@ export class World {
         return;
       case "settlement.removed":
         this.settlements.delete(change.taskId);
+        return;
+      case "group.touched":
+        this.touched.add(change.group);
+        return;
+      case "group.checked":
+        this.touched.delete(change.group);
         return;
       case "tasks.tallied":
         this.totals.open += change.open;

@@ -412,6 +412,39 @@ describe("a session", () => {
     await out("task", "cancel", leaf);
   });
 
+  test("a group: add, show, watch, cancel, retry, and the export of its tasks", async () => {
+    const add = (title: string) =>
+      out("task", "add", title, "-d", "d", "--group", "g", "--tag", "a", "--tag", "b");
+    const ids = [await add("One"), await add("Two")];
+    const [one = "", two = ""] = ids;
+    expect(await json("group", "show", "g")).toMatchObject({ total: 2, unfinished: 2, done: false });
+    expect(await luxhub("group", "watch", "g", "--timeout", "10ms")).toMatchObject({
+      code: 124,
+      stdout: `[${".".repeat(30)}] 0/2 (0%), 0 running, 0 failed\n`,
+      stderr: expect.stringContaining("2 of 2 tasks are unfinished"),
+    });
+    const watching = luxhub("group", "watch", "g");
+    await out("task", "claim", one, "--node", "w1");
+    writeFileSync(dir.join("group.json"), JSON.stringify({ problem: "p", improvement: "i", lesson: "l" }));
+    await out("task", "complete", one, "--node", "w1", "--result", dir.join("group.json"));
+    expect(await out("group", "cancel", "g", "--reason", "enough")).toBe("g  1 cancelled");
+    const { code, stdout, stderr } = await watching;
+    expect(stdout).toEndWith(`[${"#".repeat(30)}] 2/2 (100%), 0 running, 1 failed\n`);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "luxhub: 1 of 2 tasks failed\n" });
+    expect(await out("group", "show", "g")).toMatch(/FAILED TASK[^]*cancelled +Two +enough/);
+    const lines = (await out("task", "export", "--group", "g")).split("\n").map((line) => objectOf(line));
+    expect(lines.map(({ task_id }) => task_id)).toEqual([two, one]);
+    expect(lines[1]).toMatchObject({ status: "completed", result: { lesson: "l" }, tags: ["a", "b"] });
+    expect(await json("group", "retry", "g")).toEqual({ group: "g", retried: 1 });
+    expect(await jsonList("task", "list", "--tag", "b", "--status", "open")).toMatchObject([
+      { task_id: two },
+    ]);
+    const events = await jsonList("events", "--group", "g", "--kind", "group.ended");
+    expect(events).toMatchObject([{ data: { group: "g" } }]);
+    await out("task", "cancel", two);
+    expect((await luxhub("group", "show", "none")).code).toBe(3);
+  });
+
   test("more tasks than a page: a table of 50, JSON of all, and a reader that leaves early", async () => {
     const creates = Array.from({ length: 60 }, (_, i) =>
       hub.post("/task/create", { title: `many ${i} \u001b[31m`, description: "d", task_type: "many" }),

@@ -109,7 +109,7 @@ export type Ended = { readonly code: number | null; readonly stdout: string; rea
 
 /** Standard error without the progress that long work reports every five seconds: on a slow machine short work does too. */
 export function withoutProgress(stderr: string): string {
-  return stderr.replaceAll(/^[a-z]+ing [^\n]+\n/gm, "");
+  return stderr.replaceAll(/^[a-z]+ing:? [^\n]+\n/gm, "");
 }
 
 /** Runs the program to its end; one that does not end is killed. */

@@ -12,6 +12,7 @@ import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
+import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
@@ -29,7 +30,6 @@ import {
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
-import { groupSchema } from "../../src/api/groups.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";

@@ -32,6 +32,7 @@ import {
   update,
   complete,
   context,
+  costs,
   create,
   createWithoutFiles,
   extend,
@@ -47,6 +48,7 @@ import {
   retryAll,
   revoke,
   sameContext,
+  sameCosts,
   sameOutput,
   stats,
   take,
@@ -291,6 +293,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
     await sameContext(model, id, real.hub);
     await sameOutput(model, id, real.hub, "A");
   }
+  for (const by of ["node", "type"] as const) await sameCosts(model, by, real.hub, "A");
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return { nodes: all.map((one) => nodeWords(model, one, "A")) };
@@ -344,6 +347,7 @@ const looking = [
   pull,
   list,
   readOutput,
+  costs,
   context,
   stats,
   ledger,

@@ -49,6 +49,7 @@ export type Draft = {
   readonly dependsOn: readonly string[];
   /** It runs when all that it depends on have ended, however. */
   readonly runsAnyway: boolean;
+  readonly maxCostMicro: number | null;
 };
 
 export type Task = Draft & {
@@ -91,7 +92,12 @@ export type Task = Draft & {
   outputs: readonly { readonly epoch: number; readonly node: string; readonly text: string }[];
   /** The kinds of its attempts that failed, oldest first. */
   attemptsFailed: readonly FailureKind[];
+  /** Each report once, by its epoch and number. */
+  readonly usage: Map<string, Report>;
 };
+
+/** What a step has used; `micro` null: its worker does not know the cost. */
+export type Report = { readonly seq: number; readonly tokens: number; readonly micro: number | null };
 
 export type Question = {
   readonly id: string;
@@ -103,7 +109,7 @@ export type Question = {
   answer: string | null;
 };
 
-type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
+type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
 
 type Delivery = {
   state: "waiting" | "leased" | "gone" | "acked" | "parked";
@@ -196,6 +202,8 @@ export class Model {
   readonly notes = new Map<string, Note>();
   /** Those that have not ended, in the order of their numbers. */
   leases: Lease[] = [];
+  /** Every report that counted, of deleted tasks too, and of which node and type of tasks it is. */
+  readonly spent: (Report & { readonly node: string; readonly type: string })[] = [];
   #fencing = 0;
   #batches = 0;
 
@@ -306,6 +314,7 @@ export class Model {
       balanced,
       status: "open",
       unmet: new Set(),
+      usage: new Map(),
     };
     this.tasks.push(task);
     for (const file of this.files) if (fileIds.includes(file.id)) file.taskId = id;
@@ -378,6 +387,7 @@ export class Model {
     nodeId: string,
     result: string,
     epoch: number | null = null,
+    usage: readonly Report[] = [],
   ): Task {
     const task = this.task(taskId);
     const node = this.node(nodeId);
@@ -388,6 +398,7 @@ export class Model {
     if (task.status === "open" && variant === "A") refuse("task_not_assigned");
     if (task.status === "open" && !this.isReady(task)) refuse("task_not_ready");
     if (task.status === "open") this.#assign(task, node);
+    this.#spend(task, usage);
     this.#endLeases((lease) => lease.taskId === taskId);
     task.status = "completed";
     task.result = result;
@@ -418,9 +429,16 @@ export class Model {
   }
 
   /** Back to the pool, or to another node that the balancer finds. The answer is of this moment, as those below. */
-  release(taskId: string, nodeId: string, epoch: number | null, checkpoint: string | null): Task {
+  release(
+    taskId: string,
+    nodeId: string,
+    epoch: number | null,
+    checkpoint: string | null,
+    usage: readonly Report[],
+  ): Task {
     const { task, node } = this.#heldBy(taskId, nodeId, epoch);
     leave(task, nodeId, checkpoint);
+    if (this.#spend(task, usage)) return this.#endOverspent(task, node);
     this.#free(task, node);
     task.revokedFrom = nodeId;
     this.#log("task.released", nodeId, task);
@@ -437,9 +455,11 @@ export class Model {
     epoch: number | null,
     retry: boolean,
     checkpoint: string | null,
+    usage: readonly Report[],
   ): Task {
     const { task, node } = this.#heldBy(taskId, nodeId, epoch);
     leave(task, nodeId, checkpoint);
+    if (this.#spend(task, usage)) return this.#endOverspent(task, node);
     const best = this.#bestFor(task); // while it is held: a node that is full with it has no room
     this.#endAttempt(task, "failed", retry);
     if (best && task.balanced && this.isReady(task)) this.#assign(task, best);
@@ -455,12 +475,38 @@ export class Model {
     epoch: number | null,
     note: boolean,
     checkpoint: string | null,
+    usage: readonly Report[],
   ): Task {
-    const { task } = this.#heldBy(taskId, nodeId, epoch);
+    const { task, node } = this.#heldBy(taskId, nodeId, epoch);
     leave(task, nodeId, checkpoint);
+    if (this.#spend(task, usage)) return this.#endOverspent(task, node);
     task.leaseUntil = this.#leaseOf(task);
     if (note) this.#log("task.progress", nodeId, task);
     return task;
+  }
+
+  /** A repeat counts once, and the first one counts. Returns whether the task has cost more than it may. */
+  #spend(task: Task, usage: readonly Report[]): boolean {
+    for (const report of usage) {
+      const key = `${task.epoch} ${report.seq}`;
+      if (task.usage.has(key)) continue;
+      task.usage.set(key, report);
+      this.spent.push({ ...report, node: task.node ?? "", type: task.type });
+    }
+    return isOverspent(task);
+  }
+
+  /** The attempt that passes what a task may cost is its last. */
+  #endOverspent(task: Task, node: Node): Task {
+    task.attempts += 1;
+    task.failures += 1;
+    task.attemptsFailed = [...task.attemptsFailed, "budget" as const].slice(-FAILED_ATTEMPTS_KEPT);
+    this.#log("task.attempt_failed", node.id, task);
+    this.#end(task, "budget");
+    const answer = { ...task };
+    this.#settle([[task, "failed"]]);
+    this.#fill(node);
+    return answer;
   }
 
   /** Returns the attempt, and where its output continues. What is there already stays. */
@@ -565,6 +611,7 @@ export class Model {
     const root = task.root ?? task.id;
     const after = this.tasks.slice(this.tasks.indexOf(task) + 1);
     const dependents = after.filter((one) => one.root === root);
+    if (task.status === "failed" && isOverspent(task)) refuse("budget_exceeded");
     if (task.status !== "failed" && dependents.length === 0) refuse("task_not_failed");
     const answer = task.status === "failed" ? this.retry(taskId) : { ...task };
     if (answer.status === "failed") return { task: answer, opened: 0, left: dependents.length };
@@ -591,6 +638,7 @@ export class Model {
   retry(taskId: string, keepsCheckpoint = true): Task {
     const task = this.task(taskId);
     if (task.status !== "failed") refuse("task_not_failed");
+    if (isOverspent(task)) refuse("budget_exceeded");
     if (!keepsCheckpoint) task.checkpoint = null;
     this.#reopen(task);
     const canWait = this.#waitForOthers(task);
@@ -1129,6 +1177,12 @@ function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">
   return LEASED[a.name].some((name) => others.includes(name));
 }
 const ATTEMPTS_WITH_OUTPUT = 3;
+
+function isOverspent({ maxCostMicro, usage }: Task): boolean {
+  return (
+    maxCostMicro !== null && usage.values().reduce((sum, { micro }) => sum + (micro ?? 0), 0) > maxCostMicro
+  );
+}
 
 export function isAsking({ questions }: Task): boolean {
   return questions.some(({ state }) => state === "open");

@@ -1,16 +1,18 @@
 /** The commands of tasks: each runs on the hub and on the model, and both must agree. */
 import { expect } from "bun:test";
 import fc from "fast-check";
-import { SECOND_MS } from "../../src/lib/clock.ts";
+import { MICRO_PER_USD } from "../../src/domain/limits.ts";
+import { DAY_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import type { TestHub } from "../support/hub.ts";
-import type { Model, Task, VariantName } from "./model.ts";
-import { same } from "./real.ts";
+import type { Model, Report, Task, VariantName } from "./model.ts";
+import { arrayOf, same } from "./real.ts";
 import {
   STATUS_WORDS,
   contextWords,
   questionWords,
   lux,
   resultOf,
+  spendingWords,
   statusWord,
   taskAnswer,
   taskWords,
@@ -32,6 +34,7 @@ const schedule = fc.record({
   expiresInMs: fc.constantFrom(null, null, null, 60_000),
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
   runsAnyway: fc.boolean(),
+  maxCostMicro: fc.constantFrom(null, null, 0, 1_500_000),
 });
 
 const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command> =>
@@ -50,7 +53,7 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
         model.files.some((file) => file.id === id && file.taskId === null);
       const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
       const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
-      const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs } = schedule;
+      const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs, maxCostMicro } = schedule;
       const asked = hub.post(
         "/task/create",
         {
@@ -67,6 +70,7 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
           expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
           depends_on: dependsOn,
           on_dependency: schedule.runsAnyway ? "run" : null,
+          max_cost_usd: maxCostMicro === null ? undefined : maxCostMicro / MICRO_PER_USD,
           files: own,
         },
         { variant },
@@ -135,40 +139,94 @@ function holderOf(world: World, { task, node, byHolder, epochBack }: Asker) {
 
 const checkpoint = fc.constantFrom(null, null, "page 1", "page 2");
 
+/** Few numbers, so that reports repeat: also within one request, and with another cost. */
+const usage = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<readonly Report[]>([]) },
+  fc.array(
+    fc.record({
+      seq: fc.nat({ max: 3 }),
+      tokens: fc.constantFrom(0, 7, 1_000_000_000),
+      micro: fc.constantFrom(null, 0, 1, 500_000),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+);
+
+function usageBody(usage: readonly Report[]) {
+  const reports = usage.map(({ seq, tokens, micro }) => ({
+    seq,
+    model: "m",
+    input_tokens: tokens,
+    output_tokens: 1,
+    cost_usd: micro === null ? null : micro / MICRO_PER_USD,
+  }));
+  return reports.length === 0 ? {} : { usage: reports };
+}
+
+/** What all work has cost, by nodes and by types. */
+export const costs = command(
+  "usage",
+  fc.record({ variant, by: fc.constantFrom("node", "type") }),
+  ({ model }, { hub }, { variant, by }) => sameCosts(model, by, hub, variant),
+);
+
+export async function sameCosts(
+  model: Model,
+  by: "node" | "type",
+  hub: TestHub,
+  variant: VariantName,
+): Promise<void> {
+  const until = new Date(model.now).toISOString().slice(0, 10);
+  const since = new Date(model.now - 300 * DAY_MS).toISOString().slice(0, 10);
+  const query = `by=${by}&since=${since}&until=${until}&per_page=50`;
+  await same(hub.get(`/usage?${query}`, { variant }), (answer) => {
+    const sums = Map.groupBy(model.spent, (report) => report[by]);
+    const named = [...sums].map(([name, reports]) => ({ name: name || null, ...spendingWords(reports) }));
+    const byName = (a: { name: unknown }, b: { name: unknown }): number =>
+      String(a.name) < String(b.name) ? -1 : 1;
+    expect(arrayOf(answer["usage"]).map(withName).toSorted(byName)).toEqual(named.toSorted(byName));
+    return model.spent.length === 0 ? {} : { all: spendingWords(model.spent) };
+  });
+}
+
+function withName(row: Readonly<Record<string, unknown>>) {
+  return { name: row["name"], ...row };
+}
+
 export const release = command(
   "release",
-  fc.record({ asker, checkpoint }),
-  (world, { hub }, { asker, checkpoint }) => {
+  fc.record({ asker, checkpoint, usage }),
+  (world, { hub }, { asker, checkpoint, usage }) => {
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
     const { variant } = asker;
-    return same(hub.post("/task/release", { ...body, checkpoint }, { variant }), () =>
-      taskAnswer(world.model, world.model.release(taskId, nodeId, epoch, checkpoint), variant),
+    return same(hub.post("/task/release", { ...body, checkpoint, ...usageBody(usage) }, { variant }), () =>
+      taskAnswer(world.model, world.model.release(taskId, nodeId, epoch, checkpoint, usage), variant),
     );
   },
 );
 
 export const fail = command(
   "fail",
-  fc.record({ asker, checkpoint, retry: fc.constantFrom(true, true, false) }),
-  (world, { hub }, { asker, checkpoint, retry }) => {
+  fc.record({ asker, checkpoint, usage, retry: fc.constantFrom(true, true, false) }),
+  (world, { hub }, { asker, checkpoint, usage, retry }) => {
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
     const { variant } = asker;
-    const asked = { ...body, error: "e", retry, checkpoint };
+    const asked = { ...body, error: "e", retry, checkpoint, ...usageBody(usage) };
     return same(hub.post("/task/fail", asked, { variant }), () =>
-      taskAnswer(world.model, world.model.fail(taskId, nodeId, epoch, retry, checkpoint), variant),
+      taskAnswer(world.model, world.model.fail(taskId, nodeId, epoch, retry, checkpoint, usage), variant),
     );
   },
 );
 
 export const extend = command(
   "extend",
-  fc.record({ asker, checkpoint, note: fc.boolean() }),
-  (world, { hub }, { asker, checkpoint, note }) => {
+  fc.record({ asker, checkpoint, usage, note: fc.boolean() }),
+  (world, { hub }, { asker, checkpoint, usage, note }) => {
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
     const { variant } = asker;
-    const asked = { ...body, note: note ? "n" : null, checkpoint };
+    const asked = { ...body, note: note ? "n" : null, checkpoint, ...usageBody(usage) };
     return same(hub.post("/task/extend", asked, { variant }), () =>
-      taskAnswer(world.model, world.model.extend(taskId, nodeId, epoch, note, checkpoint), variant),
+      taskAnswer(world.model, world.model.extend(taskId, nodeId, epoch, note, checkpoint, usage), variant),
     );
   },
 );
@@ -326,13 +384,13 @@ export const retryAll = command(
 
 export const complete = command(
   "complete",
-  fc.record({ asker, word: fc.constantFrom("this", "that") }),
-  (world, { hub }, { asker, word }) => {
+  fc.record({ asker, usage, word: fc.constantFrom("this", "that") }),
+  (world, { hub }, { asker, usage, word }) => {
     const { variant } = asker;
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
-    const asked = { ...body, result: resultOf(word) };
+    const asked = { ...body, result: resultOf(word), ...usageBody(usage) };
     return same(hub.post("/task/complete", asked, { variant }), () => {
-      const done = world.model.complete(variant, taskId, nodeId, word, epoch);
+      const done = world.model.complete(variant, taskId, nodeId, word, epoch, usage);
       return { status: "completed", lux_paid: lux(done.rewardMicro), task_id: taskId };
     });
   },

@@ -1,9 +1,11 @@
 /** Encodes the model's nodes, tasks and messages in a variant, as the hub's answers must have them. */
+import { MICRO_PER_USD } from "../../src/domain/limits.ts";
 import {
   type Message,
   type Model,
   type Node,
   type Question,
+  type Report,
   type Task,
   type VariantName,
   isAsking,
@@ -31,6 +33,8 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     priority: variant === "A" ? PRIORITY_A[task.priority] : PRIORITY_B[task.priority],
     status: statusWord(task.status, variant),
     lux_reward: lux(task.rewardMicro),
+    max_cost_usd: task.maxCostMicro === null ? null : task.maxCostMicro / MICRO_PER_USD,
+    usage: task.usage.size === 0 ? null : spendingWords([...task.usage.values()]),
     assigned_node: task.node,
     ready: model.isReady(task),
     started_at: task.startedAt === null ? null : new Date(task.startedAt).toISOString(),
@@ -46,6 +50,19 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     files: own.map(({ id }) => id),
     inputs: own.filter(({ isOutput }) => !isOutput).map(({ id }) => id),
     outputs: own.filter(({ isOutput }) => isOutput).map(({ id }) => id),
+  };
+}
+
+export function spendingWords(reports: readonly Report[]) {
+  const priced = reports.filter(({ micro }) => micro !== null);
+  return {
+    input_tokens: reports.reduce((sum, { tokens }) => sum + tokens, 0),
+    output_tokens: reports.length,
+    cached_tokens: 0,
+    cost_usd:
+      priced.length === 0 ? null : priced.reduce((sum, { micro }) => sum + (micro ?? 0), 0) / MICRO_PER_USD,
+    reports: reports.length,
+    without_cost: reports.length - priced.length,
   };
 }
 

@@ -63,7 +63,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
   }
   const revoked = await addTaskOf(hub, "n2");
   await ok(hub.admin("/task/revoke", { task_id: revoked, reason: odd }));
-  await addTask(hub, { depends_on: [revoked] });
+  await addTask(hub, { depends_on: [revoked], group: "moved", tags: [odd.trim().slice(0, 20), "a"] });
   const checkpointed = await addTaskOf(hub, "n2");
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
   const usage = [{ seq: 1, model: odd.trim(), input_tokens: 5, output_tokens: 7, cost_usd: 0.000001 }];

@@ -45,7 +45,7 @@ async function rows(page: Page, count: number): Promise<void> {
 }
 
 const FOR_EVERYBODY = ["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"];
-const FOR_VIEWERS = FOR_EVERYBODY.toSpliced(3, 0, "Questions");
+const FOR_VIEWERS = FOR_EVERYBODY.toSpliced(5, 0, "Cost").toSpliced(3, 0, "Questions");
 
 async function refusal({ variant, ...stage }: Stage): Promise<void> {
   using page = await visit({ ...stage, variant });
@@ -449,6 +449,48 @@ async function questions(stage: Stage): Promise<void> {
   );
 }
 
+async function costs(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "spender");
+  const taskId = await addTask(hub, { title: "Spends", task_type: "costly", max_cost_usd: 5 });
+  await ok(hub.post("/task/claim", { task_id: taskId, node_id: "spender" }));
+  const report = { model: "large", input_tokens: 1_000, cached_tokens: 400, output_tokens: 20 };
+  const extend = (usage: readonly object[]) =>
+    ok(hub.post("/task/extend", { task_id: taskId, node_id: "spender", usage }));
+  using page = await admin(stage);
+  await page.go("cost");
+  await page.shows(/No worker has reported usage[\s\S]*There are no budgets/);
+  await extend([
+    { ...report, seq: 1, cost_usd: 1.25 },
+    { ...report, seq: 2 },
+  ]);
+  for (const more of [{ cost_usd: 1 }, { tokens: 1_000_000, on_limit: "warn" }]) {
+    const scope = "tokens" in more ? { scope: "hub" } : { scope: "type", value: "costly" };
+    await ok(hub.admin("/budget/set", { ...scope, per: "total", ...more }));
+  }
+  // Live: a budget is an event.
+  await page.shows(/1\.25 USD 1 of 2 reports without a cost\s+2,000\s+800\s+40/);
+  await page.shows(
+    /open\s+hub\s+total\s+1\.25 USD 1 of 2 reports without a cost\s+2,040 of 1,000,000\s+warn/,
+  );
+  await page.shows(/paused\s+type costly\s+total\s+1\.25 USD of 1 USD/);
+  await page.fill("by", "model");
+  await page.shows(/Model\s+Cost[\s\S]*large\s+1\.25 USD/);
+  await page.fill("by", "node");
+  await page.fill("days", "7");
+  await page.until(`location.hash === "#/cost?by=node&days=7"`);
+  await page.click('a[href="#/nodes/spender"]');
+  await page.shows("Ledger");
+  await page.go("cost?by=nothing");
+  await page.shows("The address has by=nothing");
+  await page.go(`tasks/${taskId}`);
+  await page.shows(
+    /1\.25 USD 1 of 2 reports without a cost\s+2,000 input tokens \(800 cached\), 40 output tokens\s+Max\. cost\s+5 USD/,
+  );
+  for (const scope of [{ scope: "hub" }, { scope: "type", value: "costly" }])
+    await ok(hub.admin("/budget/delete", { ...scope, per: "total" }));
+}
+
 async function messages(stage: Stage): Promise<void> {
   const { hub } = stage;
   await addNode(hub, "reader");
@@ -650,6 +692,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
+  { name: "costs are shown by day, model and node, with what is unknown, and budgets", run: costs },
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
   { name: "events come live, are filtered by kind, and can be held", run: events },
@@ -674,6 +717,10 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
     const question = `Which? ${long}`;
     await ok(hub.post("/task/ask", { task_id: held, node_id: "busy", question, choices }));
   }
+  const spent = { seq: 1, model: long.slice(0, 128), input_tokens: 1_000_000_000, output_tokens: 1 };
+  const usage = [spent, { ...spent, seq: 2, cost_usd: 9_999.999999 }];
+  await ok(hub.post("/task/extend", { task_id: held, node_id: "busy", usage }));
+  await ok(hub.admin("/budget/set", { scope: "node", value: "busy", per: "month", cost_usd: 1 }));
   await ok(hub.post("/signin", { node_id: "busy" }));
   await ok(hub.post("/message/send", { from_node: "op", to_node: "busy", content: long }));
   const form = new FormData();
@@ -681,7 +728,7 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
   form.set("metadata", JSON.stringify({ task_id: held }));
   await ok(hub.post("/file/upload", form));
   const open = ["overview", "tasks", `tasks/${held}`, "new", "nodes", "nodes/busy"];
-  return [...open, "questions", "messages/busy", "files", "lux", "events", "keys"];
+  return [...open, "questions", "messages/busy", "files", "lux", "cost", "cost?by=model", "events", "keys"];
 }
 
 /**
@@ -705,7 +752,7 @@ export async function inspect(
     for (const view of views) {
       const where = [variant, view, size.width];
       await page.go(view);
-      await page.until(`document.querySelector("main[data-view='${view}'] h1")`);
+      await page.until(`document.querySelector("main[data-view='${view.split("?")[0]}'] h1")`);
       await page.settled();
       expect([where, await page.eval(VIOLATIONS)]).toEqual([where, []]);
       expect([where, await page.eval(SPILLED)]).toEqual([where, []]);

@@ -10,9 +10,11 @@ import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { largeFilesSection } from "./large-files.ts";
 import { LOG_FLOOD } from "./log-flood.ts";
+import { mcpAgentsSection } from "./mcp-agents.ts";
 import { mcpSection } from "./mcp.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
+import { pipelineSection } from "./pipeline.ts";
 import { redisSection } from "./redis.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
@@ -30,10 +32,12 @@ export const SECTIONS: readonly Section[] = [
   redisSection,
   fleetSection,
   vanishedHubSection,
+  pipelineSection,
   FUZZ,
   MODEL,
   TIME,
   LOG_FLOOD,
   mcpSection,
+  mcpAgentsSection,
   dashboardSection,
 ];

@@ -614,8 +614,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN task_group TEXT COLLATE "C";
   ALTER TABLE tasks ADD COLUMN tags TEXT COLLATE "C";
   CREATE INDEX tasks_group ON tasks (task_group, status, seq) WHERE task_group IS NOT NULL;
-  CREATE INDEX tasks_group_sums ON tasks (task_group, status, updated_at, created_at, lux_reward_micro)
-    WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_updated ON tasks (task_group, status, updated_at) WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
   CREATE TABLE group_endings (task_group TEXT COLLATE "C" PRIMARY KEY NOT NULL);
   `,
   `

@@ -197,11 +197,11 @@ export function toTask(row: Row): Task {
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    group: maybeText(row["task_group"]),
+    tags: tags === null ? [] : decodeCapabilities(tags),
     uniqueKey: maybeText(row["unique_key"]),
     uniqueUntil: maybeWhole(row["unique_until"]),
     onDependency: row["on_dependency"] === "run" ? "run" : "fail",
-    group: maybeText(row["task_group"]),
-    tags: tags === null ? [] : decodeCapabilities(tags),
     spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
     maxCostMicro: maybeWhole(row["max_cost_micro"]),
     hasLeases: flag(row["has_leases"]),

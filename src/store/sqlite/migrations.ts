@@ -731,10 +731,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the group of a task, and its tags (",a,b,")
   ALTER TABLE tasks ADD COLUMN task_group TEXT;
   ALTER TABLE tasks ADD COLUMN tags TEXT;
-  -- the tasks of a group by state, in order; and the sums over them, and the latest failures
+  -- the tasks of a group by state, in order; those that changed last; and their rewards
   CREATE INDEX tasks_group ON tasks (task_group, status, seq) WHERE task_group IS NOT NULL;
-  CREATE INDEX tasks_group_sums ON tasks (task_group, status, updated_at, created_at, lux_reward_micro)
-    WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_updated ON tasks (task_group, status, updated_at) WHERE task_group IS NOT NULL;
+  CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
   -- the groups of which a task has ended, until it was checked whether it was the last one
   CREATE TABLE group_endings (task_group TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
   `,

@@ -38,6 +38,12 @@ export function countOf(count: number): string {
   return NUMBER.format(count);
 }
 
+/** The cost of a sum of usage: a cost that nobody knows is not zero. */
+export function costOf(sum: { readonly cost_usd: number | null; readonly reports: number }): string {
+  if (sum.cost_usd === null) return sum.reports === 0 ? "0 USD" : "unknown";
+  return `${countOf(sum.cost_usd)} USD`;
+}
+
 /** Variant B says `pending` of what is open or assigned. */
 export function stateOf({ status, assigned_node, ready }: AnyTask): string {
   if (status === "pending") return assigned_node !== null ? "assigned" : ready ? "open" : "waiting";

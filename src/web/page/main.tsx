@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
 import { useEffect } from "preact/hooks";
+import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
 import { Files } from "./files.tsx";
 import { Keys } from "./keys.tsx";
@@ -54,6 +55,7 @@ const VIEWS: readonly View[] = [
   { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
   { name: "files", title: "Files", isOpen: always, draw: () => <Files /> },
   { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
+  { name: "cost", title: "Cost", isOpen: () => hasSecret.value, draw: () => <Costs /> },
   { name: "events", title: "Events", isOpen: always, draw: () => <Events /> },
   { name: "keys", title: "Keys", isOpen: () => isAdmin.value, draw: () => <Keys /> },
 ];

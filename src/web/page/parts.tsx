@@ -278,7 +278,10 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 }
 
 /** The heads of columns of numbers. */
-const NUMBERS: ReadonlySet<string> = new Set(["Place", "LUX", "Done", "Tasks done", "Id", "Size"]);
+const NUMBERS: ReadonlySet<string> = new Set([
+  ...["Place", "LUX", "Done", "Tasks done", "Id", "Size"],
+  ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
+]);
 
 /**
  * A wide table scrolls within its own region, also by keyboard. In a narrow window each row is a block whose cells show

@@ -8,7 +8,8 @@ import {
   type TaskDetails,
   type Variant,
 } from "../../client/luxhub.ts";
-import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
+import { type AnyTask, commandOf, costOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
+import { Unknown } from "./costs.tsx";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
 import {
@@ -195,6 +196,8 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Type", task.task_type],
     ["Priority", String(task.priority)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
+    ["Cost", task.usage && <Cost usage={task.usage} />],
+    ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
@@ -219,6 +222,20 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
           ),
       )}
     </dl>
+  );
+}
+
+function Cost({ usage }: { usage: NonNullable<AnyTask["usage"]> }): JSX.Element {
+  const { input_tokens, cached_tokens, output_tokens } = usage;
+  const cached = cached_tokens === 0 ? "" : ` (${countOf(cached_tokens)} cached)`;
+  return (
+    <>
+      {costOf(usage)} <Unknown sum={usage} />
+      <br />
+      <small>
+        {countOf(input_tokens)} input tokens{cached}, {countOf(output_tokens)} output tokens
+      </small>
+    </>
   );
 }
 
@@ -363,6 +380,12 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
           <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
           <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
           <Field label="Max. run (s)" name="max_run_s" type="number" value={textOf(task?.max_run_s)} />
+          <Field
+            label="Max. cost (USD)"
+            name="max_cost_usd"
+            type="number"
+            value={textOf(task?.max_cost_usd)}
+          />
           <Field label="Delay (s)" name="delay_s" type="number" />
         </div>
         <Field label="Input files" name="files" type="file" multiple />
@@ -401,6 +424,7 @@ function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/cr
     max_attempts: number("max_attempts"),
     timeout_s: number("timeout_s"),
     max_run_s: number("max_run_s"),
+    max_cost_usd: number("max_cost_usd"),
     delay_s: number("delay_s"),
   };
 }

@@ -1,0 +1,257 @@
+/**
+ * Statements of the pages that once contradicted the program, each compared with what it is about: the sources, a hub
+ * that runs, or the table from which a figure comes. readme.test.ts has what a table of a page can be compared with.
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DECLARED } from "../../src/api/routes.ts";
+import { COMMANDS, FIRST_WORDS } from "../../src/cli/commands.ts";
+import { programHelp } from "../../src/cli/help.ts";
+import { INTERVALS } from "../../src/variant/by-name.ts";
+import { PROJECT } from "../support/executable.ts";
+import { startHub } from "../support/hub.ts";
+import { addNode, nodeOf, ok, send } from "../api/scene.ts";
+
+function source(path: string): string {
+  return readFileSync(join(PROJECT, path), "utf8");
+}
+
+/** A page in which a line break is a space. */
+function prose(path: string): string {
+  return source(path).replaceAll(/\s+/g, " ");
+}
+
+/** What the first group of a pattern finds; a page in which it finds nothing fails the test. */
+function found(text: string, pattern: RegExp): string {
+  const [, first] = pattern.exec(text) ?? [];
+  if (first === undefined) throw new Error(`nothing is like ${pattern}`);
+  return first;
+}
+
+/** The Debian package of each program that a test looks for; null for what every Debian has. */
+const PACKAGES: Readonly<Record<string, string | null>> = {
+  bash: null,
+  busybox: "busybox",
+  curl: "curl",
+  dash: null,
+  fish: "fish",
+  groff: "groff",
+  ip: "iproute2",
+  jq: "jq",
+  mypy: "mypy",
+  nginx: "nginx",
+  node: "nodejs",
+  npm: "npm",
+  nsenter: null,
+  openssl: "openssl",
+  perl: null,
+  pg_config: "postgresql",
+  prometheus: "prometheus",
+  promtool: "prometheus",
+  python3: "python3",
+  readelf: "binutils",
+  "redis-server": "redis-server",
+  setpriv: null,
+  shellcheck: "shellcheck",
+  ss: "iproute2",
+  strace: "strace",
+  "systemd-analyze": null,
+  tar: null,
+  tc: "iproute2",
+  unshare: null,
+  "valkey-server": "redis-server",
+  zsh: "zsh",
+};
+
+test("the packages in CONTRIBUTING.md provide every program that the suite looks for", () => {
+  const files = [...new Bun.Glob("test/**/*.ts").scanSync({ cwd: PROJECT })];
+  const wanted = files.flatMap((file) =>
+    [...source(file).matchAll(/Bun\.which\("([^"]+)"/g)].map(([, name = ""]) => name),
+  );
+  expect(wanted.length).toBeGreaterThan(20);
+  const named = found(source("CONTRIBUTING.md").replaceAll("\\\n", ""), /^apt-get install (curl .*)$/m).split(
+    /\s+/,
+  );
+  // The tests find these in other ways.
+  expect(named).toEqual(expect.arrayContaining(["libfaketime", "strace", "mypy", "chromium"]));
+  for (const name of new Set([...wanted, "curl", "jq", "zsh", "fish", "busybox"])) {
+    const provider = PACKAGES[name];
+    expect([name, provider]).not.toEqual([name, undefined]);
+    if (provider) expect(named).toContain(provider);
+  }
+});
+
+test("CONTRIBUTING.md says what .ci/run runs", () => {
+  const words: Readonly<Record<string, string>> = {
+    types: "types",
+    format: "format",
+    "the suite": "the suite",
+    "the OpenAPI documents": "the OpenAPI documents",
+    "conformance to MCP": "conformance to MCP",
+    "the README's Run line": "the README's Run line",
+    build: "the build",
+    "the executable starts": "the built executable",
+    "the executable answers": "the built executable",
+    "the executable ends in order": "the built executable",
+  };
+  const prepares = /^(?:Bun |servers for|dependencies as|a storage for)/;
+  const steps = [...source(".ci/run").matchAll(/\bstep "([^"]+)"/g)].map(([, step = ""]) => step);
+  const checks = steps.filter((step) => !prepares.test(step));
+  expect(checks.toSorted()).toEqual(Object.keys(words).toSorted());
+  const text = found(prose("CONTRIBUTING.md"), /(`\.ci\/run` runs everything that must hold: .*?\.) - /);
+  for (const step of checks) expect(text).toContain(words[step] ?? step);
+});
+
+test("the open event log of A shows who wrote to whom, and not what", async () => {
+  expect(prose("README.md")).toContain("who wrote to whom, and when, is in the open event log");
+  expect(prose("docs/security.md")).toContain("the event log has `message.sent` with sender and recipient");
+  await using hub = await startHub();
+  for (const node of ["n1", "n2"]) await addNode(hub, node);
+  await send(hub, "n1", "n2", { content: "Between us" });
+  const open = { headers: { "X-Matrix-Secret": null } };
+  const { body, status } = await hub.get("/events?kind=message.sent", open);
+  expect(status).toBe(200);
+  const text = JSON.stringify(body);
+  expect(text).toContain('"n1"');
+  expect(text).toContain('"n2"');
+  expect(text).not.toContain("Between us");
+});
+
+test("the pages name what needs the administrator key", () => {
+  const admin = DECLARED.filter(({ auth }) => auth === "admin").map(({ path }) =>
+    path.slice("/api/v1/".length),
+  );
+  const whole = new Set(
+    admin
+      .map((path) => path.split("/")[0] ?? "")
+      .filter((group) =>
+        DECLARED.every(({ auth, path }) => !path.startsWith(`/api/v1/${group}/`) || auth === "admin"),
+      ),
+  );
+  const named = [
+    ...new Set(admin.map((path) => (whole.has(path.split("/")[0] ?? "") ? `${path.split("/")[0]}/…` : path))),
+  ].toSorted();
+  const text = prose("docs/security.md");
+  const lists = [
+    ...text.matchAll(/((?:`[a-z]+\/[a-z…-]+`(?:, | and )?){3,}) need (?:it|the administrator key)/g),
+  ];
+  expect(lists).toHaveLength(2);
+  for (const [, list = ""] of lists)
+    expect([...list.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name).toSorted()).toEqual(named);
+});
+
+test("the commands with the exit codes 0, 1 and 2 have no others", () => {
+  const sentence = found(prose("docs/operations.md"), /(`serve`[^.]*) exit with 0 on success, with 2/);
+  const names = [...sentence.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
+  expect(names).toEqual(["serve", "backup", "restore", "doctor", "move"]);
+  for (const name of names) {
+    expect(COMMANDS.find((command) => command.name === name)).not.toHaveProperty("isRemote");
+    const codes = [...source(`src/cli/${name}.ts`).matchAll(/\bEXIT\.([A-Z_]+)/g)].map(([, code]) => code);
+    expect([name, codes.filter((code) => !["OK", "FAILED", "USAGE"].includes(code ?? ""))]).toEqual([
+      name,
+      [],
+    ]);
+  }
+});
+
+test("the help says what each group of commands is about", () => {
+  const lines = programHelp().split("\n");
+  for (const word of FIRST_WORDS) {
+    const line = lines.find((one) => one.startsWith(`  luxhub ${word} `));
+    const about = found(line ?? word, /^ {2}luxhub .*? {2,}(\S.*)$/);
+    expect([word, /^[a-z]/.test(about) && !about.startsWith(`${word}:`)]).toEqual([word, true]);
+  }
+});
+
+test("the pages have the times after which a node is offline, and what starts them", () => {
+  const seconds = (name: keyof typeof INTERVALS): number => INTERVALS[name].offlineAfterMs / 1_000;
+  expect(prose("docs/worker.md")).toContain(
+    `After ${seconds("A")} seconds without a heartbeat (${seconds("B")} if it registered in variant B, by the listener or ` +
+      `by its key; ${seconds("MCP")} if it joined by MCP)`,
+  );
+  expect(prose("docs/troubleshooting.md")).toContain(
+    `${seconds("A")} seconds after the last heartbeat of its node (${seconds("B")} on B, ${seconds("MCP")} through MCP)`,
+  );
+  expect(prose("docs/tutorial.md")).toContain(`After ${seconds("A")} seconds without a heartbeat`);
+});
+
+test("the calls that worker.md names are heartbeats, and no other call over HTTP", async () => {
+  const sentence = found(prose("docs/worker.md"), /- (`[^.;]*) count as heartbeats;/);
+  const named = [...sentence.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
+  expect(named).toEqual(["node/register", "node/heartbeat", "task/next"]);
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const node_id = "n1";
+  const about = { title: "T", description: "D", creator_node: node_id, for_node: node_id };
+  const { task_id } = await ok(hub.post("/task/create", about));
+  const last = async (): Promise<unknown> => (await nodeOf(hub, node_id))["last_heartbeat"];
+  /** Whether a call moved the node's last heartbeat, two seconds after the one before. */
+  const isHeartbeat = async (path: string, body: object): Promise<boolean> => {
+    const before = await last();
+    hub.clock.pass(2_000);
+    await ok(hub.post(`/${path}`, body));
+    return (await last()) !== before;
+  };
+  const calls: readonly (readonly [path: string, body: object])[] = [
+    ["task/extend", { task_id, node_id, note: "half" }],
+    ["task/output", { task_id, node_id, offset: 0, data: "Hello" }],
+    ["message/send", { from_node: node_id, to_node: node_id, content: "Hello" }],
+    ["message/receive", { node_id }],
+    ["note/put", { key: "a", text: "b", node_id }],
+    ["lease/acquire", { name: "deploy", node_id, ttl_s: 60 }],
+    ["task/complete", { task_id, node_id, result: { problem: "p", improvement: "i", lesson: "l" } }],
+    ["node/register", { node_id, name: "N1" }],
+    ["node/heartbeat", { node_id }],
+    ["task/next", { node_id, wait: 0 }],
+  ];
+  for (const [path, body] of calls)
+    expect([path, await isHeartbeat(path, body)]).toEqual([path, named.includes(path)]);
+});
+
+test("the digits of the dashboard, and its table of pages, are those of the page", () => {
+  const main = source("src/web/page/main.tsx");
+  const titles = [...main.matchAll(/\bname: "\w+",\s+title: "([^"]+)"/g)].map(([, title = ""]) => title);
+  expect(titles.length).toBeGreaterThan(7);
+  const text = source("docs/dashboard.md");
+  expect(text.replaceAll(/\s+/g, " ")).toContain(`(\`1\` to \`${titles.length}\` with an administrator key`);
+  const rows = [...found(text, /## Pages\n([^]*?)\n- /).matchAll(/^\| ([A-Z][\w ]*?) +\|/gm)].map(
+    ([, row]) => row,
+  );
+  expect(rows.filter((row) => row !== "Page" && row !== "A task")).toEqual(titles);
+});
+
+test("the figures outside of benchmarks.md are those of its tables", () => {
+  const text = source("docs/benchmarks.md");
+  const row = (what: string): readonly number[] =>
+    found(text, new RegExp(`^\\| ${what} +\\|(.*)\\|$`, "m"))
+      .split("|")
+      .map(Number);
+  const [, hub = 0] = row("luxhub, executable");
+  const [, bare = 0] = row("bare `Bun.serve`, executable");
+  expect(prose("README.md")).toContain(`${Math.round(hub)} MiB of memory when idle`);
+  const flat = prose("docs/benchmarks.md");
+  expect(flat).toContain(`the executable takes ${(hub / bare).toFixed(2)} times as much`);
+  const [, all, code, heap, rest] =
+    /additional ([\d.]+) MiB \(Pss[^)]*\) ([\d.]+) are machine code.*?([\d.]+) heap, ([\d.]+) constants/.exec(
+      flat,
+    ) ?? [];
+  expect(Number(code) + Number(heap) + Number(rest)).toBeCloseTo(Number(all), 5);
+  expect(Math.abs(hub - bare - Number(all))).toBeLessThan(0.15); // the medians of other starts
+
+  // A ratio that is no quotient of two cells says what it is.
+  const [p50 = 0] = row("luxhub(?= +\\| +\\d+ \\| +\\d+ \\| +\\d+ \\| +\\d+ \\|$)");
+  const [base = 1] = row("bare `Bun.serve`(?= )");
+  const ratio = found(flat, /The ratio of the p50, the median of the rounds' ratios, is ([\d.]+)/);
+  expect(Math.abs(p50 / base - Number(ratio))).toBeLessThan(0.2);
+
+  for (const [page, figures, from] of [
+    ["README.md", ["172,134", "127,149", "7.0 KiB"], "docs/fault-injection.md"],
+    ["README.md", ["2,968", "3,489", "3,822", "512"], "docs/benchmarks.md"],
+    ["docs/comparison.md", ["3,489", "5,500", "3,822", "1,424", "1,922", "512"], "docs/benchmarks.md"],
+  ] as const)
+    for (const figure of figures) {
+      expect([page, prose(page).includes(figure), figure]).toEqual([page, true, figure]);
+      expect([from, prose(from).includes(figure), figure]).toEqual([from, true, figure]);
+    }
+});
