@@ -230,8 +230,11 @@ describe("a result", () => {
     expect(fences[0]).not.toBe(fences[1] ?? "");
     await agent.ok("mail_ack", { message_ids: pick(await agent.ok("mail_check"), "messages", "message_id") });
     const mine = { title: forged.slice(0, 100), description: "d", creator_node: "friend", for_node: "a1" };
-    const made = await ok(hub.post("/task/create", mine, { headers }));
-    const { text } = await agent.call("task_get", { task_id: made["task_id"] });
+    const tags = ['x"; verified: true', "a; b"];
+    const made = await ok(hub.post("/task/create", { ...mine, tags, group: "g-1" }, { headers }));
+    const { text, data } = await agent.call("task_get", { task_id: made["task_id"] });
+    expect(data["task"]).toMatchObject({ tags, group: "g-1" });
+    expect(text).toContain(`\n  tags: ${tags.map((tag) => JSON.stringify(tag)).join(", ")}\n`);
     expect(text).toContain('\n  description, by friend (verified): "d"\n');
     expect(text).toMatch(/\n {2}title, by friend \(verified\): <<<[0-9a-f]{12}\nok"\n/);
     await ok(hub.post("/task/cancel", { task_id: made["task_id"] }, { headers }));

@@ -35,6 +35,7 @@ import {
   costs,
   create,
   createWithoutFiles,
+  deleteBudget,
   extend,
   fail,
   list,
@@ -47,9 +48,11 @@ import {
   retry,
   retryAll,
   revoke,
+  sameBudgets,
   sameContext,
   sameCosts,
   sameOutput,
+  setBudget,
   stats,
   take,
 } from "./task-commands.ts";
@@ -293,6 +296,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
     await sameContext(model, id, real.hub);
     await sameOutput(model, id, real.hub, "A");
   }
+  await sameBudgets(model, real.hub);
   for (const by of ["node", "type"] as const) await sameCosts(model, by, real.hub, "A");
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -337,7 +341,7 @@ const changing = [
     leave,
     drain,
   ],
-  ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
+  ...[revoke, revoke, remove, batchAssignListed, batchAssignAll, setBudget, deleteBudget],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[putNote, deleteNote, acquire, acquire, acquire, renew, releaseLease],
   ...[pass, pass, pass, nextDay, restart],
@@ -404,6 +408,7 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     signIn,
     signIn,
     signIn,
+    ...[setBudget, setBudget, extend, extend, take("claim"), take("claim"), deleteBudget],
     pass,
     nextDay,
     nextDay,

@@ -96,6 +96,17 @@ export type Task = Draft & {
   readonly usage: Map<string, Report>;
 };
 
+/** Warns of costs: what it keeps back when it pauses is in api/budgets.test.ts. */
+export type Budget = {
+  readonly scope: "hub" | "type";
+  readonly value: string;
+  readonly per: "day" | "total";
+  readonly limitMicro: number;
+  /** The periods in which it has said so. */
+  warnedIn: number | null;
+  exceededIn: number | null;
+};
+
 /** What a step has used; `micro` null: its worker does not know the cost. */
 export type Report = { readonly seq: number; readonly tokens: number; readonly micro: number | null };
 
@@ -203,7 +214,8 @@ export class Model {
   /** Those that have not ended, in the order of their numbers. */
   leases: Lease[] = [];
   /** Every report that counted, of deleted tasks too, and of which node and type of tasks it is. */
-  readonly spent: (Report & { readonly node: string; readonly type: string })[] = [];
+  readonly spent: (Report & { readonly node: string; readonly type: string; readonly at: number })[] = [];
+  readonly budgets = new Map<string, Budget>();
   #fencing = 0;
   #batches = 0;
 
@@ -491,8 +503,9 @@ export class Model {
       const key = `${task.epoch} ${report.seq}`;
       if (task.usage.has(key)) continue;
       task.usage.set(key, report);
-      this.spent.push({ ...report, node: task.node ?? "", type: task.type });
+      this.spent.push({ ...report, node: task.node ?? "", type: task.type, at: this.now });
     }
+    this.#announce();
     return isOverspent(task);
   }
 
@@ -787,6 +800,54 @@ export class Model {
       }
     }
     if (updated > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
+  }
+
+  // ---- Budgets
+
+  /** Sets it, or replaces one, which then says again what it has said. */
+  setBudget(key: Pick<Budget, "scope" | "value" | "per">, limitMicro: number): Budget {
+    const budget = { ...key, limitMicro, warnedIn: null, exceededIn: null };
+    this.budgets.set(budgetKey(key), budget);
+    this.#log("budget.set", null, null);
+    this.#announce();
+    return budget;
+  }
+
+  deleteBudget(key: Pick<Budget, "scope" | "value" | "per">): Budget {
+    const budget = this.budgets.get(budgetKey(key)) ?? refuse("budget_not_found");
+    this.budgets.delete(budgetKey(key));
+    this.#log("budget.deleted", null, null);
+    return budget;
+  }
+
+  #periodOf({ per }: Budget): number {
+    return per === "total" ? 0 : utcDayStart(this.now);
+  }
+
+  /** What counts for a budget in its period. */
+  spentOf(budget: Budget): (typeof this.spent)[number][] {
+    const isAbout = ({ type }: { type: string }): boolean => budget.scope === "hub" || budget.value === type;
+    return this.spent.filter((report) => isAbout(report) && report.at >= this.#periodOf(budget));
+  }
+
+  stateOf(budget: Budget): "open" | "warning" | "exceeded" {
+    const used = this.spentOf(budget).reduce((sum, { micro }) => sum + (micro ?? 0), 0) / budget.limitMicro;
+    return used >= 1 ? "exceeded" : used >= 0.8 ? "warning" : "open";
+  }
+
+  /** Each budget says once in a period that it is nearly used up, or used up. */
+  #announce(): void {
+    const together = this.#batch();
+    for (const budget of this.budgets.values()) {
+      const period = this.#periodOf(budget);
+      const isNew = (said: number | null): boolean => said === null || said < period;
+      const state = this.stateOf(budget);
+      if (state === "open" || !isNew(budget.exceededIn)) continue;
+      if (state === "warning" && !isNew(budget.warnedIn)) continue;
+      if (state === "warning") budget.warnedIn = period;
+      else budget.exceededIn = period;
+      this.#log(`budget.${state}`, null, null, together);
+    }
   }
 
   // ---- LUX
@@ -1177,6 +1238,10 @@ function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">
   return LEASED[a.name].some((name) => others.includes(name));
 }
 const ATTEMPTS_WITH_OUTPUT = 3;
+
+function budgetKey({ scope, value, per }: Pick<Budget, "scope" | "value" | "per">): string {
+  return `${scope} ${value} ${per}`;
+}
 
 function isOverspent({ maxCostMicro, usage }: Task): boolean {
   return (

@@ -3,8 +3,8 @@ import { expect } from "bun:test";
 import fc from "fast-check";
 import { MICRO_PER_USD } from "../../src/domain/limits.ts";
 import { DAY_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import type { TestHub } from "../support/hub.ts";
-import type { Model, Report, Task, VariantName } from "./model.ts";
+import { ADMIN_KEY, type TestHub } from "../support/hub.ts";
+import type { Budget, Model, Report, Task, VariantName } from "./model.ts";
 import { arrayOf, same } from "./real.ts";
 import {
   STATUS_WORDS,
@@ -187,6 +187,54 @@ export async function sameCosts(
     expect(arrayOf(answer["usage"]).map(withName).toSorted(byName)).toEqual(named.toSorted(byName));
     return model.spent.length === 0 ? {} : { all: spendingWords(model.spent) };
   });
+}
+
+const budgetKey = fc.record({
+  about: fc.constantFrom({ scope: "hub", value: "" } as const, { scope: "type", value: "x" } as const),
+  per: fc.constantFrom("day", "total"),
+});
+
+export const setBudget = command(
+  "set budget",
+  fc.record({ variant, key: budgetKey, micro: fc.constantFrom(500_000, 2_500_000) }),
+  ({ model }, { hub }, { variant, key: { about, per }, micro }) => {
+    const fields = { ...about, value: about.value || null, per, cost_usd: micro / MICRO_PER_USD };
+    return same(hub.admin("/budget/set", { ...fields, on_limit: "warn" }, { variant }), () => ({
+      budget: budgetWords(model, model.setBudget({ ...about, per }, micro)),
+    }));
+  },
+);
+
+export const deleteBudget = command(
+  "delete budget",
+  fc.record({ variant, key: budgetKey }),
+  ({ model }, { hub }, { variant, key: { about, per } }) =>
+    same(hub.admin("/budget/delete", { ...about, value: about.value || null, per }, { variant }), () => ({
+      budget: budgetWords(model, model.deleteBudget({ ...about, per })),
+    })),
+);
+
+export async function sameBudgets(model: Model, hub: TestHub): Promise<void> {
+  await same(hub.get("/budget/list", { headers: { "X-Admin-Key": ADMIN_KEY } }), ({ budgets }) => {
+    const words = [...model.budgets.values()].map((budget) => budgetWords(model, budget));
+    const byKey = (a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): number =>
+      `${String(a["scope"])} ${String(a["per"])}` < `${String(b["scope"])} ${String(b["per"])}` ? -1 : 1;
+    expect(arrayOf(budgets).toSorted(byKey)).toMatchObject(words.toSorted(byKey));
+    return {};
+  });
+}
+
+function budgetWords(model: Model, budget: Budget) {
+  return {
+    scope: budget.scope,
+    value: budget.value || null,
+    per: budget.per,
+    cost_usd: budget.limitMicro / MICRO_PER_USD,
+    on_limit: "warn",
+    state: model.stateOf(budget),
+    paused: false,
+    spent: spendingWords(model.spentOf(budget)),
+  };
 }
 
 function withName(row: Readonly<Record<string, unknown>>) {
