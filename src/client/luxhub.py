@@ -1736,13 +1736,25 @@ class _Worker:
         own = {job.task["task_id"] for job in self._running()}
         options = CallOptions(stop=self._end)
         try:
-            held = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
-            for task in self._call("task/list", held, options)["tasks"]:
-                if task["task_id"] not in own:
-                    fields = {"task_id": task["task_id"], "node_id": self._node_id}
-                    self._call("task/release", fields, options)
+            held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
+            while True:
+                page = self._call("task/list", held, options)
+                for task in page["tasks"]:
+                    if task["task_id"] not in own:
+                        self._give_back_other(task["task_id"], options)
+                if page["next_cursor"] is None:
+                    return
+                held["cursor"] = page["next_cursor"]
         except (Stopped, LuxHubError, HubUnreachable) as error:
             self._emit("fault", error=error)
+
+    def _give_back_other(self, task_id: str, options: CallOptions) -> None:
+        """What an earlier worker of the node did may be done only now, so that the task is no longer the node's."""
+        try:
+            self._call("task/release", {"task_id": task_id, "node_id": self._node_id}, options)
+        except LuxHubError as error:
+            if not _is_loss(error):
+                raise
 
     def _next(self, asked: Mapping[str, Any]) -> TaskNextAnswer | None:
         """Calls task/next; None when that failed."""
@@ -1881,8 +1893,11 @@ class _Worker:
     def _ask(self, job: _Job, fields: Mapping[str, Any]) -> Any:
         """Returns the answer; None: there was none in time."""
         park = fields["park"] is True
-        if park:  # the task is no longer this worker's after that
+        if park:  # the task is no longer this worker's after that: what is not sent now is lost
             self._report_usage(job, [])
+            while job.unsent:
+                _sleep(_PAUSE_S, job.abort)
+                self._report_usage(job, [])
             job.output.end()
         with self._changed:
             job.is_parked = park  # at once: the event that the task was released may be faster than the response
@@ -1962,7 +1977,9 @@ class _Worker:
         if job.is_ending or job.is_parked or job.lost is not None:
             return
         refusal = self._extend(job, {})
-        if refusal is not None and job.lost is None and not job.end.is_set():
+        # A refusal of the task is its loss, or the outcome was faster.
+        is_fault = refusal is not None and not _is_loss(refusal)
+        if is_fault and job.lost is None and not job.end.is_set():
             self._emit("fault", job.task, refusal)
 
     def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:

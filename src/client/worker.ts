@@ -781,7 +781,9 @@ class Worker<V extends Variant> {
   async #check(job: Job<V>): Promise<void> {
     if (job.isEnding || job.isParked || job.lost !== null) return;
     const refusal = await this.#extend(job);
-    if (refusal !== null && job.lost === null && !job.end.signal.aborted)
+    // A refusal of the task is its loss, or the outcome was faster.
+    const isFault = refusal !== null && !isLoss(refusal);
+    if (isFault && job.lost === null && !job.end.signal.aborted)
       this.#emit({ kind: "fault", error: refusal });
   }
 

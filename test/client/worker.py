@@ -532,6 +532,62 @@ def goes_on() -> None:
     assert len(epochs) == 3 and min(epochs) > 1
 
 
+def late_completion() -> None:
+    """A task that an earlier worker has just completed does not keep the others from being given back."""
+    hub.nodes.register("late", "L", capabilities="late")
+    begun = [create("late") for _ in range(4)]
+    for task_id in begun:
+        hub.tasks.claim(task_id, "late")
+    unlucky = LuxHub()
+    ask = unlucky.call
+    completed: list[str] = []
+
+    def call(operation: str, fields: Any = None, options: Any = None) -> dict[str, Any]:
+        if operation == "task/release" and not completed:
+            completed.append(fields["task_id"])
+            hub.call("task/complete", {**fields, "result": RESULT})
+        return ask(operation, fields, options)
+
+    unlucky.call = call  # type: ignore[method-assign]
+    finish = threading.Event()
+
+    def handle(_: Task, __: TaskContext) -> TaskResult:
+        finish.wait(HANG_S)
+        return RESULT
+
+    with TestWorker("late", handle, by=unlucky) as worker:
+        expected = ["assigned", "completed", "open", "open"]
+        until(lambda: sorted(get(task_id)["status"] for task_id in begun) == expected)
+        assert "fault" not in worker.kinds()
+        finish.set()
+
+
+def parks_with_its_usage() -> None:
+    """Usage that cannot be sent at once is sent before a question gives the task back."""
+    unlucky = LuxHub()
+    ask = unlucky.call
+    faults: list[LuxHubError] = []
+
+    def call(operation: str, fields: Any = None, options: Any = None) -> dict[str, Any]:
+        if operation == "task/extend" and len(faults) < 2:
+            faults.append(LuxHubError(507, "insufficient_storage", "The disk is full."))
+            raise faults[-1]
+        return ask(operation, fields, options)
+
+    unlucky.call = call  # type: ignore[method-assign]
+
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        assert context.report_usage("m", 1, 2) is None
+        context.ask("Which?", park=True)
+        return RESULT
+
+    with TestWorker("costs-and-parks", handle, by=unlucky) as worker:
+        task_id = create("costs-and-parks")
+        worker.heard("parked")
+    used = get(task_id)["usage"]
+    assert len(faults) == 2 and used is not None and used["reports"] == 1, used
+
+
 def deaf_handler() -> None:
     """A handler that does not look at its stop does not keep the worker from giving its task back."""
     luxhub._GRACE_S = 0.2  # type: ignore[assignment]
@@ -597,6 +653,8 @@ for scenario in (
     stops_in_order,
     gives_back_and_resumes,
     goes_on,
+    late_completion,
+    parks_with_its_usage,
     log,
     refused,
     deaf_handler,

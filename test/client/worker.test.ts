@@ -370,6 +370,41 @@ test("a lease is extended while the handler works, and its loss aborts the handl
   expect(await eventsOf(taken)).not.toContain("task.completed");
 });
 
+test("an extension that comes after the result is no fault", async () => {
+  const held = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  const refused = Promise.withResolvers<number>();
+  const slow: typeof fetch = Object.assign(
+    async (...[input, init]: Parameters<typeof fetch>) => {
+      const url = String(input);
+      if (url.endsWith("/task/complete")) {
+        const response = await fetch(input, init);
+        done.resolve();
+        await refused.promise;
+        await Bun.sleep(50); // the client reads the refusal first
+        return response;
+      }
+      if (!url.endsWith("/task/extend")) return fetchShortLease(url, init);
+      held.resolve();
+      await done.promise;
+      const response = await fetch(input, init);
+      refused.resolve(response.status);
+      return response;
+    },
+    { preconnect: fetch.preconnect },
+  );
+  const by = new LuxHub({ url: `http://127.0.0.1:${server.port()}`, secret: SECRET, fetch: slow });
+  await create("outrun", { timeout_s: 600 });
+  const handler: Handler = async () => {
+    await held.promise;
+    return RESULT;
+  };
+  await using worker = new TestWorker("outrun", handler, {}, by);
+  await worker.heard("completed");
+  expect(await refused.promise).toBe(409);
+  expect(worker.count("fault")).toBe(0);
+});
+
 test("a heartbeat finds the loss of a task without a timeout", async () => {
   // The hub asks for a heartbeat a minute: this client is told to send them faster.
   const impatient = new LuxHub({

@@ -468,7 +468,8 @@ async function costs(stage: Stage): Promise<void> {
     const scope = "tokens" in more ? { scope: "hub" } : { scope: "type", value: "costly" };
     await ok(hub.admin("/budget/set", { ...scope, per: "total", ...more }));
   }
-  // Live: a budget is an event.
+  await page.go("overview");
+  await page.go("cost");
   await page.shows(/1\.25 USD 1 of 2 reports without a cost\s+2,000\s+800\s+40/);
   await page.shows(
     /open\s+hub\s+total\s+1\.25 USD 1 of 2 reports without a cost\s+2,040 of 1,000,000\s+warn/,

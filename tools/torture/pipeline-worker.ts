@@ -222,10 +222,15 @@ async function work({ url, secret, nodeId, ledger, seed }: Plan): Promise<void> 
       else if (event.kind === "completed" || event.kind === "failed" || event.kind === "parked") {
         const { task, kind } = event;
         desk.note({ task: task.task_id, epoch: epochs.get(task) ?? 0, kind: "ended", how: kind });
-      } else if (event.kind === "fault" && event.error instanceof LuxHubError && event.error.status < 500)
+      } else if (event.kind === "fault" && event.error instanceof LuxHubError && isWrong(event.error))
         desk.note({ task: "", epoch: 0, kind: "fault", words: event.error.message });
     },
   });
+}
+
+/** A repeated task/next whose task is another's by now is stale, as it has to be; a hub without its database has 5xx. */
+function isWrong({ status, code }: LuxHubError): boolean {
+  return status < 500 && code !== "stale_lease";
 }
 
 if (import.meta.main) {

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { commandOf, costOf, countOf } from "./format.ts";
+import { clock } from "./live.ts";
 import { Empty, Fault, Select, State, Table, useEvents, useLoad } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { isAdmin } from "./session.ts";
@@ -36,7 +37,7 @@ export function Costs(): JSX.Element {
   const wrong = wrongQuery({ by: BY.map(([word]) => word), days: DAYS.map(([word]) => word), page: null });
   const loaded = useLoad(JSON.stringify([by, days, page, isAdmin.value, wrong]), async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
-    const since = new Date(Date.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
+    const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
     const [sums, budgets] = await Promise.all([
       from.costs.usage({ by, since, page, per_page: PAGE }, { signal }),
       isAdmin.value ? from.costs.budgets({}, { signal }) : null,
