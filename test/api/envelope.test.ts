@@ -428,9 +428,9 @@ describe("a JSON body", () => {
       await using hub = await startHub();
       for (const variant of VARIANTS) {
         const create = (body: object | string) => ignoredBy(hub.post("/task/create", body, { variant }));
-        expect(await create({ ...task, timout_s: 5, tags: ["a"], priority: 0 })).toEqual([
+        expect(await create({ ...task, timout_s: 5, labels: ["a"], priority: 0 })).toEqual([
           "timout_s",
-          "tags",
+          "labels",
         ]);
         expect(await create({ ...task, timout_s: null, assigned_node: "n1" })).toBeUndefined();
         expect(await create(task)).toBeUndefined();
@@ -443,8 +443,8 @@ describe("a JSON body", () => {
 
     test("and stores none of them: the task does not have `ignored`, nor does its next answer", async () => {
       await using hub = await startHub({ variants: ["A"] });
-      const made = await ok(hub.post("/task/create", { ...task, tags: 1 }));
-      expect(made["task"]).not.toContainAnyKeys(["ignored", "tags"]);
+      const made = await ok(hub.post("/task/create", { ...task, labels: 1 }));
+      expect(made["task"]).not.toContainAnyKeys(["ignored", "labels"]);
       const got = await ok(hub.get(`/task/${String(made["task_id"])}`));
       expect([got["ignored"], record(got["task"])["ignored"]]).toEqual([undefined, undefined]);
     });
@@ -498,8 +498,8 @@ describe("a JSON body", () => {
     test("again in the answer to a repeat with the same Idempotency-Key", async () => {
       await using hub = await startHub({ variants: ["A"] });
       const again = () =>
-        hub.post("/task/create", { ...task, tags: 1 }, { headers: { "Idempotency-Key": "k1" } });
-      expect([await ignoredBy(again()), await ignoredBy(again())]).toEqual([["tags"], ["tags"]]);
+        hub.post("/task/create", { ...task, labels: 1 }, { headers: { "Idempotency-Key": "k1" } });
+      expect([await ignoredBy(again()), await ignoredBy(again())]).toEqual([["labels"], ["labels"]]);
     });
 
     test("the first 20, each cut to 100 characters", async () => {

@@ -205,6 +205,7 @@ test.concurrent("a busy store is 503 with Retry-After, and nothing is half done"
   await using hub = await Hub.start({ data: dir.join("data") });
   await hub.register("n1");
   const holder = new Database(dir.join("data", "luxhub.db"));
+  holder.run("PRAGMA busy_timeout = 5000"); // the hub may be writing
   holder.run("BEGIN IMMEDIATE");
   const answers = await Promise.all(
     Array.from({ length: 5 }, () =>
