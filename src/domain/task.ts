@@ -871,6 +871,7 @@ function withoutTask(task: Task): readonly Change[] {
 /** Whether a task has ended, and its retention is over. `before`: ended before it; null: tasks are kept forever. */
 export function isPastRetention(task: Task, before: number | null, now: number): boolean {
   if (!isFinished(task)) return false;
+  if (task.uniqueUntil !== null && task.uniqueUntil > now) return false; // it still holds its key
   const until = retainUntil(task);
   return until === null ? before !== null && task.updatedAt < before : until <= now;
 }

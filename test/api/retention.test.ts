@@ -137,6 +137,16 @@ describe.concurrent("retain_s", () => {
     expect(await tasks(hub)).toEqual([]);
   });
 
+  test("keeps a task as long as it holds its unique_key", async () => {
+    await using hub = await startHub({ retainTasksMs: MINUTE_MS });
+    await addNode(hub, "n1");
+    const task_id = await done(hub, { unique_key: "k", unique_for_s: 3_600 });
+    await pass(hub, HOUR_MS / 2);
+    expect(await create(hub, { unique_key: "k" })).toBe(task_id);
+    await pass(hub, HOUR_MS);
+    expect(await tasks(hub)).toEqual([]);
+  });
+
   test("works on a hub that keeps all other tasks forever", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");

@@ -140,7 +140,8 @@ class Plant implements AsyncDisposable {
     const codes = await Promise.all(this.#workers.map(({ ended }) => ended));
     // null: it was killed just before, or had just been started and did not listen for the signal yet.
     for (const [i, code] of codes.entries())
-      if (code !== 0 && code !== null) this.#report.ended.push(`worker-${i} ended with ${code}: ${this.#workers[i]?.stderr}`);
+      if (code !== 0 && code !== null)
+        this.#report.ended.push(`worker-${i} ended with ${code}: ${this.#workers[i]?.stderr}`);
   }
 
   async stopHubs(): Promise<void> {
