@@ -203,8 +203,13 @@ async function output(stage: Stage): Promise<void> {
   expect(await page.eval(`document.querySelectorAll("pre.output img").length`)).toBe(0);
   const from = Buffer.byteLength(hostile);
   const line = "0123456789abcde\n".repeat(4_000);
-  for (let n = 0; n < 6; n++) await send(from + n * line.length, line);
-  await send(from + 6 * line.length, "the last line\n");
+  // In one commit: a page that reads between them would see each piece before it is dropped.
+  const pieces = [line, line, line, line, line, line, "the last line\n"];
+  const requests = pieces.map((data, n) => ({
+    path: "task/output",
+    body: { ...of, offset: from + n * line.length, data },
+  }));
+  await ok(hub.post("/batch", { requests }));
   await page.shows(/\[[\d,.]+ bytes are no longer kept\][\s\S]*the last line/);
   const isAtEnd = `(() => {
     const box = document.querySelector("pre.output");
