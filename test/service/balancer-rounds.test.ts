@@ -118,9 +118,9 @@ test("tasks that were revoked from their only taker are skipped, also more of th
     created("t", { taskType: "z", priority: 5 }),
     ...there("n1", ["z"]),
   ]);
-  // A task is created without `revokedFrom`, and moved with it.
-  const moves = revoked.flatMap((change): Change[] =>
-    change.kind === "task.created" ? [{ kind: "task.moved", task: change.task }] : [],
+  // A task is created without `revokedFrom`, and moved with it. The numbers of the rows begin with 1.
+  const moves = revoked.flatMap((change, i): Change[] =>
+    change.kind === "task.created" ? [{ kind: "task.moved", task: { ...change.task, seq: i + 1 } }] : [],
   );
   await store.transact({}, () => accept(null, moves));
   expect(idsOf(await rounds.run(true))).toEqual(["t"]);
