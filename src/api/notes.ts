@@ -132,7 +132,7 @@ const list = readEndpoint({
   path: "/api/v1/note/list",
   readsMany: true,
   auth: "secret",
-  summary: "The notes by key, without their texts",
+  summary: "The notes by key, without their content",
   rejections: [],
   input: () => z.object(paged()),
   answer: () => z.strictObject({ notes: z.array(noteHeadSchema()), next_cursor: z.nullable(z.string()) }),

@@ -5,6 +5,7 @@ import { toLux } from "../domain/lux.ts";
 import { CATCH_UPS, type Moment, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { toUsd } from "../domain/spending.ts";
+import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
@@ -96,7 +97,7 @@ function timingOf({ cron, every_s: everyMs, tz }: AskedTiming): Schedule["timing
   if (tz !== undefined && cron === undefined) errors.push({ path: "tz", message: "needs cron" });
   if (errors.length > 0) throw invalidRequest(errors);
   if (cron !== undefined) return { cron, tz: tz ?? UTC };
-  return { everyMs: everyMs ?? 0 };
+  return { everyMs: must(everyMs, "a timing has a cron expression or an interval") };
 }
 
 const list = readEndpoint({

@@ -5286,7 +5286,7 @@ class Notes(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> NoteListAnswer:
-        """The notes by key, without their texts.
+        """The notes by key, without their content.
 
         prefix: Only notes whose key begins with this.
         cursor: The `next_cursor` of the previous page, with the same prefix.

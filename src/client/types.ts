@@ -2600,7 +2600,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The notes by key, without their texts */
+  /** The notes by key, without their content */
   "note/list": {
     request: {
       /** Only notes whose key begins with this. */

@@ -57,7 +57,7 @@ function versionIn(error: unknown): number {
 function whyNot(version: number): string {
   return version === 0
     ? "there is no such note. Leave if_version out, or send 0."
-    : `it has version ${version} by now. Read it with action get, and decide anew.`;
+    : `it has version ${version} by now. Read it with action get, and decide again.`;
 }
 
 async function noteGet(session: Session, { key, offset }: Args): Promise<ToolResult> {
