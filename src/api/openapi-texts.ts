@@ -232,6 +232,22 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
     "Only tasks whose title has, for each of these words, a word that begins with it. One call looks at 10,000 tasks; continue with next_cursor.",
+  "task_list.failed_by": "Only failed tasks whose last attempt failed at this node.",
+  "task_list.failure_kind": "Only tasks whose last failure is of this kind.",
+  "task_list.since": "Only tasks whose `updated_at` is not before this time.",
+  "task_list.until": "Only tasks whose `updated_at` is before this time.",
+  "task_list.ready":
+    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
+  "task_list.waiting":
+    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  "task_list.order":
+    "`created` (if left out); `updated`: those that changed last first, which needs `status=failed` or `failed_by`.",
+  "task_list.fields":
+    "`all` (if left out), or `summary`: the tasks without their description, result and other long texts (TaskSummary).",
+  "TaskSummary.unmet_count": "How many of the tasks that it depends on are not completed yet.",
+  "TaskSummary.progress": "The first line of the last note, at most 200 characters.",
+  "task_count.count": "How many tasks match.",
+  "task_count.exact": "False: there are more, because one call looks at 50,000 tasks.",
   "task_list.cursor": "The `next_cursor` of the previous page, with the same filters and without `page`.",
   "task_list.total": "How many there are in all; null if they were not counted.",
   "task_list.pages": "How many pages there are; null if they were not counted.",

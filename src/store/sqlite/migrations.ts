@@ -748,4 +748,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique ON tasks (unique_key, status, seq) WHERE unique_key IS NOT NULL;
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
+  `
+  -- failed tasks by when they failed: only these have an entry
+  CREATE INDEX tasks_failed_at ON tasks (status, updated_at) WHERE status = 'failed';
+  `,
 ];
