@@ -202,6 +202,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
   "node_list.capability":
     "Only nodes that take tasks of this type: it is among their capabilities, or they have none.",
+  "node_list.tasks":
+    "In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the oldest first.",
   "node_list.cursor":
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
@@ -219,6 +221,12 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "LedgerEntry.task_id": "The task that paid; null for a daily bonus.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
+  "file_list.q":
+    "Only files whose name has, for each of these words, a word that begins with it. One call looks at 10,000 files; continue with next_cursor.",
+  "message_parked.node_id": "The node; without it, all nodes, or the node that the key is bound to.",
+  "message_parked.total": "How many there are; of all nodes counted up to 100,000.",
+  by_node: "Only of all nodes: the 50 nodes with the most parked messages.",
+  "message_parked.count": "How many of its messages are parked.",
   "events.task_id": "Only events about this task.",
   "events.node_id": "Only events about this node.",
   "Event.node_id": "The node that the event is about.",

@@ -683,6 +683,14 @@ export function refusePageWithCursor({ page }: PagingFields): void {
     throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
 }
 
+/** Of a list that has only a cursor because of another field. @throws {Problem} 400 */
+export function refusePageWith(other: string, { page }: PagingFields): void {
+  if (page === undefined) return;
+  throw invalidRequest([
+    { path: "page", message: `must not be sent together with ${other}: continue with cursor` },
+  ]);
+}
+
 /** `unpaged` is the size of a page when the caller sends neither field. */
 export function pageRequest(asked: PagingFields, unpaged: number): PageRequest {
   if (!asksForPage(asked)) return { page: 1, perPage: unpaged };

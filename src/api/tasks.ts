@@ -810,10 +810,7 @@ async function listedPage<T>(
       throw invalidRequest([
         { path: "order", message: "needs status=failed: only failed tasks are in this order" },
       ]);
-    if (asked.page !== undefined)
-      throw invalidRequest([
-        { path: "page", message: "must not be sent with order=updated: continue with cursor" },
-      ]);
+    field.refusePageWith("order=updated", asked);
     if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor ?? null, page.perPage);
   }

@@ -3243,6 +3243,9 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
+    #: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the
+    #: oldest first.
+    tasks: NotRequired[list[TaskSummary]]
     #: The number of the page, from 1.
     page: NotRequired[int | None]
     #: Rows on a page; above 50 is read as 50.
@@ -3816,6 +3819,13 @@ class MessageHistoryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class MessageParkedAnswerByNode(TypedDict):
+    #: The node; without it, all nodes, or the node that the key is bound to.
+    node_id: str
+    #: How many of its messages are parked.
+    count: int
+
+
 class MessageParkedAnswer(TypedDict):
     success: Literal[True]
     #: The messages.
@@ -3824,10 +3834,12 @@ class MessageParkedAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: How many there are; of all nodes counted up to 100,000.
     total: int
     #: How many pages there are.
     pages: int
+    #: Only of all nodes: the 50 nodes with the most parked messages.
+    by_node: NotRequired[list[MessageParkedAnswerByNode]]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4048,9 +4060,9 @@ class FileListAnswer(TypedDict):
     #: Rows on a page; above 50 is read as 50.
     per_page: int
     #: How many there are in all.
-    total: int
+    total: int | None
     #: How many pages there are.
-    pages: int
+    pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
@@ -4479,6 +4491,7 @@ class Nodes(_Resource):
         q: str | None = None,
         capability: str | None = None,
         order: Literal["id", "busy", "lux"] | None = None,
+        tasks: Literal["0", "1", "true", "false"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
@@ -4492,6 +4505,8 @@ class Nodes(_Resource):
             none.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
+        tasks: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it
+            holds, the oldest first.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and order and without `page`.
@@ -4501,6 +4516,7 @@ class Nodes(_Resource):
             "q": q,
             "capability": capability,
             "order": order,
+            "tasks": tasks,
             "page": page,
             "per_page": per_page,
             "cursor": cursor,
@@ -5434,15 +5450,15 @@ class Messages(_Resource):
 
     def parked(
         self,
-        node_id: str,
         *,
+        node_id: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageParkedAnswer:
-        """The messages that a node never confirmed, oldest first.
+        """The messages that a node, or any node, never confirmed, oldest first.
 
-        node_id: The id of the node.
+        node_id: The node; without it, all nodes, or the node that the key is bound to.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         """
@@ -5769,19 +5785,22 @@ class Files(_FileTransfer):
         self,
         *,
         task_id: str | None = None,
+        q: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
-        """Files, newest first; of all tasks or of one.
+        """Files, newest first; of all tasks or of one, and by name.
 
         task_id: Only files of this task.
+        q: Only files whose name has, for each of these words, a word that begins with it. One call looks at
+            10,000 files; continue with next_cursor.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
         """
-        fields = {"task_id": task_id, "page": page, "per_page": per_page, "cursor": cursor}
+        fields = {"task_id": task_id, "q": q, "page": page, "per_page": per_page, "cursor": cursor}
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:

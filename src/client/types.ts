@@ -1303,6 +1303,11 @@ export interface Operations<V extends Variant = "A"> {
        * first.
        */
       order?: "id" | "busy" | "lux" | undefined;
+      /**
+       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
+       * the oldest first.
+       */
+      tasks?: "0" | "1" | "true" | "false" | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1314,6 +1319,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All nodes. */
       nodes: Node<V>[];
+      /**
+       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
+       * the oldest first.
+       */
+      tasks?: TaskSummary<V>[] | undefined;
       /** The number of the page, from 1. */
       page?: number | null | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -2594,11 +2604,11 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The messages that a node never confirmed, oldest first */
+  /** The messages that a node, or any node, never confirmed, oldest first */
   "message/parked": {
     request: {
-      /** The id of the node. */
-      node_id: string;
+      /** The node; without it, all nodes, or the node that the key is bound to. */
+      node_id?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -2612,10 +2622,19 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** How many there are; of all nodes counted up to 100,000. */
       total: number;
       /** How many pages there are. */
       pages: number;
+      /** Only of all nodes: the 50 nodes with the most parked messages. */
+      by_node?:
+        | {
+            /** The node; without it, all nodes, or the node that the key is bound to. */
+            node_id: string;
+            /** How many of its messages are parked. */
+            count: number;
+          }[]
+        | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3702,11 +3721,16 @@ export interface Operations<V extends Variant = "A"> {
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
-  /** Files, newest first; of all tasks or of one */
+  /** Files, newest first; of all tasks or of one, and by name */
   "file/list": {
     request: {
       /** Only files of this task. */
       task_id?: string | undefined;
+      /**
+       * Only files whose name has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 files; continue with next_cursor.
+       */
+      q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -3723,9 +3747,9 @@ export interface Operations<V extends Variant = "A"> {
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
       /** How many there are in all. */
-      total: number;
+      total: number | null;
       /** How many pages there are. */
-      pages: number;
+      pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**

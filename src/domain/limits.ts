@@ -310,6 +310,12 @@ export const SEARCH_FIRST_BLOCKS = 4;
 export const SEARCH_BLOCKS_MAX = 4_096;
 /** The first line of a failure or a note in a list of summaries. */
 export const SUMMARY_LINE_MAX_CHARS = 200;
+/** Parked messages of all nodes that message/parked counts, in some milliseconds; its pages end there. */
+export const PARKED_COUNTED_MAX = 100_000;
+/** Nodes in its `by_node`. */
+export const PARKED_NODES_MAX = 50;
+/** Tasks of each node in a node/list with `tasks`. */
+export const NODE_TASKS_SHOWN = 3;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /**

@@ -324,7 +324,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("node_get", worker);
   await post("node_leave", { node_id: "worker-2" });
   await post("node_delete", { node_id: "worker-2" });
-  await call("node_list", { status: "online", q: "work", order: "busy", per_page: 1 });
+  await call("node_list", { status: "online", q: "work", order: "busy", tasks: "1", per_page: 1 });
   await call("stats_nodes");
   return stable(session.examples);
 }

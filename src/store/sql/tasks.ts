@@ -339,6 +339,18 @@ export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]>
   return many(TASKS_HELD, [nodeId, limit], toTask, TASKS_READ);
 }
 
+/** The first few tasks that each of some nodes holds, oldest first, without their long texts. */
+export function heldSummaries(nodeIds: readonly string[], each: number): Query<readonly TaskSummary[]> {
+  const params: Param[] = [each];
+  const ranges = padded(nodeIds).map((nodeId) => {
+    const node = bind(params, nodeId);
+    return `SELECT seq FROM tasks WHERE status = 'assigned' AND assigned_node = ${node} ORDER BY seq LIMIT $1`;
+  });
+  if (ranges.length === 0) return { ...NO_ROW, shape: () => [] };
+  const sql = `SELECT ${SUMMARY_COLUMNS} FROM tasks t WHERE seq IN (${union(ranges)}) ORDER BY seq`;
+  return many(sql, params, toTaskSummary, ["tasks"]);
+}
+
 // ---- What time and other tasks do to a task
 
 /** Tasks whose lease has run out, by the steady clock. */

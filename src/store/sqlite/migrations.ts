@@ -752,4 +752,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- failed tasks by when they failed: only these have an entry
   CREATE INDEX tasks_failed_at ON tasks (status, updated_at) WHERE status = 'failed';
   `,
+  `
+  -- message/parked of all nodes, oldest first
+  CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
+  `,
 ];
