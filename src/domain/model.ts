@@ -321,7 +321,7 @@ export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group";
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 
-export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type", "group"] as const;
 export const BUDGET_PERIODS = ["day", "month", "total"] as const;
 export const ON_LIMIT = ["pause", "warn"] as const;
 
@@ -355,6 +355,7 @@ export type Closed = {
   readonly creators: ReadonlySet<string>;
   /** "" is no type. */
   readonly types: ReadonlySet<string>;
+  readonly groups: ReadonlySet<string>;
 };
 
 /** The budgets on one UTC day; `closed` is null when none keeps anything back. */
@@ -368,6 +369,34 @@ export type Gate = {
 export type TaskState = Pick<
   Task,
   "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
+>;
+
+/** What a row of a list shows of a task, without its long texts. */
+export type TaskSummary = Pick<
+  Task,
+  | "seq"
+  | "taskId"
+  | "title"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "status"
+  | "luxRewardMicro"
+  | "assignedNode"
+  | "attempts"
+  | "maxAttempts"
+  | "notBefore"
+  | "expiresAt"
+  | "unmet"
+  | "startedAt"
+  | "progress"
+  | "failure"
+  | "questions"
+  | "schedule"
+  | "group"
+  | "tags"
+  | "createdAt"
+  | "updatedAt"
 >;
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
