@@ -149,17 +149,17 @@ export function signIn(
   ]);
 }
 
-/** Pays a task's reward, if it has one. The answer is the receipt. */
+/** Pays a task's reward, if it has one. The answer is the entry. */
 export function payReward(
   node: Node,
   { taskId, luxRewardMicro: amountMicro }: Task,
   { entryId, head }: NewEntry,
   now: number,
-): Decision<Receipt | null> {
+): Decision<LedgerEntry | null> {
   if (amountMicro === 0) return accept(null);
   const entry = transfer(head, { id: entryId, amountMicro, kind: "reward", taskId, at: now }, node);
   if ("code" in entry) return entry;
-  return accept(receiptOf(entry), [
+  return accept(entry, [
     { kind: "lux.entered", entry },
     { kind: "event.logged", event: paidEvent("lux.paid", entry, node.nodeId) },
   ]);

@@ -109,8 +109,8 @@ export type Task = {
   readonly result: TaskResult | null;
   /** The result came with a key that is bound to the node that completed it. */
   readonly resultVerified: boolean;
-  /** What its node was paid for it; null: nothing. */
-  readonly receipt: Receipt | null;
+  /** The number of the ledger entry that paid it; null: nothing was paid. */
+  readonly paidSeq: number | null;
   /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node that it was last revoked from: the balancer does not assign it to that node at once. */

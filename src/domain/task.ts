@@ -46,7 +46,7 @@ import {
 import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
-import { type NewEntry, payReward } from "./lux.ts";
+import { type NewEntry, payReward, receiptOf } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert } from "../lib/assert.ts";
@@ -56,6 +56,7 @@ import type {
   Checkpoint,
   Failure,
   FileRecord,
+  LedgerEntry,
   Moment,
   Node,
   OnDependency,
@@ -141,7 +142,7 @@ export function create(
     assignedNode: null,
     result: null,
     resultVerified: false,
-    receipt: null,
+    paidSeq: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
@@ -386,11 +387,12 @@ export type Completion = {
  * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
  * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
  * may with this completes nevertheless: the result is there, and it is paid.
+ * @param asked `paid` is the entry that the task's `paidSeq` names: a repeat gets its receipt
  */
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: UsageRequest & NewEntry & { result: TaskResult; claimOnComplete: boolean },
+  asked: UsageRequest & NewEntry & { result: TaskResult; claimOnComplete: boolean; paid: LedgerEntry | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -400,7 +402,9 @@ export function complete(
   if (isStale(task, asked)) return staleLease(task);
   if (task.status !== "open" && task.assignedNode !== node.nodeId) return notYours(task, node);
   if (task.status === "completed") {
-    return sameResult(task.result, asked.result) ? accept(completion(task, false)) : finishedAlready(task);
+    if (!sameResult(task.result, asked.result)) return finishedAlready(task);
+    assert(task.paidSeq === (asked.paid?.seq ?? null), "a repeat knows the entry that paid the task");
+    return accept(completion(task, asked.paid, false));
   }
   const changes: Change[] = [];
   let before = task;
@@ -419,7 +423,7 @@ export function complete(
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
-    receipt: payment.answer,
+    paidSeq: payment.answer?.seq ?? null,
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
@@ -433,7 +437,7 @@ export function complete(
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
   changes.push(...payment.changes);
-  return accept(completion(after, node.maxTasks !== null), changes);
+  return accept(completion(after, payment.answer, node.maxTasks !== null), changes);
 }
 
 // ---- Requests of the node that holds the task
@@ -1283,8 +1287,12 @@ function nodeTally(
   };
 }
 
-function completion({ taskId, receipt, hasDependents }: Task, madeRoom: boolean): Completion {
-  return { taskId, receipt, madeRoom, hasDependents };
+function completion(
+  { taskId, hasDependents }: Task,
+  paid: LedgerEntry | null,
+  madeRoom: boolean,
+): Completion {
+  return { taskId, receipt: paid && receiptOf(paid), madeRoom, hasDependents };
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {

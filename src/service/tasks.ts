@@ -24,7 +24,16 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult, TaskSummary } from "../domain/model.ts";
+import type {
+  FileRecord,
+  Gate,
+  LedgerEntry,
+  Moment,
+  Node,
+  Task,
+  TaskResult,
+  TaskSummary,
+} from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -66,7 +75,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
-import { ledgerHead } from "../store/sql/lux.ts";
+import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -269,9 +278,21 @@ export class TaskService {
       head: ledgerHead(),
       ...this.#ofUsage(asked),
     };
-    const done = await transact(load, ({ task, node, head, known, gate }) =>
-      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
+    const decide = (paid: LedgerEntry | null, rows: Loaded<typeof load>): Decision<Completion> =>
+      complete(
+        rows.task,
+        rows.node,
+        { ...asked, entryId, head: rows.head, paid },
+        this.#at(rows.gate),
+        rows.known,
+      );
+    // Only a repeat needs the entry that paid the task.
+    const first = await transact(load, (rows) =>
+      rows.task && rows.task.paidSeq !== null ? UNDECIDED : decide(null, rows),
     );
+    const done =
+      first ??
+      (await transact({ ...load, paid: entryOfTask(taskId) }, ({ paid, ...rows }) => decide(paid, rows)));
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;

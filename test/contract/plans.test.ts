@@ -544,6 +544,7 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     entriesAfter: luxReads.entriesAfter(0, 20),
     ledgerHead: luxReads.ledgerHead(),
+    entryOfTask: luxReads.entryOfTask("t1"),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),

@@ -661,8 +661,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER INDEX ledger_in_order_pkey RENAME TO ledger_pkey;
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
-  ALTER TABLE tasks ADD COLUMN receipt TEXT;
-  UPDATE tasks SET receipt = json_build_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)::text
+  ALTER TABLE tasks ADD COLUMN paid_seq BIGINT;
+  UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
 ];

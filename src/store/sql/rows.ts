@@ -156,7 +156,6 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
-  const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
   return {
     seq: whole(row["seq"]),
@@ -172,7 +171,7 @@ export function toTask(row: Row): Task {
     assignedNode: maybeText(row["assigned_node"]),
     result: toResult(row),
     resultVerified: flag(row["result_verified"]),
-    receipt: receipt === null ? null : (JSON.parse(receipt) as Task["receipt"]),
+    paidSeq: maybeWhole(row["paid_seq"]),
     balanced: flag(row["balanced"]),
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),

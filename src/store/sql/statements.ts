@@ -368,7 +368,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
       result_verified: flag(({ task }) => task.resultVerified),
-      receipt: text(({ task }) => task.receipt && JSON.stringify(task.receipt)),
+      paid_seq: whole(({ task }) => task.paidSeq),
     }),
   },
   "task.edited": {

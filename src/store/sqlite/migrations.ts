@@ -786,9 +786,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   -- a day pays once: the rules see to it, and the store would not take it otherwise
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
-  -- what the node of a completed task was paid, as JSON; NULL: nothing
-  ALTER TABLE tasks ADD COLUMN receipt TEXT;
-  UPDATE tasks SET receipt = json_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)
+  -- the entry that paid a completed task
+  ALTER TABLE tasks ADD COLUMN paid_seq INTEGER;
+  UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
 ];

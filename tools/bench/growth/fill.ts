@@ -198,6 +198,7 @@ class History {
       claimOnComplete: false,
       entryId: uuidAt(now),
       head: this.#head,
+      paid: null,
     };
     const done = complete(task, node, asked, { now, steady: now });
     this.#accepted(commit, done);
