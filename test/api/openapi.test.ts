@@ -204,6 +204,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
   await call("task_list", { status: "completed", per_page: 1 });
   await call("task_count", { status: "completed" });
+  await call("stats_types");
+  await call("stats_failures", { last: 3_600 });
   await call("task_stats");
   await call("events", { since: 1, limit: 2 });
   await call("poll", { since: 3, timeout: 25 });

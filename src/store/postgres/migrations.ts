@@ -634,6 +634,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
   `,
+  `
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

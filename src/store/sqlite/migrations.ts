@@ -756,4 +756,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- message/parked of all nodes, oldest first
   CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
   `,
+  `
+  -- stats/types: the open tasks that wait, by type
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
 ];
