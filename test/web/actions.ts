@@ -745,7 +745,18 @@ async function keys(stage: Stage): Promise<void> {
   await page.shows("The secret of robot");
   const secret = String(await page.eval(`document.querySelector("dialog code").textContent`));
   expect((await hub.get("/file/list", { headers: { "X-Matrix-Secret": secret } })).status).toBe(200);
+  await page.shows(`LUXHUB_SECRET=${secret} luxhub top`);
+  await page.until(`document.querySelector("dialog svg.qr")`);
   await page.click("dialog form button");
+  await page.fill("name", "for-a-node");
+  await page.fill("role", "full");
+  await page.fill("node", "earner");
+  await page.fill("days", "1");
+  await page.press("add");
+  await page.shows(/LUXHUB_URL=http:.* LUXHUB_SECRET=.* luxhub worker --node earner --agent claude/);
+  await page.click("dialog form button");
+  await page.shows(/for-a-node[^]*earner/);
+  await ok(hub.admin("/key/revoke", { name: "for-a-node" }));
   await page.press("revoke");
   await page.press("yes");
   await page.shows(/revoked\s+robot/);
