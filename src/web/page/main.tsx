@@ -1,10 +1,11 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { isVisible } from "./clock.ts";
+import { BatchDialog } from "./batches.tsx";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
+import { countOf } from "./format.ts";
 import { Files } from "./files.tsx";
 import { Keys } from "./keys.tsx";
 import { followAgain, liveFault } from "./live.ts";
@@ -14,10 +15,10 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
+import { drawIcon, followPulse, pulse } from "./pulse.ts";
 import { Questions } from "./questions.tsx";
 import { route, subject, to } from "./route.ts";
 import {
-  checkSession,
   describe,
   expired,
   hasSecret,
@@ -89,7 +90,9 @@ function Frame(): JSX.Element {
   const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
   const word = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
-  const title = `${subject.value || (id && `${word}: ${id}`) || word} · luxhub`;
+  const { failed } = pulse.value;
+  const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
+  const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · luxhub`;
   useEffect(() => {
     document.title = title;
   }, [title]);
@@ -100,12 +103,13 @@ function Frame(): JSX.Element {
       </a>
       <header class="bar">
         <a class="brand" href={to("overview")}>
-          luxhub
+          <span class="mark" /> luxhub
         </a>
         <nav aria-label="Pages of the dashboard">
           {views.map(({ name, title: word }) => (
             <a key={name} href={to(name)} aria-current={name === view ? "page" : undefined}>
               {word}
+              <Count name={name} />
             </a>
           ))}
         </nav>
@@ -159,6 +163,22 @@ function Frame(): JSX.Element {
       )}
     </>
   );
+}
+
+/** What waits for somebody on a page of the navigation. */
+function Count({ name }: { name: string }): JSX.Element | null {
+  const { deadLetters, questions } = pulse.value;
+  const [count, what] =
+    name === "messages"
+      ? [deadLetters, "dead letters"]
+      : name === "questions"
+        ? [questions, "open questions"]
+        : [null, ""];
+  return count ? (
+    <span class="count" title={`${countOf(count)} ${what}`}>
+      {countOf(count)}
+    </span>
+  ) : null;
 }
 
 /** What the key cannot do, so that nobody looks for the buttons. */
@@ -296,18 +316,10 @@ function App(): JSX.Element {
       {session.value !== null ? <Frame /> : isReady.value && <SignIn />}
       <Notices />
       <ConfirmDialog />
+      <BatchDialog />
     </>
   );
 }
-
-/** A key may end, or get another role. */
-const CHECK_MS = 60_000;
-
-effect(() => {
-  if (session.value === null || !isVisible.value) return;
-  const timer = setInterval(() => void checkSession(), CHECK_MS);
-  return () => clearInterval(timer);
-});
 
 // ---- Keyboard
 
@@ -336,5 +348,7 @@ function focusOn(event: KeyboardEvent, element: HTMLElement | null): void {
 }
 
 keepPlaces();
+followPulse();
+drawIcon();
 const root = document.getElementById("app");
 if (root) render(<App />, root);
