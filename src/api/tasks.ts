@@ -46,10 +46,12 @@ import {
   cursorPageSchema,
   encodeCursorPage,
   encodeLease,
+  encodeReceipt,
   encodeTask,
   encodeTaskState,
   encodeTaskSummary,
   leaseSchema,
+  receiptSchema,
   statusWord,
   taskSchema,
   taskSummarySchema,
@@ -574,7 +576,13 @@ const complete = writeEndpoint({
   input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
+  answer: () =>
+    z.strictObject({
+      status: z.literal("completed"),
+      lux_paid: z.number(),
+      receipt: z.nullable(receiptSchema()),
+      task_id: z.string(),
+    }),
   handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
@@ -582,9 +590,10 @@ const complete = writeEndpoint({
       usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,
     }),
-  encode: ({ taskId, luxPaidMicro }: Completion) => ({
+  encode: ({ taskId, receipt }: Completion) => ({
     status: "completed",
-    lux_paid: toLux(luxPaidMicro),
+    lux_paid: toLux(receipt?.amountMicro ?? 0),
+    receipt: receipt && encodeReceipt(receipt),
     task_id: taskId,
   }),
 });
