@@ -348,6 +348,49 @@ async function traps(stage: Stage): Promise<void> {
   }
 }
 
+/** Rows are selected by clicks and keys, and changed together; to delete many wants the number. */
+async function selection(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  for (let i = 0; i < 5; i++) await addTask(hub, { title: `Pick ${i}`, group: "picks", tags: ["ripe"] });
+  using page = await admin(stage);
+  await page.go("tasks?group=picks&tag=ripe");
+  await rows(page, 5);
+  await page.shows(/Pick 4\s+picks\s+#ripe/);
+  await page.key("j");
+  await page.key("x");
+  await page.shows("1 selected:");
+  await page.key("j");
+  await page.key("j");
+  await page.key("x", { shiftKey: true });
+  await page.shows("3 selected:");
+  await page.press("select"); // the first row's box: its click deselects
+  await page.shows("2 selected:");
+  await page.press("task/cancel-selected");
+  await page.shows("Cancel the 2 selected tasks?");
+  expect(await page.eval(`document.activeElement?.dataset.do`)).toBe("no");
+  await page.press("yes");
+  await page.shows("2 cancelled. Done.");
+  await page.press("close");
+  await page.until(`!/selected:/.test(document.body.innerText)`);
+  const { tasks } = (await hub.get("/task/list?group=picks&status=failed")).body;
+  expect(tasks).toMatchObject([{ title: "Pick 3" }, { title: "Pick 2" }]);
+  const requests = Array.from({ length: 101 }, () => ({
+    path: "task/create",
+    body: { title: "Windfall", description: "d", group: "windfall" },
+  }));
+  await ok(hub.post("/batch", { requests }));
+  await page.go("tasks?group=windfall");
+  await page.shows("Windfall");
+  await page.press("task/delete-all");
+  await page.shows("Delete the 101 tasks that match (group windfall), also on other pages?");
+  const canSayYes = `!document.querySelector('[data-do="yes"]').disabled`;
+  expect(await page.eval(canSayYes)).toBe(false);
+  await page.fill("typed", "101", "dialog");
+  await page.until(canSayYes);
+  await page.press("yes");
+  await page.shows("101 deleted. Done.");
+}
+
 /** With more than 10,000 tasks and events before and after what is looked for. */
 async function old(stage: Stage): Promise<void> {
   const { hub } = stage;
@@ -696,6 +739,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
+  { name: "rows are selected with x and Shift; to delete more than 100 wants the number", run: selection },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
   { name: "costs are shown by day, model and node, with what is unknown, and budgets", run: costs },

@@ -152,6 +152,10 @@ function Help(): JSX.Element {
         </dt>
         <dd>next and previous row; Enter opens it</dd>
         <dt>
+          <kbd>x</kbd>
+        </dt>
+        <dd>select the row, with Shift all up to it</dd>
+        <dt>
           <kbd>1</kbd> to <kbd>9</kbd>
         </dt>
         <dd>the pages, in their order</dd>
