@@ -84,6 +84,92 @@ async function viewer(stage: Stage): Promise<void> {
   await page.shows("The secret is no longer valid.");
 }
 
+/** One sign-in for all tabs; a session that ends leaves the page and its forms. */
+async function sessions(stage: Stage): Promise<void> {
+  const { hub, variant } = stage;
+  const added = await ok(hub.admin("/key/add", { name: "shortlived", role: "full" }));
+  using page = await visit(stage);
+  await signIn(page, String(added["secret"]));
+  await page.shows("Overview");
+  using second = new Page(stage.size);
+  await second.open(`${hub.base(variant)}/#/new`);
+  await second.shows("New task"); // without asking for the secret
+  await second.fill("title", "Not to be lost");
+  await ok(hub.admin("/key/revoke", { name: "shortlived" }));
+  await second.fill("description", "Nor this");
+  await second.press("create");
+  await second.shows(/The secret is no longer valid\.[^]*Sign in again/);
+  expect(await second.eval(`document.querySelector("main [name=title]").value`)).toBe("Not to be lost");
+  await second.key("Escape");
+  await second.eval(`document.querySelector("dialog").close()`);
+  await second.press("sign-in-again");
+  await second.fill("secret", "wrong", "dialog");
+  await second.press("sign-in");
+  await second.shows(/Stay signed in on this device|unknown, expired or revoked/);
+  await second.until(`document.querySelector("dialog .fault")?.textContent.includes("unknown")`);
+  await second.fill("secret", SECRET, "dialog");
+  await second.eval(`document.querySelector('[name="stay"]').click()`);
+  await second.press("sign-in");
+  await second.until(`document.querySelector("dialog") === null`);
+  await second.press("create");
+  await second.shows("Not to be lost");
+  // The browser keeps the secret where the user asked for it, and only as long as somebody is signed in.
+  expect(await second.eval("Object.keys(localStorage)")).toEqual([`luxhub.session ${hub.base(variant)}/`]);
+  await page.eval("void sessionStorage.clear()");
+  await page.eval("void location.reload()");
+  await page.shows("Sign out");
+  await page.press("sign-out");
+  await page.shows("Look without a secret");
+  await second.shows("Look without a secret");
+  expect(await second.eval("[localStorage.length, sessionStorage.length]")).toEqual([0, 0]);
+}
+
+/** The history of the tab, the hub's clock, and a page over plain HTTP, which has no clipboard. */
+async function places(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  const requests = Array.from({ length: 50 }, (_, i) => ({
+    path: "task/create",
+    body: { title: `Place ${i}`, description: "d" },
+  }));
+  await ok(hub.post("/batch", { requests }));
+  using page = await admin(stage);
+  await page.go("tasks");
+  await rows(page, 50);
+  await page.until(`document.activeElement?.id === "content"`);
+  const link = `document.querySelectorAll("a.row")[40]`;
+  const href = await page.eval(`${link}.getAttribute("href")`);
+  await page.eval(`${link}.scrollIntoView({ block: "center" }), ${link}.focus()`);
+  const top = await page.eval("scrollY");
+  expect(Number(top)).toBeGreaterThan(100);
+  await page.eval(`${link}.click()`);
+  await page.shows("Description");
+  await page.until(`document.title === "Place 9 · luxhub" || /^Place|^Tasks: /.test(document.title)`);
+  await page.until("scrollY === 0");
+  await page.eval("void history.back()");
+  await rows(page, 50);
+  await page.until(`scrollY === ${String(top)}`);
+  await page.until(`document.activeElement?.getAttribute("href") === ${JSON.stringify(href)}`);
+  await page.eval(`void (navigator.clipboard.writeText = () => Promise.reject(new Error("insecure")))`);
+  await page.eval(
+    `document.addEventListener("copy", () => (window.taken = String(document.activeElement.value)))`,
+  );
+  await page.eval(`${link}.click()`);
+  await page.shows("Copy as luxhub");
+  await page.press("copy");
+  await page.until(`window.taken?.startsWith("curl") && document.body.innerText.includes("Copied.")`);
+  await page.eval(`void (() => {
+    const asked = fetch;
+    window.fetch = async (url, init) => {
+      const response = await asked(url, init);
+      if (String(url).includes("events/stream")) return response;
+      const headers = { ...Object.fromEntries(response.headers), date: new Date(Date.now() + 7200000).toUTCString() };
+      return new Response(response.body, { status: response.status, headers });
+    };
+  })()`);
+  await page.go("tasks");
+  await page.shows("2 h");
+}
+
 async function task(stage: Stage): Promise<void> {
   const { hub } = stage;
   const taskOf = async (taskId: string): Promise<Record<string, unknown>> =>
@@ -734,6 +820,8 @@ async function keyboard(stage: Stage): Promise<void> {
 export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
+  { name: "tabs share one sign-in; a session that ends leaves the page and its forms", run: sessions },
+  { name: "Back restores the place; ages are the hub's; a copy works without a clipboard", run: places },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { commandOf, costOf, countOf } from "./format.ts";
-import { clock } from "./live.ts";
+import { clock } from "./clock.ts";
 import { Empty, Fault, Select, State, Table, useEvents, useLoad } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { isAdmin } from "./session.ts";

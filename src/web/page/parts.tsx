@@ -1,9 +1,10 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
-import { clock, now, onEvent } from "./live.ts";
+import { clock, now } from "./clock.ts";
+import { onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
 import { type Hub, describe, hub, isOnline } from "./session.ts";
 
@@ -149,10 +150,17 @@ export function clearNotice(): void {
   notice.value = null;
 }
 
+/** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
 export function Notices(): JSX.Element {
   const shown = notice.value;
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // What came last into the top layer is above the rest of it.
+    place.current?.hidePopover();
+    place.current?.showPopover();
+  }, [shown]);
   return (
-    <div class="notices" role="status">
+    <div class="notices" role="status" popover="manual" ref={place}>
       {shown && <p class={shown.isFault ? "notice bad" : "notice"}>{shown.text}</p>}
     </div>
   );
@@ -231,28 +239,52 @@ export function Modal(props: {
 
 // ---- Small things
 
-export async function copy(text: string): Promise<void> {
-  if (navigator.clipboard === undefined) {
-    showNotice(text); // a page over plain HTTP has no clipboard
-    return;
-  }
-  await runAction("Copied.", () => navigator.clipboard.writeText(text));
+/** Copies without the clipboard's API, which a page over plain HTTP does not have. False if the browser does not let it. */
+function copySelected(field: HTMLInputElement): boolean {
+  field.focus();
+  field.select();
+  // Deprecated, and what every browser still does; without it the user presses Ctrl+C.
+  return document.execCommand("copy");
 }
 
+/** Copies a text; where the browser does not let it, shows the text selected. */
 export function Copy({ text, label }: { text: string; label: string }): JSX.Element {
+  const [isByHand, setByHand] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (!isByHand || field.current === null) return;
+    if (!copySelected(field.current)) return;
+    setByHand(false);
+    showNotice("Copied.");
+  }, [isByHand]);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text); // undefined over plain HTTP
+      showNotice("Copied.");
+    } catch {
+      setByHand(true);
+    }
+  };
   return (
-    <button type="button" onClick={() => void copy(text)}>
-      {label}
-    </button>
+    <>
+      <button type="button" data-do="copy" onClick={() => void copy()}>
+        {label}
+      </button>
+      {isByHand && (
+        <input class="copied" ref={field} readOnly value={text} aria-label="Press Ctrl+C to copy this" />
+      )}
+    </>
   );
 }
 
+/** Only the text changes with the clock: nothing is drawn again. */
 export function Age({ at }: { at: string | null }): JSX.Element {
+  const age = useMemo(() => computed(() => ageOf(at, now.value)), [at]);
   return at === null ? (
     <span class="quiet">–</span>
   ) : (
-    <time dateTime={at} title={at}>
-      {ageOf(at, now.value)}
+    <time dateTime={at} title={new Date(at).toLocaleString()}>
+      {age}
     </time>
   );
 }
