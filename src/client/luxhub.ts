@@ -168,6 +168,8 @@ export class LuxHub<V extends Variant = "A"> {
   };
 
   readonly groups = {
+    /** By name; those whose name begins with `q`. */
+    list: this.#method("group/list"),
     /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
     get: this.#method("group/{group}"),
     /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
