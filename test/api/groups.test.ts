@@ -48,7 +48,8 @@ const fail = (hub: TestHub, task_id: string, node_id = "n1") =>
 describe.concurrent("the list of groups", () => {
   test.each(VARIANTS)("is by name, in pages, with counts, on %s", async (variant) => {
     await using hub = await startHub({ variants: ["A", "B"] });
-    for (const group of ["b.2", "a", "b.1", "B", "b.1"]) await addTask(hub, { group, lux_reward: 1 }, variant);
+    for (const group of ["b.2", "a", "b.1", "B", "b.1"])
+      await addTask(hub, { group, lux_reward: 1 }, variant);
     await addTask(hub, {}, variant);
     const namesOf = async (query: string): Promise<readonly unknown[]> => {
       const page = await ok(hub.get(`/group/list?${query}`, { variant }));

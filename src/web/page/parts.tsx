@@ -318,7 +318,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set([
-  ...["Place", "LUX", "Done", "Tasks done", "Id", "Size"],
+  ...["Place", "LUX", "Done", "Failed", "Tasks done", "Id", "Size"],
   ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
 ]);
 
