@@ -202,6 +202,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
   "node_list.capability":
     "Only nodes that take tasks of this type: it is among their capabilities, or they have none.",
+  "node_list.tasks":
+    "In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the oldest first.",
   "node_list.cursor":
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
@@ -219,6 +221,12 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "LedgerEntry.task_id": "The task that paid; null for a daily bonus.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
+  "file_list.q":
+    "Only files whose name has, for each of these words, a word that begins with it. One call looks at 10,000 files; continue with next_cursor.",
+  "message_parked.node_id": "The node; without it, all nodes, or the node that the key is bound to.",
+  "message_parked.total": "How many there are; of all nodes counted up to 100,000.",
+  by_node: "Only of all nodes: the 50 nodes with the most parked messages.",
+  "message_parked.count": "How many of its messages are parked.",
   "events.task_id": "Only events about this task.",
   "events.node_id": "Only events about this node.",
   "Event.node_id": "The node that the event is about.",
@@ -232,6 +240,22 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
     "Only tasks whose title has, for each of these words, a word that begins with it. One call looks at 10,000 tasks; continue with next_cursor.",
+  "task_list.failed_by": "Only failed tasks whose last attempt failed at this node.",
+  "task_list.failure_kind": "Only tasks whose last failure is of this kind.",
+  "task_list.since": "Only tasks whose `updated_at` is not before this time.",
+  "task_list.until": "Only tasks whose `updated_at` is before this time.",
+  "task_list.ready":
+    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
+  "task_list.waiting":
+    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  "task_list.order":
+    "`created` (if left out); `updated`: those that changed last first, which needs `status=failed` or `failed_by`.",
+  "task_list.fields":
+    "`all` (if left out), or `summary`: the tasks without their description, result and other long texts (TaskSummary).",
+  "TaskSummary.unmet_count": "How many of the tasks that it depends on are not completed yet.",
+  "TaskSummary.progress": "The first line of the last note, at most 200 characters.",
+  "task_count.count": "How many tasks match.",
+  "task_count.exact": "False: there are more, because one call looks at 50,000 tasks.",
   "task_list.cursor": "The `next_cursor` of the previous page, with the same filters and without `page`.",
   "task_list.total": "How many there are in all; null if they were not counted.",
   "task_list.pages": "How many pages there are; null if they were not counted.",

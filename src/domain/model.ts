@@ -369,6 +369,34 @@ export type TaskState = Pick<
   "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
 >;
 
+/** What a row of a list shows of a task, without its long texts. */
+export type TaskSummary = Pick<
+  Task,
+  | "seq"
+  | "taskId"
+  | "title"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "status"
+  | "luxRewardMicro"
+  | "assignedNode"
+  | "attempts"
+  | "maxAttempts"
+  | "notBefore"
+  | "expiresAt"
+  | "unmet"
+  | "startedAt"
+  | "progress"
+  | "failure"
+  | "questions"
+  | "schedule"
+  | "group"
+  | "tags"
+  | "createdAt"
+  | "updatedAt"
+>;
+
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
 export type TaskOrigin = {
   /** The caller that created it, and the card that it used; only this caller finds it there. */

@@ -203,6 +203,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("task_update", { task_id: rehearsal, priority: isA ? 0 : "high", lux_reward: 2 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
   await call("task_list", { status: "completed", per_page: 1 });
+  await call("task_count", { status: "completed" });
   await call("task_stats");
   await call("events", { since: 1, limit: 2 });
   await call("poll", { since: 3, timeout: 25 });
@@ -324,7 +325,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await call("node_get", worker);
   await post("node_leave", { node_id: "worker-2" });
   await post("node_delete", { node_id: "worker-2" });
-  await call("node_list", { status: "online", q: "work", order: "busy", per_page: 1 });
+  await call("node_list", { status: "online", q: "work", order: "busy", tasks: "1", per_page: 1 });
   await call("stats_nodes");
   return stable(session.examples);
 }

@@ -29,6 +29,7 @@ import {
   questionSchema,
   taskSchema,
   taskStateSchema,
+  taskSummarySchema,
 } from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
@@ -444,6 +445,7 @@ describe("the pages", () => {
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
+      "task summary": taskSummarySchema(VARIANT_A),
       question: questionSchema(),
       message: messageSchema(),
       "message of history": fateSchema(),
@@ -621,9 +623,14 @@ describe("limits", () => {
     ["`ref` in a batch", "1", count("BATCH_REF_MAX_CHARS")],
     ["`page`", count("PAGE_MAX")],
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
-    ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],
+    ["`page` · `per_page` of a filtered list of tasks", count("LIST_SCANNED_MAX")],
+    ["Parked messages of all nodes that are counted", count("PARKED_COUNTED_MAX")],
+    ["`by_node` of message/parked", count("PARKED_NODES_MAX")],
+    ["Tasks of each node in node/list with `tasks`", count("NODE_TASKS_SHOWN")],
     ["`q` of task/list", count("SEARCH_MAX_CHARS")],
-    ["Tasks that one call examines for a creator, type or title", count("LIST_SCANNED_MAX")],
+    ["Tasks that one call of a filtered list examines", count("LIST_SCANNED_MAX")],
+    ["Tasks that one task/count looks at", count("COUNT_SCANNED_MAX")],
+    ["`progress` and `message` in a task summary", count("SUMMARY_LINE_MAX_CHARS")],
     ["Failed tasks of a node that `total` counts", count("LIST_FAILED_COUNTED_MAX")],
     ["Blocks of 512 tasks scanned for a creator, type or title", count("SEARCH_BLOCKS_MAX")],
     ["Tasks examined only to count them", count("LIST_COUNTED_MAX")],

@@ -628,6 +628,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique ON tasks (unique_key, status, seq) WHERE unique_key IS NOT NULL;
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
+  `
+  CREATE INDEX tasks_failed_at ON tasks (status, updated_at, seq) WHERE status = 'failed';
+  `,
+  `
+  CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
