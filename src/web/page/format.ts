@@ -1,5 +1,8 @@
 /** Formats values for people: ages, sizes, states, commands to paste. Pure. */
 import type { Node, Task, Variant } from "../../client/luxhub.ts";
+import { countOf } from "./numbers.ts";
+
+export { countOf };
 
 export type AnyTask = Task<Variant>;
 export type AnyNode = Node<Variant>;
@@ -30,12 +33,6 @@ export function sizeOf(bytes: number): string {
   ] as const)
     if (bytes >= size) return `${(bytes / size).toFixed(bytes >= size * 10 ? 0 : 1)} ${unit}`;
   return `${bytes} B`;
-}
-
-const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
-
-export function countOf(count: number): string {
-  return NUMBER.format(count);
 }
 
 /** The cost of a sum of usage: a cost that nobody knows is not zero. */
