@@ -44,8 +44,10 @@ async function rows(page: Page, count: number): Promise<void> {
   await page.until(`document.querySelectorAll("a.row").length === ${count}`);
 }
 
-const FOR_EVERYBODY = ["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"];
-const FOR_VIEWERS = FOR_EVERYBODY.toSpliced(5, 0, "Cost").toSpliced(3, 0, "Questions");
+const FOR_EVERYBODY = ["Overview", "Tasks", "Nodes", "Groups", "Files", "LUX", "Events"];
+const FOR_VIEWERS = FOR_EVERYBODY.toSpliced(6, 0, "Cost")
+  .toSpliced(4, 0, "Schedules")
+  .toSpliced(3, 0, "Questions");
 
 async function refusal({ variant, ...stage }: Stage): Promise<void> {
   using page = await visit({ ...stage, variant });
@@ -319,8 +321,8 @@ async function output(stage: Stage): Promise<void> {
 }
 
 /** Fails a task for good. */
-async function failed(hub: TestHub, title: string): Promise<void> {
-  const taskId = await addTask(hub, { title });
+async function failed(hub: TestHub, title: string, more: object = {}): Promise<void> {
+  const taskId = await addTask(hub, { title, ...more });
   await ok(hub.post("/task/cancel", { task_id: taskId, reason: "not wanted" }));
 }
 
@@ -432,6 +434,142 @@ async function traps(stage: Stage): Promise<void> {
     );
     await page.until(`document.querySelectorAll("a.row").length === 0`);
   }
+}
+
+/** Rows are selected by clicks and keys, and changed together; to delete many wants the number. */
+async function selection(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  for (let i = 0; i < 5; i++) await addTask(hub, { title: `Pick ${i}`, group: "picks", tags: ["ripe"] });
+  using page = await admin(stage);
+  await page.go("tasks?group=picks&tag=ripe");
+  await rows(page, 5);
+  await page.shows(/Pick 4\s+picks\s+#ripe/);
+  await page.key("j");
+  await page.key("x");
+  await page.shows("1 selected:");
+  await page.key("j");
+  await page.key("j");
+  await page.key("x", { shiftKey: true });
+  await page.shows("3 selected:");
+  await page.press("select"); // the first row's box: its click deselects
+  await page.shows("2 selected:");
+  await page.press("task/cancel-selected");
+  await page.shows("Cancel the 2 selected tasks?");
+  expect(await page.eval(`document.activeElement?.dataset.do`)).toBe("no");
+  await page.press("yes");
+  await page.shows("2 cancelled. Done.");
+  await page.press("close");
+  await page.until(`!/selected:/.test(document.body.innerText)`);
+  const { tasks } = (await hub.get("/task/list?group=picks&status=failed")).body;
+  expect(tasks).toMatchObject([{ title: "Pick 3" }, { title: "Pick 2" }]);
+  const requests = Array.from({ length: 101 }, () => ({
+    path: "task/create",
+    body: { title: "Windfall", description: "d", group: "windfall" },
+  }));
+  await ok(hub.post("/batch", { requests }));
+  await page.go("tasks?group=windfall");
+  await page.shows("Windfall");
+  await page.press("task/delete-all");
+  await page.shows("Delete the 101 tasks that match (group windfall), also on other pages?");
+  const canSayYes = `!document.querySelector('[data-do="yes"]').disabled`;
+  expect(await page.eval(canSayYes)).toBe(false);
+  await page.fill("typed", "101", "dialog");
+  await page.until(canSayYes);
+  await page.press("yes");
+  await page.shows("101 deleted. Done.");
+}
+
+async function groups(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "grouper");
+  using page = await admin(stage);
+  await page.go("groups?q=wiki-");
+  await page.shows("No group matches.");
+  for (let i = 0; i < 21; i++)
+    await addTask(hub, { title: "One", group: `wiki-${String(i).padStart(2, "0")}` });
+  await rows(page, 20); // live
+  await page.click('a[rel="next"]');
+  await rows(page, 1);
+  const taskIds: string[] = [];
+  for (let i = 0; i < 4; i++)
+    taskIds.push(await addTask(hub, { title: `Page ${i}`, group: "wiki-20", lux_reward: 1.5 }));
+  const of = (i: number) => ({ task_id: taskIds[i], node_id: "grouper" });
+  for (const i of [0, 1]) await ok(hub.post("/task/claim", of(i)));
+  await ok(hub.post("/task/fail", { ...of(0), error: "The page is too long", retry: false }));
+  const usage = [{ seq: 1, model: "m", input_tokens: 7, output_tokens: 1, cost_usd: 0.5 }];
+  await ok(
+    hub.post("/task/complete", { ...of(1), usage, result: { problem: "p", improvement: "i", lesson: "l" } }),
+  );
+  await page.shows(/running\s+wiki-20\s+2 of 5/);
+  await page.click('a[href="#/groups/wiki-20"]');
+  await page.shows(/Failed\s+1\s+LUX\s+1\.5 of 6 paid\s+Cost\s+0\.5 USD/);
+  await page.shows(/Last failures[^]*Page 0\s+The page is too long\s+grouper/);
+  await page.eval(
+    `void (URL.createObjectURL = (blob) => { blob.text().then((text) => (window.exported = text)); return "blob:x"; })`,
+  );
+  await page.eval(`void (HTMLAnchorElement.prototype.click = function () { window.saved = this.download; })`);
+  await page.press("export");
+  await page.until(`window.saved === "wiki-20.jsonl" && window.exported`);
+  const lines = String(await page.eval("exported"))
+    .trimEnd()
+    .split("\n");
+  expect(lines.map((line) => record(JSON.parse(line))["title"])).toEqual([
+    "Page 3",
+    "Page 2",
+    "Page 1",
+    "Page 0",
+    "One",
+  ]);
+  await page.press("retry");
+  await page.shows("Retry the 1 failed tasks of the group wiki-20?");
+  await page.press("yes");
+  await page.shows("1 of 1 failed tasks are open again.");
+  await page.press("cancel");
+  await page.shows("Cancel the 4 unfinished tasks of the group wiki-20?");
+  await page.press("yes");
+  await page.shows(/failed\s+wiki-20[^]*5 of 5/);
+  const group = (await hub.get("/group/wiki-20")).body;
+  expect(group).toMatchObject({ done: true, by_status: { completed: 1, failed: 4 } });
+}
+
+async function schedules(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  using page = await admin(stage);
+  await page.go("schedules");
+  await page.shows("No schedules yet.");
+  await page.click("summary");
+  await page.fill("name", "nightly");
+  await page.fill("when", "0 25 * * *");
+  await page.fill("tz", "Asia/Tokyo");
+  await page.fill("title", "Sum up the day");
+  await page.fill("description", "In ten lines");
+  await page.fill("group", "sums");
+  await page.press("save-schedule");
+  await page.shows(/cron/);
+  await page.fill("when", "0 3 * * *");
+  await page.press("save-schedule");
+  await page.shows(
+    /on\s+nightly\s+Sum up the day\s+0 3 \* \* \*\s+Asia\/Tokyo\s+in \d+[^]* 3:00:00\sAM in Asia\/Tokyo/,
+  );
+  await page.press("run");
+  await page.shows("A task was created.");
+  await page.click('td a[href^="#/tasks/"]');
+  await page.shows("Sum up the day");
+  expect((await hub.get("/task/list?group=sums")).body).toMatchObject({
+    tasks: [{ schedule: { name: "nightly", at: null }, description: "In ten lines" }],
+  });
+  await page.go("schedules");
+  const scheduleOf = async (): Promise<unknown> => (await hub.get("/schedule/list")).body["schedules"];
+  const [before] = (await scheduleOf()) as [object];
+  await page.press("pause-schedule");
+  await page.shows(/paused\s+nightly/);
+  await page.press("pause-schedule");
+  await page.shows(/on\s+nightly/);
+  const [after] = (await scheduleOf()) as [object];
+  expect({ ...after, updated_at: "" }).toEqual({ ...before, updated_at: "" });
+  await page.press("delete-schedule");
+  await page.press("yes");
+  await page.shows("No schedules yet.");
 }
 
 /** With more than 10,000 tasks and events before and after what is looked for. */
@@ -808,8 +946,11 @@ export const ACTIONS: readonly Action[] = [
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
+  { name: "rows are selected with x and Shift; to delete more than 100 wants the number", run: selection },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
+  { name: "groups are found by name; one is followed, exported, retried and cancelled", run: groups },
+  { name: "a schedule is made, run now, paused, resumed and deleted", run: schedules },
   { name: "costs are shown by day, model and node, with what is unknown, and budgets", run: costs },
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
@@ -840,13 +981,43 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
   await ok(hub.post("/task/extend", { task_id: held, node_id: "busy", usage }));
   await ok(hub.admin("/budget/set", { scope: "node", value: "busy", per: "month", cost_usd: 1 }));
   await ok(hub.post("/signin", { node_id: "busy" }));
+  const group = long.slice(0, 120);
+  await failed(hub, `Grouped ${long}`, { group, tags: [long.slice(0, 64), "eu"], lux_reward: 1 });
+  const timing = { cron: "0 3 * * *", tz: "America/Argentina/ComodRivadavia" };
+  await ok(
+    hub.post("/schedule/put", {
+      name: long.slice(0, 64),
+      ...timing,
+      task: { title: long, description: "d" },
+    }),
+  );
   await ok(hub.post("/message/send", { from_node: "op", to_node: "busy", content: long }));
   const form = new FormData();
   form.set("file", new File(["bytes"], `${long}.txt`));
   form.set("metadata", JSON.stringify({ task_id: held }));
   await ok(hub.post("/file/upload", form));
-  const open = ["overview", "tasks", `tasks/${held}`, "new", "nodes", "nodes/busy"];
-  return [...open, "questions", "messages/busy", "files", "lux", "cost", "cost?by=model", "events", "keys"];
+  const open = [
+    "overview",
+    "tasks",
+    `tasks/${held}`,
+    "new",
+    "nodes",
+    "nodes/busy",
+    "groups",
+    `groups/${group}`,
+  ];
+  return [
+    ...open,
+    "schedules",
+    "questions",
+    "messages/busy",
+    "files",
+    "lux",
+    "cost",
+    "cost?by=model",
+    "events",
+    "keys",
+  ];
 }
 
 /**
@@ -871,6 +1042,8 @@ export async function inspect(
       const where = [variant, view, size.width];
       await page.go(view);
       await page.until(`document.querySelector("main[data-view='${view.split("?")[0]}'] h1")`);
+      await page.settled();
+      await page.eval(`document.querySelectorAll("main details").forEach((more) => (more.open = true))`);
       await page.settled();
       expect([where, await page.eval(VIOLATIONS)]).toEqual([where, []]);
       expect([where, await page.eval(SPILLED)]).toEqual([where, []]);

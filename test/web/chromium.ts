@@ -150,10 +150,10 @@ export class Page {
     return this.click(`[data-do="${action}"]`);
   }
 
-  async key(key: string): Promise<void> {
-    const text = JSON.stringify(key);
+  async key(key: string, held: { readonly shiftKey?: boolean } = {}): Promise<void> {
+    const event = JSON.stringify({ key, bubbles: true, cancelable: true, ...held });
     await this.eval(
-      `void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", { key: ${text}, bubbles: true, cancelable: true }))`,
+      `void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", ${event}))`,
     );
   }
 

@@ -47,6 +47,13 @@ export function stateOf({ status, assigned_node, ready }: AnyTask): string {
   return status === "open" && !ready ? "waiting" : status;
 }
 
+const PRIORITIES = { 0: "high", 1: "medium", 2: "low" } as const;
+
+/** Variant A answers with numbers. */
+export function priorityOf({ priority }: AnyTask): string {
+  return typeof priority === "number" ? PRIORITIES[priority] : priority;
+}
+
 export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {
   return typeof capabilities === "string" ? capabilities.split(",").filter(Boolean) : capabilities;
 }

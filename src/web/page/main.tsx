@@ -7,6 +7,7 @@ import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
 import { countOf } from "./format.ts";
 import { Files } from "./files.tsx";
+import { GroupPage, Groups } from "./groups.tsx";
 import { Keys } from "./keys.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { Lux } from "./lux.tsx";
@@ -31,6 +32,7 @@ import {
   signIn,
   signOut,
 } from "./session.ts";
+import { Schedules } from "./schedules.tsx";
 import { NewTask, TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
@@ -58,6 +60,13 @@ const VIEWS: readonly View[] = [
     draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
   },
   { name: "questions", title: "Questions", isOpen: () => hasSecret.value, draw: () => <Questions /> },
+  {
+    name: "groups",
+    title: "Groups",
+    isOpen: always,
+    draw: (id) => (id === "" ? <Groups /> : <GroupPage key={id} id={id} />),
+  },
+  { name: "schedules", title: "Schedules", isOpen: () => hasSecret.value, draw: () => <Schedules /> },
   { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
   { name: "files", title: "Files", isOpen: always, draw: () => <Files /> },
   { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
@@ -210,6 +219,10 @@ function Help(): JSX.Element {
           <kbd>j</kbd> <kbd>k</kbd>
         </dt>
         <dd>next and previous row; Enter opens it</dd>
+        <dt>
+          <kbd>x</kbd>
+        </dt>
+        <dd>select the row, with Shift all up to it</dd>
         <dt>
           <kbd>n</kbd>
         </dt>

@@ -175,18 +175,25 @@ type Question = {
   readonly yes: string;
   /** What the user must type before "yes" can be pressed; null: nothing. */
   readonly typed: string | null;
+  /** What is done can be undone. */
+  readonly isHarmless: boolean;
   readonly answer: (yes: boolean) => void;
 };
 const question = signal<Question | null>(null);
 
-/** A confirmation dialog, before what cannot be undone. */
-export function askToConfirm(text: string, yes: string, typed: string | null = null): Promise<boolean> {
+/** A confirmation dialog, before what cannot be undone or concerns many. */
+export function askToConfirm(
+  text: string,
+  yes: string,
+  typed: string | null = null,
+  isHarmless = false,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {
       question.value = null;
       resolve(isYes);
     };
-    question.value = { text, yes, typed, answer };
+    question.value = { text, yes, typed, isHarmless, answer };
   });
 }
 
@@ -207,7 +214,7 @@ export function ConfirmDialog(): JSX.Element | null {
         </button>
         <button
           type="button"
-          class="danger"
+          class={asked.isHarmless ? "primary" : "danger"}
           data-do="yes"
           disabled={asked.typed !== null && typed !== asked.typed}
           onClick={() => asked.answer(true)}
@@ -315,7 +322,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set([
-  ...["Place", "LUX", "Done", "Tasks done", "Id", "Size"],
+  ...["Place", "LUX", "Done", "Failed", "Tasks done", "Id", "Size"],
   ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
 ]);
 
