@@ -94,6 +94,8 @@ describe("every endpoint on both variants", () => {
     await get("/lessons");
     await get("/task/list");
     await get("/task/count");
+    await get("/stats/types");
+    await get("/stats/failures");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
     await post("/node/drain", { node_id: "n2", drain: true });

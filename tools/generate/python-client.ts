@@ -50,6 +50,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     list: "task/list",
     summaries: "task/list?fields=summary",
     count: "task/count",
+    by_type: "stats/types",
+    failures: "stats/failures",
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
