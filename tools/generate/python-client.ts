@@ -50,6 +50,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     list: "task/list",
     summaries: "task/list?fields=summary",
     count: "task/count",
+    by_type: "stats/types",
+    failures: "stats/failures",
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
@@ -97,7 +99,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
-  Groups: { get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
+  Groups: { list: "group/list", get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };

@@ -665,6 +665,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
+  `
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

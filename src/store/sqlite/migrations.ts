@@ -791,4 +791,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
+  `
+  -- stats/types: the open tasks that wait, by type
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
 ];
