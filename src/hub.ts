@@ -22,6 +22,7 @@ import { type DataDir, freeBytes } from "./data-dir.ts";
 import {
   CERTIFICATE_CHECK_MS,
   KEYS_RELOAD_EVERY_MS,
+  MICRO_PER_LUX,
   QUOTA_BYTES_ON_POSTGRES,
   QUOTA_BYTES_PARTS,
   SWEEP_EVERY_MS,
@@ -79,6 +80,7 @@ import {
   renewLeases,
   startNote,
 } from "./service/periodic-work.ts";
+import { type LuxPolicy, MintService } from "./service/mints.ts";
 import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
@@ -241,11 +243,18 @@ async function openCore(parts: HubParts, closing: Closing) {
     tasks: config.quotaTasks,
     bytes: config.quotaBytes ?? defaultQuotaBytes(config, dir),
   };
+  const luxPolicy: LuxPolicy = {
+    paysOwn: config.selfReward,
+    signinMicro: config.signinLux * MICRO_PER_LUX,
+    signinBound: config.signinBound,
+    isStrict: config.isStrict,
+  };
   const pinned = (): boolean => isPinned(dir);
   const { maxNodes } = config;
   const services = joinServices({
     store,
     quotas,
+    luxPolicy,
     mail,
     feed,
     idle,
@@ -362,6 +371,7 @@ function defaultQuotaBytes({ database }: Config, dir: DataDir): number {
 type Joined = {
   readonly store: Store;
   readonly quotas: Quotas;
+  readonly luxPolicy: LuxPolicy;
   readonly mail: Mail;
   readonly feed: Feed;
   readonly idle: IdleWorkers;
@@ -378,6 +388,7 @@ type Joined = {
 function joinServices({
   store,
   quotas,
+  luxPolicy,
   mail,
   feed,
   idle,
@@ -390,16 +401,18 @@ function joinServices({
   maxNodes,
   outputWindow,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId);
+  const tasks = new TaskService(store, clock, newId, luxPolicy.paysOwn);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
   const quotaService = new QuotaService(store, quotas);
+  const mints = new MintService(keys, clock, luxPolicy);
   return {
     takes,
     feed,
     keys,
     quotas: quotaService,
+    mints,
     tickets: new Tickets(keys, clock),
     minutes,
     typeStats: new TypeStatistics(store, clock, minutes),
@@ -410,7 +423,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
-    schedules: new ScheduleService(store, clock, newId, quotaService),
+    schedules: new ScheduleService(store, clock, newId, quotaService, mints),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     a2a: new A2aTasks(store),
@@ -419,7 +432,7 @@ function joinServices({
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
     notes: new NoteService(store, clock),
     leases: new LeaseService(store, clock),
-    lux: new LuxService(store, clock, newId),
+    lux: new LuxService(store, clock, newId, luxPolicy),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),
     batches: LARGE_REQUESTS,

@@ -28,6 +28,7 @@ import type { NodeService } from "../service/nodes.ts";
 import type { Outputs } from "../service/output.ts";
 import type { QuestionService } from "../service/questions.ts";
 import type { NoteService } from "../service/notes.ts";
+import type { MintService } from "../service/mints.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { ScheduleService } from "../service/schedules.ts";
 import type { SystemService } from "../service/system.ts";
@@ -70,6 +71,7 @@ export type Services = {
   readonly feed: Feed;
   readonly keys: KeyRing;
   readonly quotas: QuotaService;
+  readonly mints: MintService;
   readonly tickets: Tickets;
   readonly minutes: Minutes;
   readonly typeStats: TypeStatistics;

@@ -124,6 +124,7 @@ export const ERRORS = {
     status: 422,
     when: "the `Idempotency-Key` was used with another body, variant or hub's secret",
   },
+  mint_limit: { status: 403, when: "the rewards would be more than the key may promise per day (`--mint`)" },
   quota_exceeded: {
     status: 429,
     when: "what the keys of the node have stored would exceed its quotas",
@@ -530,6 +531,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   retry: "Whether the task may be tried again.",
   note: "The progress of the work; the task shows it as `progress`.",
   lux_paid: "LUX that the task paid.",
+  mint_per_day:
+    "LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub is strict and the key bound to a node.",
   receipt: "The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.",
   entry_id: "The id of the ledger entry.",
   "Receipt.amount": "LUX that were paid.",

@@ -87,6 +87,7 @@ const create = writeEndpoint({
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
+    "mint_limit",
     "key_bound_to_other_node",
     "node_not_found",
     "node_offline",
@@ -183,7 +184,7 @@ export async function withDraft<T>(
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
   const draft: TaskDraft = {
-    ...draftOf({ variant, key }, input),
+    ...draftOf({ services, variant, key }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
@@ -200,7 +201,7 @@ export async function withDraft<T>(
 
 /** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
-  { variant, key }: Pick<Call, "variant" | "key">,
+  { services, variant, key }: Pick<Call, "services" | "variant" | "key">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
@@ -211,6 +212,7 @@ export function draftOf(
     priority: input.priority ?? DEFAULT_PRIORITY,
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
+    creatorKey: services.mints.creatorKeyOf(key),
     luxRewardMicro: input.lux_reward ?? 0,
     balanced: variant.autoAssign,
     maxAttempts: input.max_attempts ?? null,
@@ -505,6 +507,7 @@ const update = writeEndpoint({
   auth: "secret",
   summary: "Changes a task that nobody holds",
   rejections: [
+    "mint_limit",
     "task_not_found",
     "key_bound_to_other_node",
     "task_not_open",
@@ -583,9 +586,10 @@ const complete = writeEndpoint({
       receipt: z.nullable(receiptSchema()),
       task_id: z.string(),
     }),
-  handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
+  handle: ({ services, variant, key, transact }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
+      keyId: key?.keyId ?? null,
       result,
       usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,

@@ -2192,6 +2192,7 @@ ErrorCode = Literal[
     "unsupported_media_type",
     "range_not_satisfiable",
     "idempotency_key_reused",
+    "mint_limit",
     "quota_exceeded",
     "too_many_calls",
     "too_many_wrong_secrets",
@@ -3046,6 +3047,7 @@ class Key(TypedDict):
     variant: Literal["A", "B"] | None
     #: The node that the key is bound to: it acts only for this node.
     node_id: str | None
+    mint_per_day: float | None
     #: When it was made; null for the keys of the first start.
     created_at: str | None
     #: When it ends; null: never.
@@ -5889,7 +5891,7 @@ class Leases(_Resource):
 
 class Lux(_Resource):
     def sign_in(self, node_id: str, *, options: CallOptions | None = None) -> SigninAnswer:
-        """Signs a node in for the day and pays it 10 LUX.
+        """Signs a node in for the day and pays it the daily bonus.
 
         node_id: The id of the node.
         """
@@ -6224,6 +6226,7 @@ class Keys(_Resource):
         role: Literal["full", "viewer", "admin"] | None = None,
         variant: Literal["A", "B"] | None = None,
         node_id: str | None = None,
+        mint_per_day: float | None = None,
         expires_at: str | None = None,
         expires_in_s: float | None = None,
         options: CallOptions | None = None,
@@ -6237,6 +6240,7 @@ class Keys(_Resource):
             for `X-Admin-Key`.
         variant: The variant of the responses to its requests, on any listener.
         node_id: The node that the key is bound to: it acts only for this node.
+        mint_per_day: undefined
         expires_at: When it ends; at most ten years ahead.
         expires_in_s: Seconds until it ends, instead of `expires_at`.
         """
@@ -6245,6 +6249,7 @@ class Keys(_Resource):
             "role": role,
             "variant": variant,
             "node_id": node_id,
+            "mint_per_day": mint_per_day,
             "expires_at": expires_at,
             "expires_in_s": expires_in_s,
         }

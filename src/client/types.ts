@@ -960,6 +960,7 @@ export interface Key {
   variant: "A" | "B" | null;
   /** The node that the key is bound to: it acts only for this node. */
   node_id: string | null;
+  mint_per_day: number | null;
   /** When it was made; null for the keys of the first start. */
   created_at: string | null;
   /** When it ends; null: never. */
@@ -1205,6 +1206,7 @@ export interface Problem {
     | "unsupported_media_type"
     | "range_not_satisfiable"
     | "idempotency_key_reused"
+    | "mint_limit"
     | "quota_exceeded"
     | "too_many_calls"
     | "too_many_wrong_secrets"
@@ -3106,7 +3108,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Signs a node in for the day and pays it 10 LUX */
+  /** Signs a node in for the day and pays it the daily bonus */
   signin: {
     request: {
       /** The id of the node. */
@@ -3700,6 +3702,7 @@ export interface Operations<V extends Variant = "A"> {
       variant?: "A" | "B" | undefined;
       /** The node that the key is bound to: it acts only for this node. */
       node_id?: string | undefined;
+      mint_per_day?: number | undefined;
       /** When it ends; at most ten years ahead. */
       expires_at?: string | undefined;
       /** Seconds until it ends, instead of `expires_at`. */

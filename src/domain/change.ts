@@ -3,6 +3,7 @@
  * (store/sql/statements.ts). Add a new kind here first; the compiler then names every place that must handle it.
  */
 import type { NewEvent } from "./event.ts";
+import type { Minted } from "./mint.ts";
 import type {
   BroadcastTally,
   Budget,
@@ -86,8 +87,8 @@ export type Change =
    * long it had been ready; for the metrics, not stored.
    */
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
-  /** What its creator has set: title, description, priority and reward. */
-  | { readonly kind: "task.edited"; readonly task: Task }
+  /** What its creator has set: title, description, priority and reward, and by how much the reward is larger now. */
+  | { readonly kind: "task.edited"; readonly task: Task; readonly raisedMicro: number }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
@@ -173,6 +174,8 @@ export type Change =
       readonly failed: number;
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
+  /** What a step adds to what a key has promised as rewards on a UTC day. */
+  | ({ readonly kind: "lux.minted" } & Minted)
   /** `keptBytes`: what counts against the quota of its sender (quota.ts). Default: 0. */
   | { readonly kind: "message.stored"; readonly message: Message; readonly keptBytes?: number }
   /** A broadcast that was written in several commits now counts against the quota of its sender. */

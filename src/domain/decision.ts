@@ -49,6 +49,7 @@ export const REJECTION_CODES = [
   "key_exists",
   "keys_limit",
   "quota_exceeded",
+  "mint_limit",
 ] as const;
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];

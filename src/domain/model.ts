@@ -102,6 +102,8 @@ export type Task = {
   readonly creatorNode: string | null;
   /** It was created with a key that is bound to `creatorNode`. */
   readonly creatorVerified: boolean;
+  /** The key that it was created with, if the hub needs to know it (domain/mint.ts, --self-reward off); else null. */
+  readonly creatorKey: string | null;
   readonly status: TaskStatus;
   /** Millionths of a LUX. */
   readonly luxRewardMicro: number;
@@ -205,6 +207,7 @@ export type TaskTemplate = Pick<
   | "priority"
   | "creatorNode"
   | "creatorVerified"
+  | "creatorKey"
   | "luxRewardMicro"
   | "balanced"
   | "maxAttempts"
@@ -620,6 +623,8 @@ export type KeyRecord = {
   readonly variant: VariantName | null;
   /** The key acts for this node only. */
   readonly nodeId: string | null;
+  /** What it may promise as rewards per UTC day, in millionths of a LUX; null: the default (domain/mint.ts). */
+  readonly mintMicro: number | null;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;

@@ -46,7 +46,7 @@ import {
 import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
-import { type NewEntry, payReward, receiptOf } from "./lux.ts";
+import { type Claimant, type NewEntry, isUnpaid, payReward, receiptOf } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert } from "../lib/assert.ts";
@@ -392,7 +392,9 @@ export type Completion = {
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: UsageRequest & NewEntry & { result: TaskResult; claimOnComplete: boolean; paid: LedgerEntry | null },
+  asked: UsageRequest &
+    NewEntry &
+    Claimant & { result: TaskResult; claimOnComplete: boolean; paid: LedgerEntry | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -414,7 +416,7 @@ export function complete(
     before = { ...task, ...handedOut(task, node.nodeId, at) };
     changes.push(taskEvent("task.assigned", before, node.nodeId, at.now, { by: "complete" }));
   }
-  const payment = payReward(node, task, asked, at.now);
+  const payment = isUnpaid(task, node, asked) ? accept(null) : payReward(node, task, asked, at.now);
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -693,7 +695,9 @@ export function update(
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const { after, changes } = move(task, patch, at.now);
   const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
-  return assignIfBalanced(after, candidates, [{ kind: "task.edited", task: after }, ...changes, event], at);
+  const raisedMicro = Math.max(0, after.luxRewardMicro - task.luxRewardMicro);
+  const edited: Change = { kind: "task.edited", task: after, raisedMicro };
+  return assignIfBalanced(after, candidates, [edited, ...changes, event], at);
 }
 
 /** The fields of a TaskPatch by their names in the event. */

@@ -158,6 +158,7 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
+  readonly #paysOwn: boolean;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
@@ -166,7 +167,9 @@ export class TaskService {
   /** The same without the long texts of the tasks. */
   readonly summaries: TaskLists<TaskSummary>;
 
-  constructor(store: Store, clock: Clock, newId: NewId) {
+  /** @param paysOwn whether a node or a key is paid for a task of its own */
+  constructor(store: Store, clock: Clock, newId: NewId, paysOwn = true) {
+    this.#paysOwn = paysOwn;
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
@@ -268,8 +271,14 @@ export class TaskService {
 
   async complete(
     transact: Transact<Completion>,
-    asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean },
+    request: UsageRequest & {
+      result: TaskResult;
+      claimOnComplete: boolean;
+      /** The key of the request. */
+      keyId?: string | null;
+    },
   ): Promise<Committed<Completion>> {
+    const asked = { ...request, paysOwn: this.#paysOwn };
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = {

@@ -27,6 +27,7 @@ export const TABLES: readonly Table[] = [
   { name: "settlements", key: ["task_id"] },
   { name: "group_endings", key: ["task_group"] },
   { name: "ledger", key: ["seq"] },
+  { name: "mints", key: ["key_id", "day"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },
   { name: "broadcasts", key: ["seq"] },

@@ -111,6 +111,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
     priority: 1,
     creatorNode: null,
     creatorVerified: false,
+    creatorKey: null,
     schedule: null,
     luxRewardMicro: 0,
     balanced: false,

@@ -212,6 +212,33 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--self-reward",
+    of: (config) => config.selfReward,
+    byDefault: true,
+    values: [
+      ["off", false],
+      ["on", true],
+    ],
+  },
+  {
+    flag: "--signin-lux",
+    of: (config) => config.signinLux,
+    byDefault: 10,
+    values: [
+      ["0", 0],
+      ["2.5", 2.5],
+    ],
+  },
+  {
+    flag: "--signin",
+    of: (config) => config.signinBound,
+    byDefault: false,
+    values: [
+      ["bound", true],
+      ["any", false],
+    ],
+  },
+  {
     flag: "--output-head",
     of: (config) => config.outputHeadBytes,
     byDefault: 65_536,

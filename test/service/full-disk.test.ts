@@ -84,7 +84,13 @@ async function openScene(
   const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, leases, files, minutes };
   const choreParts = {
     ...parts,
-    schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
+    schedules: new ScheduleService(
+      store,
+      clock,
+      newId,
+      { charged: (_, transact) => transact },
+      { limited: (_, transact) => transact },
+    ),
     retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,
     compareSecrets: null,

@@ -668,6 +668,17 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
   `,
+  `
+  -- what a key may promise as rewards per UTC day, what it has promised, and the key that a task was created with
+  ALTER TABLE keys ADD COLUMN mint_micro BIGINT;
+  CREATE TABLE mints (
+    key_id TEXT COLLATE "C" NOT NULL,
+    day BIGINT NOT NULL,
+    micro BIGINT NOT NULL,
+    PRIMARY KEY (key_id, day)
+  );
+  ALTER TABLE tasks ADD COLUMN creator_key TEXT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -28,6 +28,7 @@ export type Table =
   | "ledger"
   | "messages"
   | "minutes"
+  | "mints"
   | "nodes"
   | "output_blocks"
   | "outputs"
@@ -95,6 +96,8 @@ export const keyOf = {
   note: (key: string): ConflictKey => `notes ${key}`,
   /** The leases of a node on a name. */
   leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
+  /** What a key has promised as rewards on a day. */
+  mint: (keyId: string, day: number): ConflictKey => `mints ${day} ${keyId}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */

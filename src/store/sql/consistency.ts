@@ -63,7 +63,10 @@ export const FACTS: readonly Fact[] = [
       UNION ALL
       SELECT 'task ' || t.task_id || ' was not paid, or names an entry that did not pay it' FROM tasks t
       LEFT JOIN ledger l ON l.seq = t.paid_seq
-      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0) <> (t.paid_seq IS NOT NULL)
+      WHERE (t.paid_seq IS NOT NULL AND (t.status <> 'completed' OR t.lux_reward_micro = 0))
+        -- --self-reward off: it may have been a task of its own
+        OR (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.paid_seq IS NULL AND t.creator_key IS NULL
+          AND t.creator_node IS NOT t.assigned_node)
         OR (t.paid_seq IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind IS NOT 'reward'))
       UNION ALL
       SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l

@@ -132,7 +132,7 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
-const NO_GROUP: Partial<Schedule["task"]> = { group: null, tags: [] };
+const NO_GROUP: Partial<Schedule["task"]> = { group: null, tags: [], creatorKey: null };
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -166,6 +166,7 @@ export function toTask(row: Row): Task {
     priority: whole(row["priority"]) as Task["priority"],
     creatorNode: maybeText(row["creator_node"]),
     creatorVerified: flag(row["creator_verified"]),
+    creatorKey: maybeText(row["creator_key"]),
     status: text(row["status"]) as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
@@ -219,7 +220,7 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // One that was stored before there were groups and tags has none.
+    // One that was stored before there were groups, tags and mint limits has none.
     task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
@@ -501,6 +502,7 @@ export function toKey(row: Row): KeyRecord {
     hash: text(row["hash"]),
     variant: maybeText(row["variant"]) as KeyRecord["variant"],
     nodeId: maybeText(row["node_id"]),
+    mintMicro: maybeWhole(row["mint_micro"]),
     createdAt: whole(row["created_at"]),
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),

@@ -51,7 +51,7 @@ import {
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
-  t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
+  t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, creator_key, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags,

@@ -795,4 +795,15 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- stats/types: the open tasks that wait, by type
   CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
   `,
+  `
+  -- what a key may promise as rewards per UTC day, what it has promised, and the key that a task was created with
+  ALTER TABLE keys ADD COLUMN mint_micro INTEGER;
+  CREATE TABLE mints (
+    key_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    micro INTEGER NOT NULL,
+    PRIMARY KEY (key_id, day)
+  ) STRICT, WITHOUT ROWID;
+  ALTER TABLE tasks ADD COLUMN creator_key TEXT;
+  `,
 ];

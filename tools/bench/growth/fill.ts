@@ -133,6 +133,7 @@ class History {
           ...UNSCHEDULED,
           creatorNode: null,
           creatorVerified: false,
+          creatorKey: null,
           schedule: null,
           balanced: false,
         },
