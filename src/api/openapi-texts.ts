@@ -54,12 +54,13 @@ export const ERRORS = {
   },
   key_not_bound: {
     status: 403,
-    when: "the hub is `--strict`, and the key is not bound to the requested node",
+    when: "`--strict` or `--signin bound`, and the key is not bound to the node",
   },
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
   viewer_not_allowed: { status: 403, when: "a viewer key cannot change anything or read message contents" },
   lower_reward: { status: 403, when: "only with the administrator key can a reward become less" },
+  mint_limit: { status: 403, when: "the rewards would be more than the key may promise per day (`--mint`)" },
   not_found: { status: 404, when: "there is no such path" },
   node_not_found: { status: 404, when: "no node is registered with that id" },
   task_not_found: { status: 404, when: "there is no such task" },
@@ -124,7 +125,6 @@ export const ERRORS = {
     status: 422,
     when: "the `Idempotency-Key` was used with another body, variant or hub's secret",
   },
-  mint_limit: { status: 403, when: "the rewards would be more than the key may promise per day (`--mint`)" },
   quota_exceeded: {
     status: 429,
     when: "what the keys of the node have stored would exceed its quotas",

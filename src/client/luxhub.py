@@ -2146,6 +2146,7 @@ ErrorCode = Literal[
     "not_your_message",
     "viewer_not_allowed",
     "lower_reward",
+    "mint_limit",
     "not_found",
     "node_not_found",
     "task_not_found",
@@ -2192,7 +2193,6 @@ ErrorCode = Literal[
     "unsupported_media_type",
     "range_not_satisfiable",
     "idempotency_key_reused",
-    "mint_limit",
     "quota_exceeded",
     "too_many_calls",
     "too_many_wrong_secrets",
@@ -3047,6 +3047,8 @@ class Key(TypedDict):
     variant: Literal["A", "B"] | None
     #: The node that the key is bound to: it acts only for this node.
     node_id: str | None
+    #: LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub is
+    #: strict and the key bound to a node.
     mint_per_day: float | None
     #: When it was made; null for the keys of the first start.
     created_at: str | None
@@ -6240,7 +6242,8 @@ class Keys(_Resource):
             for `X-Admin-Key`.
         variant: The variant of the responses to its requests, on any listener.
         node_id: The node that the key is bound to: it acts only for this node.
-        mint_per_day: undefined
+        mint_per_day: LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none
+            if the hub is strict and the key bound to a node.
         expires_at: When it ends; at most ten years ahead.
         expires_in_s: Seconds until it ends, instead of `expires_at`.
         """

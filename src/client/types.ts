@@ -960,6 +960,10 @@ export interface Key {
   variant: "A" | "B" | null;
   /** The node that the key is bound to: it acts only for this node. */
   node_id: string | null;
+  /**
+   * LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub
+   * is strict and the key bound to a node.
+   */
   mint_per_day: number | null;
   /** When it was made; null for the keys of the first start. */
   created_at: string | null;
@@ -1160,6 +1164,7 @@ export interface Problem {
     | "not_your_message"
     | "viewer_not_allowed"
     | "lower_reward"
+    | "mint_limit"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
@@ -1206,7 +1211,6 @@ export interface Problem {
     | "unsupported_media_type"
     | "range_not_satisfiable"
     | "idempotency_key_reused"
-    | "mint_limit"
     | "quota_exceeded"
     | "too_many_calls"
     | "too_many_wrong_secrets"
@@ -3702,6 +3706,10 @@ export interface Operations<V extends Variant = "A"> {
       variant?: "A" | "B" | undefined;
       /** The node that the key is bound to: it acts only for this node. */
       node_id?: string | undefined;
+      /**
+       * LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub
+       * is strict and the key bound to a node.
+       */
       mint_per_day?: number | undefined;
       /** When it ends; at most ten years ahead. */
       expires_at?: string | undefined;

@@ -3,7 +3,6 @@
  * (store/sql/statements.ts). Add a new kind here first; the compiler then names every place that must handle it.
  */
 import type { NewEvent } from "./event.ts";
-import type { Minted } from "./mint.ts";
 import type {
   BroadcastTally,
   Budget,
@@ -15,6 +14,7 @@ import type {
   Lease,
   LedgerEntry,
   Message,
+  Minted,
   Node,
   OutputAttempt,
   OutputBlock,

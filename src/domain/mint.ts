@@ -8,10 +8,7 @@
 import type { Change } from "./change.ts";
 import { type Decision, type Undecided, reject } from "./decision.ts";
 import { toLux } from "./lux.ts";
-import type { KeyRecord } from "./model.ts";
-
-/** What one key has promised on one UTC day (dayOf), in millionths. */
-export type Minted = { readonly keyId: string; readonly day: number; readonly micro: number };
+import type { KeyRecord, Minted } from "./model.ts";
 
 /** How much a key may promise per UTC day, in millionths; null: any amount. `isStrict`: the hub is (--strict). */
 export function mintLimitOf({ mintMicro, nodeId }: KeyRecord, isStrict: boolean): number | null {

@@ -633,6 +633,9 @@ export type KeyRecord = {
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
 export type Usage = { readonly tasks: number; readonly bytes: number };
 
+/** What one key has promised as rewards on one UTC day (dayOf), in millionths (mint.ts). */
+export type Minted = { readonly keyId: string; readonly day: number; readonly micro: number };
+
 // ---- Stored answers
 
 export type StoredAnswer = {

@@ -4,8 +4,8 @@
  * Must not: cost anything for a key without a limit.
  */
 import type { Decision, Undecided } from "../domain/decision.ts";
-import { type Minted, mint, mintLimitOf } from "../domain/mint.ts";
-import type { KeyRecord } from "../domain/model.ts";
+import { mint, mintLimitOf } from "../domain/mint.ts";
+import type { KeyRecord, Minted } from "../domain/model.ts";
 import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import { mintedBy } from "../store/sql/mints.ts";

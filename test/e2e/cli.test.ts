@@ -218,6 +218,7 @@ const SETTINGS: readonly SettingCase[] = [
     values: [
       ["off", false],
       ["on", true],
+      ["off", false],
     ],
   },
   {
@@ -227,6 +228,7 @@ const SETTINGS: readonly SettingCase[] = [
     values: [
       ["0", 0],
       ["2.5", 2.5],
+      ["100", 100],
     ],
   },
   {
@@ -236,6 +238,7 @@ const SETTINGS: readonly SettingCase[] = [
     values: [
       ["bound", true],
       ["any", false],
+      ["bound", true],
     ],
   },
   {
@@ -770,7 +773,7 @@ describe.concurrent("keys", () => {
     expect(secret).toMatch(/^[\w-]{32}$/);
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     const listed = await at.keys("list");
-    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +EXPIRES +STATE +USED\n/);
+    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +MINT +EXPIRES +STATE +USED\n/);
     expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid +-\n/);
     expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid +-\n/);
     expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid +-\n/);

@@ -1,5 +1,5 @@
 /** The reads of what keys have promised as rewards (domain/mint.ts). */
-import type { Minted } from "../../domain/mint.ts";
+import type { Minted } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, query } from "./query.ts";
