@@ -290,6 +290,7 @@ once.describe("one store", () => {
       success: true,
       status: "completed",
       lux_paid: 3,
+      receipt: expect.objectContaining({ amount: 3 }),
       task_id: taskId,
     });
     expect(await taskOf(hub, taskId, "B")).toMatchObject({ status: "completed", result: RESULT });
@@ -637,7 +638,8 @@ once.describe("complete of an open task", () => {
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { lux_reward: 7 });
     const done = await ok(complete(hub, taskId, "n1", { variant: "B" }));
-    expect(done).toEqual({ success: true, status: "completed", lux_paid: 7, task_id: taskId });
+    const receipt = expect.objectContaining({ amount: 7 });
+    expect(done).toEqual({ success: true, status: "completed", lux_paid: 7, receipt, task_id: taskId });
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "completed", assigned_node: "n1" });
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
   });
