@@ -77,10 +77,12 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     const link = { words: "Show the nodes", view: "nodes", query: { status: "draining" } };
     const why = "Every node that is online drains.";
     found.push({ tone: "bad", what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`, why, link });
-  } else if (open > 0 && running === 0 && done === 0) {
+  } else {
+    const stuck = withoutNodes(facts.types);
     const why = "Nodes are online, but none has taken a task in the last hour.";
-    found.push({ tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks });
-  } else found.push(...withoutNodes(facts.types));
+    const idle: Finding = { tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks };
+    found.push(...(stuck.length === 0 && open > 0 && running === 0 && done === 0 ? [idle] : stuck));
+  }
   if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
     const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
     const link = { words: "Show them", view: "tasks", query: { status: "failed" } };
