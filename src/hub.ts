@@ -66,6 +66,7 @@ import { LeaseService } from "./service/leases.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
+import { History } from "./service/history.ts";
 import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
@@ -402,6 +403,7 @@ function joinServices({
     quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
+    history: new History(store, clock, minutes),
     typeStats: new TypeStatistics(store, clock, minutes),
     failureStats: new FailureStatistics(store, clock),
     tasks,

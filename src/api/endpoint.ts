@@ -18,6 +18,7 @@ import type { TypeStatistics } from "../service/type-stats.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
 import type { GroupService } from "../service/groups.ts";
+import type { History } from "../service/history.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { LeaseService } from "../service/leases.ts";
 import type { LuxService } from "../service/lux.ts";
@@ -72,6 +73,7 @@ export type Services = {
   readonly quotas: QuotaService;
   readonly tickets: Tickets;
   readonly minutes: Minutes;
+  readonly history: History;
   readonly typeStats: TypeStatistics;
   readonly failureStats: FailureStatistics;
   readonly system: SystemService;

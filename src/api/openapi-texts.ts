@@ -208,6 +208,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
   "node_list.pages": "How many pages there are; null if they were not counted.",
+  "stats_minutes.range":
+    "`hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour.",
+  step_s: "How many seconds each of them takes: 60, 600 or 3,600.",
   "stats_types.types": "The 100 types with the most tasks, those with the most first.",
   "stats_types.others": "How many types there are beside them.",
   "stats_types.at": "When it was counted: at most 2 s ago.",

@@ -552,6 +552,7 @@ export const waitingWord = () =>
     word(["any", "time", "tasks", "answer"]),
     z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
   );
+export const statsRange = () => word(["hour", "day", "month"]);
 export const taskOrder = () => word(["created", "updated"]);
 export const taskFields = () => word(["all", "summary"]);
 export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);

@@ -4541,6 +4541,8 @@ class StatusAnswer(TypedDict):
 
 class StatsMinutesAnswer(TypedDict):
     success: Literal[True]
+    #: How many seconds each of them takes: 60, 600 or 3,600.
+    step_s: int
     #: The minutes, oldest first.
     minutes: list[Minute]
     #: The sum of these minutes.

@@ -3861,14 +3861,18 @@ export interface Operations<V extends Variant = "A"> {
     answer: EventBatch;
   };
 
-  /** Counts of the last hour, minute by minute, and the durations of tasks */
+  /** Counts and durations of tasks, of an hour, a day or a month for charts */
   "stats/minutes": {
     request: {
       /** How many minutes, including the current one; 60 if left out. */
       last?: number | undefined;
+      /** `hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour. */
+      range?: "hour" | "day" | "month" | undefined;
     };
     answer: {
       success: true;
+      /** How many seconds each of them takes: 60, 600 or 3,600. */
+      step_s: number;
       /** The minutes, oldest first. */
       minutes: Minute[];
       /** The sum of these minutes. */

@@ -240,6 +240,15 @@ export type Change =
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }
+  /** The sum of a period of `stepMs` that begins at `at`; replaced, not added. */
+  | { readonly kind: "period.saved"; readonly stepMs: number; readonly at: number; readonly numbers: string }
+  /** Removes the periods of a length before `first`, and from `last` on. */
+  | {
+      readonly kind: "periods.pruned";
+      readonly stepMs: number;
+      readonly first: number;
+      readonly last: number;
+    }
   /** Removes the minutes before `first` and after `last`. */
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }

@@ -517,6 +517,12 @@ export const BACKLOG_TYPES_TOGETHER = 32;
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 /** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */
 export const MINUTES_KEPT = 60;
+/** The sums of the numbers by minute that are kept: of ten minutes for a day, and of an hour for 30 days. */
+export const PERIODS_OF_DAY = 144;
+export const PERIODS_OF_MONTH = 720;
+/** A period is summed this long after its end, and so often is looked for one. */
+export const MINUTES_LATE_MS = 1 * MINUTE_MS;
+export const PERIODS_SAVE_EVERY_MS = 30 * SECOND_MS;
 /** Types of tasks that a minute counts each; those that come later in it are only in its sums. */
 export const MINUTE_TYPES_MAX = 100;
 export const MINUTES_SAVE_EVERY_MS = 10 * SECOND_MS;

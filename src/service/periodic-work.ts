@@ -17,6 +17,7 @@
  *   budgets           wakes the workers and the balancer when a new period of budgets begins (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
+ *   history           saves the sums of longer periods (history.ts), before `prune` removes old minutes
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   leases            deletes advisory leases after their deadline (leases.ts)
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
@@ -47,6 +48,7 @@ import type { KeyRing } from "./keys.ts";
 import type { LeaseService } from "./leases.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
+import type { History } from "./history.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { Takes } from "./blocked-calls.ts";
@@ -71,6 +73,7 @@ export type ChoreParts = {
   readonly retention: Retention;
   readonly leases: LeaseService;
   readonly minutes: Minutes;
+  readonly history: History;
   /** From startNote(). */
   readonly noteStart: () => Promise<void>;
   /** Compares the secrets with those of the other hubs on the database; null where there are no others. */
@@ -85,7 +88,8 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, leases, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
+  const { store, blobs, leases, messages, minutes, history, next, takes, log, noteStart, compareSecrets } =
+    parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -145,6 +149,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
+    writing("history", limit.PERIODS_SAVE_EVERY_MS, () => history.save()),
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     freeing("leases", everySweep, async (_, lateMs) => {
       await clock.check(lateMs); // a standstill since the last check ends no lease

@@ -37,6 +37,7 @@ export const TABLES: readonly Table[] = [
   { name: "fencing", key: ["one"] },
   { name: "events", key: ["id"] },
   { name: "minutes", key: ["at", "hub"] },
+  { name: "periods", key: ["step_ms", "at"] },
   { name: "answers", key: ["scope"] },
   { name: "schedules", key: ["name"] },
   { name: "keys", key: ["key_id"] },

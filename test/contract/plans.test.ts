@@ -16,7 +16,13 @@ import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
 import * as retention from "../../src/store/sql/retention.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
-import { minutesBetween } from "../../src/store/sql/minutes.ts";
+import {
+  firstMinute,
+  firstPeriod,
+  lastPeriod,
+  minutesBetween,
+  periodsBetween,
+} from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
@@ -66,7 +72,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
 );
 
 const TABLES =
-  "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f|notes|leases)";
+  "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f|notes|leases|minutes|periods)";
 
 describe("store: sqlite: plans", () => {
   let store: Store;
@@ -230,6 +236,10 @@ describe("store: sqlite: plans", () => {
     ),
     eventsById: eventReads.eventsById([3, 1, 2]),
     minutesBetween: minutesBetween(60_000, 120_000),
+    periodsBetween: periodsBetween(600_000, 60_000, 120_000),
+    firstPeriod: firstPeriod(600_000),
+    lastPeriod: lastPeriod(600_000, 120_000),
+    firstMinute: firstMinute(),
     storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     waitingPart: mail.waitingPart("n1", 7),
@@ -404,6 +414,7 @@ describe("store: sqlite: plans", () => {
     "task.moved": { kind: "task.moved", task: task("t") },
     "task.deleted": { kind: "task.deleted", taskId: "t" },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
+    "periods.pruned": { kind: "periods.pruned", stepMs: 1, first: 2, last: 3 },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },

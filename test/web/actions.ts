@@ -427,6 +427,7 @@ async function traps(stage: Stage): Promise<void> {
     ["nodes?state=online", "state=online"],
     ["events?task=x", "task=x"],
     ["files?node=breaker", "node=breaker"],
+    ["overview?range=year", "range=year"],
   ] as const) {
     await page.go(address);
     await page.shows(
@@ -1026,6 +1027,17 @@ async function overview(stage: Stage): Promise<void> {
   await page.until(`!document.body.innerText.includes("The thread 3 broke")`);
   const open = await hub.get("/task/list?task_type=weaving&status=open");
   expect(open.body["total"]).toBe(6);
+  for (const [range, words] of [
+    ["24 h", "Tasks in 10 minutes, the last 24 hours"],
+    ["30 d", "Tasks an hour, the last 30 days"],
+    ["1 h", "Tasks a minute, the last hour"],
+  ] as const) {
+    await page.eval(
+      `[...document.querySelectorAll(".ranges a")].find((a) => a.textContent === "${range}").click()`,
+    );
+    await page.shows(words);
+    await page.until(`document.querySelector(".ranges [aria-current]").textContent === "${range}"`);
+  }
   // The cross-hair reads by keyboard too, and a lamp leads to its node.
   await page.eval(`document.querySelector(".plot").focus()`);
   await page.key("End");

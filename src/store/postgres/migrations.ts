@@ -668,6 +668,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
   `,
+  `
+  CREATE TABLE periods (
+    step_ms BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    numbers TEXT NOT NULL,
+    PRIMARY KEY (step_ms, at)
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

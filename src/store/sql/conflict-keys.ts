@@ -29,6 +29,7 @@ export type Table =
   | "messages"
   | "minutes"
   | "nodes"
+  | "periods"
   | "output_blocks"
   | "outputs"
   | "questions"
@@ -96,6 +97,7 @@ export const keyOf = {
   /** The leases of a node on a name. */
   leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
+  period: (stepMs: number, at: number): ConflictKey => `periods ${stepMs} ${at}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,

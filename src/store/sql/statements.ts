@@ -10,7 +10,7 @@ import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
 import { isGlob } from "../../lib/globs.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
-import { PRUNE_MINUTES } from "./minutes.ts";
+import { PRUNE_MINUTES, PRUNE_PERIODS } from "./minutes.ts";
 import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
 import {
   PRUNE_ANSWERS,
@@ -868,6 +868,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       { numbers: text(({ numbers }) => numbers) },
     ),
   },
+  "period.saved": {
+    row: ({ stepMs, at }) => keyOf.period(stepMs, at),
+    statement: upsert(
+      "periods",
+      { step_ms: whole(({ stepMs }) => stepMs), at: whole(({ at }) => at) },
+      { numbers: text(({ numbers }) => numbers) },
+    ),
+  },
+  "periods.pruned": { isSweep: true, frees: true, statement: PRUNE_PERIODS },
   "minutes.pruned": { isSweep: true, frees: true, statement: PRUNE_MINUTES },
   "answer.stored": {
     row: ({ answer }) => keyOf.answer(answer.scope),

@@ -795,4 +795,13 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- stats/types: the open tasks that wait, by type
   CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
   `,
+  `
+  -- stats/minutes of a day and of a month: the sums of longer periods
+  CREATE TABLE periods (
+    step_ms INTEGER NOT NULL,                -- how long the period is
+    at INTEGER NOT NULL,                     -- when it begins
+    numbers TEXT NOT NULL,                   -- JSON
+    PRIMARY KEY (step_ms, at)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

@@ -1,6 +1,8 @@
 /** The overview: what is wrong and where to click, tasks by state, the last hour, the fleet, and what failed. */
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
+import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
@@ -9,11 +11,24 @@ import { type Finding, findingsOf } from "./health.ts";
 import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
 import { pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./questions.tsx";
-import { to } from "./route.ts";
+import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
 
 const FEW = 8;
 const MINUTE_MS = 60_000;
+
+const RANGES = {
+  hour: { short: "1 h", words: "the last hour" },
+  day: { short: "24 h", words: "the last 24 hours" },
+  month: { short: "30 d", words: "the last 30 days" },
+} as const;
+
+type Range = keyof typeof RANGES;
+
+const WORDS = ["hour", "day", "month"] as const;
+
+/** The names of the steps, by their seconds. */
+const STEPS: Readonly<Record<number, string>> = { 60: "a minute", 600: "in 10 minutes", 3_600: "an hour" };
 
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
@@ -31,11 +46,25 @@ async function load(from: Hub, signal: AbortSignal) {
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
   useEvents(() => true, loaded);
-  const { value, error } = loaded;
+  const wrong = wrongQuery({ range: WORDS });
+  const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
+  // The longer ranges change slowly: they are loaded with the view, and each minute.
+  const history = useLoad(range, async (from, signal) =>
+    range === "hour" ? null : from.minutes({ range }, { signal }),
+  );
+  useEffect(() => {
+    const timer = setInterval(history.reload, MINUTE_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const { value } = loaded;
+  const error = wrong ?? (loaded.error || history.error);
   if (value === null) return <Fault text={error} />;
   const { status, stats, fleet, hour, byType } = value;
+  const shown = history.value ?? hour;
+  const { words } = RANGES[history.value === null ? "hour" : range];
   const { types } = byType;
-  const { minutes, total } = hour;
+  const { total } = hour;
+  const { minutes, total: sums } = shown;
   const by: Readonly<Record<string, number>> = stats.by_status;
   const sumOf = (count: (type: TypeStats) => number): number =>
     types.reduce((sum, one) => sum + count(one), 0);
@@ -66,7 +95,11 @@ export function Overview(): JSX.Element {
     failed: total.tasks_failed,
     deadLetters: pulse.value.deadLetters,
   });
-  const startedAt = Date.parse(minutes.at(-1)?.at ?? "") - status.uptime * 1_000;
+  const axis = {
+    times: minutes.map(({ at }) => at),
+    stepMs: shown.step_s * 1_000,
+    startedAt: now.peek() - status.uptime * 1_000,
+  };
   const ended = total.tasks_completed + total.tasks_failed;
   return (
     <>
@@ -115,27 +148,25 @@ export function Overview(): JSX.Element {
       {fleet.total === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
         <section>
-          <h2>Tasks a minute, the last hour</h2>
+          <Ranges range={range} words={`Tasks ${STEPS[shown.step_s] ?? ""}, ${words}`} />
           <Chart
-            label="Tasks created, completed and failed in each minute of the last hour"
-            times={minutes.map(({ at }) => at)}
-            stepMs={MINUTE_MS}
-            startedAt={startedAt}
+            label={`Tasks created, completed and failed: ${words}`}
+            {...axis}
             series={[
               {
                 name: "created",
                 values: minutes.map((minute) => minute.tasks_created),
-                whole: total.tasks_created,
+                whole: sums.tasks_created,
               },
               {
                 name: "completed",
                 values: minutes.map((minute) => minute.tasks_completed),
-                whole: total.tasks_completed,
+                whole: sums.tasks_completed,
               },
               {
                 name: "failed",
                 values: minutes.map((minute) => minute.tasks_failed),
-                whole: total.tasks_failed,
+                whole: sums.tasks_failed,
                 isDown: true,
               },
             ]}
@@ -147,22 +178,22 @@ export function Overview(): JSX.Element {
         <Types byType={byType} />
         <Failures />
         <section>
-          <h2>Seconds to start and to finish (median)</h2>
+          <h2>
+            Seconds to start and to finish (median) <span>{words}</span>
+          </h2>
           <Chart
-            label="Median seconds from its creation until a task starts and until it is finished, the last hour"
-            times={minutes.map(({ at }) => at)}
-            stepMs={MINUTE_MS}
-            startedAt={startedAt}
+            label={`Median seconds from when a task is ready until it starts and until it is finished: ${words}`}
+            {...axis}
             series={[
               {
                 name: "to start",
                 values: minutes.map((minute) => minute.time_to_start.p50_s),
-                whole: total.time_to_start.p50_s,
+                whole: sums.time_to_start.p50_s,
               },
               {
                 name: "to finish",
                 values: minutes.map((minute) => minute.time_to_finish.p50_s),
-                whole: total.time_to_finish.p50_s,
+                whole: sums.time_to_finish.p50_s,
               },
             ]}
           />
@@ -173,6 +204,25 @@ export function Overview(): JSX.Element {
         </section>
       </div>
     </>
+  );
+}
+
+function Ranges({ range, words }: { range: Range; words: string }): JSX.Element {
+  return (
+    <h2>
+      {words}
+      <span class="ranges">
+        {WORDS.map((word) => (
+          <a
+            key={word}
+            href={to("overview", "", { range: word === "hour" ? undefined : word })}
+            aria-current={word === range ? "true" : undefined}
+          >
+            {RANGES[word].short}
+          </a>
+        ))}
+      </span>
+    </h2>
   );
 }
 
