@@ -543,6 +543,9 @@ export const utcDay = () =>
   );
 
 export const failureKind = () => word(FAILURE_KINDS);
+/** The id of a group of failures, from stats/failures. */
+export const failureGroup = () =>
+  z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
 /** What an open task waits for. */
 export const waitingWord = () =>
   z.pipe(

@@ -2884,18 +2884,47 @@ class AdvisoryLease(TypedDict):
 
 
 class LedgerEntry(TypedDict):
+    #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
+    seq: int
     #: The id of the entry.
     id: str
-    #: The node that was paid.
-    node_id: str
+    #: The node that was paid; null: the entry goes to another account.
+    node_id: str | None
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    from: str
+    #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
+    to: str
     #: LUX, exact to 6 decimals.
     amount: float
-    #: `reward` of a task, or `signin`.
-    kind: Literal["reward", "signin"]
-    #: The task that paid; null for a daily bonus.
+    #: `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back
+    #: goes back to the treasury).
+    kind: Literal["reward", "signin", "hold", "return"]
+    #: The task of a reward; null for a daily bonus.
     task_id: str | None
     #: When it happened.
     at: str
+    #: The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain.
+    prev_hash: str | None
+    #: SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
+    #: than the hash chain.
+    hash: str | None
+
+
+class LedgerHead(TypedDict):
+    #: Its number; 0: the ledger has no entry.
+    seq: int
+    #: Its hash; null: it is older than the hash chain, or there is no entry.
+    hash: str | None
+
+
+class Receipt(TypedDict):
+    #: The id of the ledger entry.
+    entry_id: str
+    #: LUX that were paid.
+    amount: float
+    #: The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null: the
+    #: entry is older than the hash chain.
+    hash: str | None
 
 
 class FileRecord(TypedDict):
@@ -3055,6 +3084,53 @@ class Durations(TypedDict):
     p50_s: float | None
     #: The 95th percentile in seconds, estimated; null without durations.
     p95_s: float | None
+
+
+class TypeStats(TypedDict):
+    #: The type; null for tasks without one.
+    task_type: str | None
+    #: Tasks that may be handed out now, counted up to 50,000.
+    open: int
+    #: Since when the oldest of them may be handed out; null without any.
+    oldest_open_at: str | None
+    #: Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
+    #: 50,000.
+    waiting: int
+    #: Tasks that a node holds; of all types together counted up to 50,000.
+    assigned: int
+    #: Tasks completed in the last hour.
+    completed: int
+    #: Tasks that failed in the last hour.
+    failed: int
+    #: How long tasks waited until they were handed out, each time, in the last hour.
+    time_to_start: Durations
+    #: Nodes that could take such a task now: online, not draining and with room.
+    takers: int
+    #: Online nodes that take tasks of this type.
+    nodes_online: int
+    #: Nodes, online or not, that take tasks of this type.
+    nodes_registered: int
+
+
+class FailureGroup(TypedDict):
+    #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
+    group: str
+    #: The type of its tasks; null without one.
+    task_type: str | None
+    #: The kind of the failures.
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    #: The first line of the newest message. The messages of a group are the same but for numbers and ids.
+    message: str
+    #: How many tasks have failed so.
+    count: int
+    #: At how many nodes.
+    nodes: int
+    #: The first 5 of these nodes, those with the most failures first.
+    node_ids: list[str]
+    #: When the last one failed.
+    last_at: str
+    #: The task that failed last.
+    task_id: str
 
 
 class Minute(TypedDict):
@@ -3368,6 +3444,8 @@ class TaskCompleteAnswer(TypedDict):
     status: Literal["completed"]
     #: LUX that the task paid.
     lux_paid: float
+    #: The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.
+    receipt: Receipt | None
     #: The id of the task.
     task_id: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
@@ -3576,6 +3654,41 @@ class TaskCountAnswer(TypedDict):
     #: How many tasks match.
     count: int
     #: False: there are more, because one call looks at 50,000 tasks.
+    exact: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsTypesAnswer(TypedDict):
+    success: Literal[True]
+    #: When it was counted: at most 2 s ago.
+    at: str
+    #: The 100 types with the most tasks, those with the most first.
+    types: list[TypeStats]
+    #: How many types there are beside them.
+    others: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsFailuresAnswerByNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: How many of them failed at this node.
+    count: int
+
+
+class StatsFailuresAnswer(TypedDict):
+    success: Literal[True]
+    #: The 50 largest groups of failed tasks, the largest first.
+    failures: list[FailureGroup]
+    #: The 50 nodes at which most of them failed.
+    by_node: list[StatsFailuresAnswerByNode]
+    #: How many failed tasks were examined.
+    total: int
+    #: False: more tasks have failed, because one call looks at the newest 10,000.
     exact: bool
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -3977,6 +4090,26 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LuxEntriesAnswer(TypedDict):
+    success: Literal[True]
+    #: The entries.
+    entries: list[LedgerEntry]
+    #: The newest entry of the ledger.
+    head: LedgerHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LuxHeadAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest entry of the ledger.
+    head: LedgerHead
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5018,6 +5151,7 @@ class Tasks(_Resource):
         tag: str | None = None,
         failed_by: str | None = None,
         failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5039,6 +5173,8 @@ class Tasks(_Resource):
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
@@ -5061,6 +5197,7 @@ class Tasks(_Resource):
             "tag": tag,
             "failed_by": failed_by,
             "failure_kind": failure_kind,
+            "failure_group": failure_group,
             "since": since,
             "until": until,
             "ready": ready,
@@ -5084,6 +5221,7 @@ class Tasks(_Resource):
         tag: str | None = None,
         failed_by: str | None = None,
         failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5107,6 +5245,8 @@ class Tasks(_Resource):
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
@@ -5129,6 +5269,7 @@ class Tasks(_Resource):
             "tag": tag,
             "failed_by": failed_by,
             "failure_kind": failure_kind,
+            "failure_group": failure_group,
             "since": since,
             "until": until,
             "ready": ready,
@@ -5152,6 +5293,7 @@ class Tasks(_Resource):
         tag: str | None = None,
         failed_by: str | None = None,
         failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5169,6 +5311,8 @@ class Tasks(_Resource):
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
@@ -5186,6 +5330,7 @@ class Tasks(_Resource):
             "tag": tag,
             "failed_by": failed_by,
             "failure_kind": failure_kind,
+            "failure_group": failure_group,
             "since": since,
             "until": until,
             "ready": ready,
@@ -5193,6 +5338,23 @@ class Tasks(_Resource):
             "q": q,
         }
         return cast("TaskCountAnswer", self._call("task/count", fields, options))
+
+    def by_type(self, *, options: CallOptions | None = None) -> StatsTypesAnswer:
+        """Tasks by type: open, waiting, running, last hour, the nodes for them."""
+        return cast("StatsTypesAnswer", self._call("stats/types", None, options))
+
+    def failures(
+        self,
+        *,
+        last: int | None = None,
+        options: CallOptions | None = None,
+    ) -> StatsFailuresAnswer:
+        """Why tasks failed lately, by message; and the nodes at which they did.
+
+        last: Of how many seconds; 3,600 if left out.
+        """
+        fields = {"last": last}
+        return cast("StatsFailuresAnswer", self._call("stats/failures", fields, options))
 
     def pull(
         self,
@@ -5751,6 +5913,25 @@ class Lux(_Resource):
         fields = {"node_id": node_id, "page": page, "per_page": per_page}
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
 
+    def entries(
+        self,
+        *,
+        since: int | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LuxEntriesAnswer:
+        """The whole ledger after an entry, oldest first, with the hash chain.
+
+        since: The id of a message: only those after it.
+        limit: How many to return at most.
+        """
+        fields = {"since": since, "limit": limit}
+        return cast("LuxEntriesAnswer", self._call("lux/entries", fields, options))
+
+    def head(self, *, options: CallOptions | None = None) -> LuxHeadAnswer:
+        """The newest entry of the whole ledger: its number and its hash."""
+        return cast("LuxHeadAnswer", self._call("lux/head", None, options))
+
 
 class Costs(_Resource):
     def usage(
@@ -6138,6 +6319,8 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "lux/entries": "GET",
+    "lux/head": "GET",
     "group/list": "GET",
     "group/{group}": "GET",
     "group/cancel": "POST",
@@ -6153,6 +6336,8 @@ METHODS = {
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",
+    "stats/types": "GET",
+    "stats/failures": "GET",
     "status": "GET",
     "events": "GET",
     "poll": "GET",

@@ -83,6 +83,10 @@ export class LuxHub<V extends Variant = "A"> {
     summaries: this.#method("task/list?fields=summary"),
     /** How many tasks match the filters of the list. */
     count: this.#method("task/count"),
+    /** Counts the tasks of each type, and the nodes for them. */
+    byType: this.#method("stats/types"),
+    /** Why tasks failed lately, by message. */
+    failures: this.#method("stats/failures"),
     pull: this.#method("task/pull"),
     stats: this.#method("task/stats"),
     /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
@@ -136,6 +140,9 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+    /** The ledger of all nodes, oldest first. */
+    entries: this.#method("lux/entries"),
+    head: this.#method("lux/head"),
   };
 
   readonly costs = {

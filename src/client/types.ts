@@ -794,18 +794,53 @@ export interface AdvisoryLease {
 }
 
 export interface LedgerEntry {
+  /** The number of the entry in the ledger of all nodes: 1, 2, 3, … */
+  seq: number;
   /** The id of the entry. */
   id: string;
-  /** The node that was paid. */
-  node_id: string;
+  /** The node that was paid; null: the entry goes to another account. */
+  node_id: string | null;
+  /** The account that it comes from: `treasury`, or `held:` and the task_id. */
+  from: string;
+  /** The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`. */
+  to: string;
   /** LUX, exact to 6 decimals. */
   amount: number;
-  /** `reward` of a task, or `signin`. */
-  kind: "reward" | "signin";
-  /** The task that paid; null for a daily bonus. */
+  /**
+   * `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held
+   * back goes back to the treasury).
+   */
+  kind: "reward" | "signin" | "hold" | "return";
+  /** The task of a reward; null for a daily bonus. */
   task_id: string | null;
   /** When it happened. */
   at: string;
+  /** The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain. */
+  prev_hash: string | null;
+  /**
+   * SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
+   * than the hash chain.
+   */
+  hash: string | null;
+}
+
+export interface LedgerHead {
+  /** Its number; 0: the ledger has no entry. */
+  seq: number;
+  /** Its hash; null: it is older than the hash chain, or there is no entry. */
+  hash: string | null;
+}
+
+export interface Receipt {
+  /** The id of the ledger entry. */
+  entry_id: string;
+  /** LUX that were paid. */
+  amount: number;
+  /**
+   * The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null:
+   * the entry is older than the hash chain.
+   */
+  hash: string | null;
 }
 
 export interface FileRecord {
@@ -974,6 +1009,55 @@ export interface Durations {
   p50_s: number | null;
   /** The 95th percentile in seconds, estimated; null without durations. */
   p95_s: number | null;
+}
+
+export interface TypeStats {
+  /** The type; null for tasks without one. */
+  task_type: string | null;
+  /** Tasks that may be handed out now, counted up to 50,000. */
+  open: number;
+  /** Since when the oldest of them may be handed out; null without any. */
+  oldest_open_at: string | null;
+  /**
+   * Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
+   * 50,000.
+   */
+  waiting: number;
+  /** Tasks that a node holds; of all types together counted up to 50,000. */
+  assigned: number;
+  /** Tasks completed in the last hour. */
+  completed: number;
+  /** Tasks that failed in the last hour. */
+  failed: number;
+  /** How long tasks waited until they were handed out, each time, in the last hour. */
+  time_to_start: Durations;
+  /** Nodes that could take such a task now: online, not draining and with room. */
+  takers: number;
+  /** Online nodes that take tasks of this type. */
+  nodes_online: number;
+  /** Nodes, online or not, that take tasks of this type. */
+  nodes_registered: number;
+}
+
+export interface FailureGroup {
+  /** The id of the group: `failure_group` of task/list and task/count selects its tasks. */
+  group: string;
+  /** The type of its tasks; null without one. */
+  task_type: string | null;
+  /** The kind of the failures. */
+  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  /** The first line of the newest message. The messages of a group are the same but for numbers and ids. */
+  message: string;
+  /** How many tasks have failed so. */
+  count: number;
+  /** At how many nodes. */
+  nodes: number;
+  /** The first 5 of these nodes, those with the most failures first. */
+  node_ids: string[];
+  /** When the last one failed. */
+  last_at: string;
+  /** The task that failed last. */
+  task_id: string;
 }
 
 export interface Minute {
@@ -1579,6 +1663,8 @@ export interface Operations<V extends Variant = "A"> {
       status: "completed";
       /** LUX that the task paid. */
       lux_paid: number;
+      /** The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt. */
+      receipt: Receipt | null;
       /** The id of the task. */
       task_id: string;
       /**
@@ -1901,6 +1987,11 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -1971,6 +2062,11 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -2041,6 +2137,11 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -3059,6 +3160,43 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** The whole ledger after an entry, oldest first, with the hash chain */
+  "lux/entries": {
+    request: {
+      /** The id of a message: only those after it. */
+      since?: number | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The entries. */
+      entries: LedgerEntry[];
+      /** The newest entry of the ledger. */
+      head: LedgerHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The newest entry of the whole ledger: its number and its hash */
+  "lux/head": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** The newest entry of the ledger. */
+      head: LedgerHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Groups by name, with their counts */
   "group/list": {
     request: {
@@ -3603,6 +3741,54 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Tasks by type: open, waiting, running, last hour, the nodes for them */
+  "stats/types": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** When it was counted: at most 2 s ago. */
+      at: string;
+      /** The 100 types with the most tasks, those with the most first. */
+      types: TypeStats[];
+      /** How many types there are beside them. */
+      others: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Why tasks failed lately, by message; and the nodes at which they did */
+  "stats/failures": {
+    request: {
+      /** Of how many seconds; 3,600 if left out. */
+      last?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The 50 largest groups of failed tasks, the largest first. */
+      failures: FailureGroup[];
+      /** The 50 nodes at which most of them failed. */
+      by_node: {
+        /** The id of the node. */
+        node_id: string;
+        /** How many of them failed at this node. */
+        count: number;
+      }[];
+      /** How many failed tasks were examined. */
+      total: number;
+      /** False: more tasks have failed, because one call looks at the newest 10,000. */
+      exact: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The health of the hub, and counts */
   status: {
     request: Record<never, never>;
@@ -3968,6 +4154,8 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "lux/entries": "GET",
+  "lux/head": "GET",
   "group/list": "GET",
   "group/{group}": "GET",
   "group/cancel": "POST",
@@ -3983,6 +4171,8 @@ export const METHODS = {
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",
+  "stats/types": "GET",
+  "stats/failures": "GET",
   status: "GET",
   events: "GET",
   poll: "GET",

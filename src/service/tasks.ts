@@ -66,6 +66,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
+import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -262,9 +263,14 @@ export class TaskService {
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId), ...this.#ofUsage(asked) };
-    const done = await transact(load, ({ task, node, known, gate }) =>
-      complete(task, node, { ...asked, entryId }, this.#at(gate), known),
+    const load = {
+      task: taskById(taskId),
+      node: nodeById(nodeId),
+      head: ledgerHead(),
+      ...this.#ofUsage(asked),
+    };
+    const done = await transact(load, ({ task, node, head, known, gate }) =>
+      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
     );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);

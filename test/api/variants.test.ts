@@ -94,6 +94,8 @@ describe("every endpoint on both variants", () => {
     await get("/lessons");
     await get("/task/list");
     await get("/task/count");
+    await get("/stats/types");
+    await get("/stats/failures");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
     await post("/node/drain", { node_id: "n2", drain: true });
@@ -139,6 +141,8 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/lux/entries");
+    await get("/lux/head");
     await get("/usage", "?by=node");
     const budget = { scope: "node", value: "n1", per: "day" };
     await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");
@@ -286,6 +290,7 @@ once.describe("one store", () => {
       success: true,
       status: "completed",
       lux_paid: 3,
+      receipt: expect.objectContaining({ amount: 3 }),
       task_id: taskId,
     });
     expect(await taskOf(hub, taskId, "B")).toMatchObject({ status: "completed", result: RESULT });
@@ -633,7 +638,8 @@ once.describe("complete of an open task", () => {
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { lux_reward: 7 });
     const done = await ok(complete(hub, taskId, "n1", { variant: "B" }));
-    expect(done).toEqual({ success: true, status: "completed", lux_paid: 7, task_id: taskId });
+    const receipt = expect.objectContaining({ amount: 7 });
+    expect(done).toEqual({ success: true, status: "completed", lux_paid: 7, receipt, task_id: taskId });
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "completed", assigned_node: "n1" });
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
   });

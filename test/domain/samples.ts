@@ -99,6 +99,7 @@ export const ANY_TASK: TaskQuery = {
   since: null,
   until: null,
   waits: null,
+  failureGroup: null,
   words: [],
 };
 
@@ -130,6 +131,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     assignedNode: null,
     result: null,
     resultVerified: false,
+    receipt: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,

@@ -637,7 +637,10 @@ async function old(stage: Stage): Promise<void> {
   for (let i = 0; i < 2; i++)
     await ok(hub.post("/batch", { requests: Array.from({ length: 500 }, () => note) }));
   await page.shows("Only its first 1,000 events.");
-  await page.go("tasks?q=antique");
+  await page.key("/");
+  await page.fill("text", "antique", "dialog");
+  await page.shows("Among the newest 10,000 tasks only; look further");
+  await page.click("#found a");
   await page.shows("No match so far.");
   await page.shows("The search has examined 10,000 tasks.");
   await page.click('a[rel="next"]');
@@ -831,6 +834,19 @@ async function messages(stage: Stage): Promise<void> {
   await page.press("redrive");
   await page.shows("The message is back in the mailbox.");
   await until("redriven", async () => (await parked()) === 50);
+  // Of all nodes: counted in the navigation, found from the overview, and redriven at once.
+  await page.go("overview");
+  await page.shows("50 messages were never confirmed.");
+  await page.until(`document.querySelector("nav .count")?.title === "50 dead letters"`);
+  await page.click(".say a");
+  await page.shows(/50 dead letters, the oldest first\.[^]*reader 50/);
+  await page.press("redrive-all");
+  await page.shows("Put the 50 dead letters of all nodes back into their mailboxes?");
+  await page.press("yes");
+  await page.shows("50 redriven. Done.");
+  await page.press("close");
+  await until("all redriven", async () => (await parked()) === 0);
+  await page.shows("Every message was confirmed");
 }
 
 async function files(stage: Stage): Promise<void> {
@@ -958,7 +974,18 @@ async function keys(stage: Stage): Promise<void> {
   await page.shows("The secret of robot");
   const secret = String(await page.eval(`document.querySelector("dialog code").textContent`));
   expect((await hub.get("/file/list", { headers: { "X-Matrix-Secret": secret } })).status).toBe(200);
+  await page.shows(`LUXHUB_SECRET=${secret} luxhub top`);
+  await page.until(`document.querySelector("dialog svg.qr")`);
   await page.click("dialog form button");
+  await page.fill("name", "for-a-node");
+  await page.fill("role", "full");
+  await page.fill("node", "earner");
+  await page.fill("days", "1");
+  await page.press("add");
+  await page.shows(/LUXHUB_URL=http:.* LUXHUB_SECRET=.* luxhub worker --node earner --agent claude/);
+  await page.click("dialog form button");
+  await page.shows(/for-a-node[^]*earner/);
+  await ok(hub.admin("/key/revoke", { name: "for-a-node" }));
   await page.press("revoke");
   await page.press("yes");
   await page.shows(/revoked\s+robot/);
@@ -974,8 +1001,10 @@ async function keyboard(stage: Stage): Promise<void> {
   await page.key("j");
   await page.key("k");
   await page.until(`document.activeElement === document.querySelector("a.row")`);
-  await page.key("/");
+  await page.key("f");
   await page.until(`document.activeElement?.name === "q"`);
+  await page.key("Escape");
+  await page.until(`document.activeElement?.name !== "q"`);
   await page.eval(`document.activeElement.blur()`);
   await page.key("?");
   await page.shows("Keyboard");
@@ -985,6 +1014,59 @@ async function keyboard(stage: Stage): Promise<void> {
   await page.until(
     `getComputedStyle(document.documentElement).backgroundColor !== ${JSON.stringify(before)}`,
   );
+}
+
+/** Anything is found by what it is called. */
+async function find(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "zebra-node");
+  const fields = { title: "The zebra crossing", task_type: "zebra", group: "zebra-group", tags: ["zebra"] };
+  const taskId = await addTask(hub, fields);
+  const form = new FormData();
+  form.set("metadata", "{}");
+  form.set("file", new File(["stripes"], "zebra.txt"));
+  await ok(hub.post("/file/upload", form));
+  using page = await admin(stage);
+  const look = async (text: string): Promise<void> => {
+    await page.key("/");
+    await page.fill("text", text, "dialog");
+  };
+  const hits = `[...document.querySelectorAll("#found a")].map((hit) => hit.innerText.replace(/\\s+/g, " "))`;
+  await look("zebra");
+  await page.until(`${hits}.length === 6`);
+  expect(await page.eval(hits)).toEqual([
+    "task The zebra crossing open zebra",
+    "node zebra-node online",
+    "group zebra-group 1 tasks",
+    "type zebra 1 task",
+    "tag zebra 1 task",
+    "file zebra.txt 7 B",
+  ]);
+  await loadAxe(page);
+  expect(await page.eval(VIOLATIONS)).toEqual([]);
+  await page.key("ArrowDown");
+  await page.until(`document.querySelector("#found [aria-selected=true]").innerText.includes("zebra-node")`);
+  await page.key("Enter");
+  await page.until(`location.hash === "#/nodes/zebra-node" && document.querySelector("dialog") === null`);
+  await look(taskId);
+  await page.until(`${hits}.length === 1`);
+  await page.key("Enter");
+  await page.until(`location.hash === "#/tasks/${taskId}"`);
+  await look("no such thing");
+  await page.shows("Nothing of this name.");
+  await page.fill("text", "mess", "dialog");
+  await page.until(`String(${hits}) === "page Messages"`);
+  await page.fill("text", "zebra.txt", "dialog");
+  await page.until(`${hits}.some((hit) => hit.startsWith("file"))`);
+  await page.eval(
+    `[...document.querySelectorAll("#found a")].find((hit) => hit.innerText.startsWith("file")).click()`,
+  );
+  await rows(page, 1);
+  await page.fill("q", "no-such-file");
+  await page.shows("No file matches.");
+  const { body } = await hub.get("/file/list?q=zebra");
+  for (const { file_id } of body["files"] as { file_id: string }[])
+    await ok(hub.post("/file/delete", { file_id }));
 }
 
 export const ACTIONS: readonly Action[] = [
@@ -1014,6 +1096,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
   { name: "nothing is hidden or destroyed by mistake: all tasks, mistyped links, who failed", run: traps },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+  { name: "anything is found: by id, title, type, group, tag, node, file, page", run: find },
   { name: "an old task has its time line, and is found by its title", run: old },
 ];
 

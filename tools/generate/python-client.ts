@@ -50,6 +50,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     list: "task/list",
     summaries: "task/list?fields=summary",
     count: "task/count",
+    by_type: "stats/types",
+    failures: "stats/failures",
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
@@ -84,7 +86,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     release: "lease/release",
     list: "lease/list",
   },
-  Lux: { sign_in: "signin", ledger: "lux/ledger" },
+  Lux: { sign_in: "signin", ledger: "lux/ledger", entries: "lux/entries", head: "lux/head" },
   Costs: {
     usage: "usage",
     set_budget: "budget/set",

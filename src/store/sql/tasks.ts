@@ -56,7 +56,7 @@ export const TASK_COLUMNS = `
   lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
-  problem, improvement, lesson, result_extra, result_verified, kept_bytes,
+  problem, improvement, lesson, result_extra, result_verified, receipt, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
     FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
@@ -661,14 +661,19 @@ export function failedBefore(
   withTitles: boolean,
   { updatedAt, seq }: ChangePosition,
   limit: number,
-): Query<readonly (Candidate & ChangePosition)[]> {
+): Query<readonly (Candidate & ChangePosition & Pick<Task, "taskType" | "failure">)[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
   const sql = `
-    SELECT seq, updated_at, ${titleIf(rest, withTitles)} FROM tasks t
+    SELECT seq, updated_at, task_type, failure, ${titleIf(rest, withTitles)} FROM tasks t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
-  const of = (row: Row) => ({ ...toCandidate(row), updatedAt: Number(row["updated_at"]) });
+  const of = (row: Row) => ({
+    ...toCandidate(row),
+    updatedAt: Number(row["updated_at"]),
+    taskType: String(row["task_type"]),
+    failure: row["failure"] == null ? null : (JSON.parse(String(row["failure"])) as Failure), // the rules write it
+  });
   return many(sql, params, of, ["tasks"]);
 }
 

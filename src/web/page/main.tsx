@@ -1,13 +1,15 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { isVisible } from "./clock.ts";
+import { BatchDialog } from "./batches.tsx";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
+import { countOf } from "./format.ts";
 import { Files } from "./files.tsx";
 import { GroupPage, Groups } from "./groups.tsx";
 import { Keys } from "./keys.tsx";
+import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
@@ -15,10 +17,10 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
+import { drawIcon, followPulse, pulse } from "./pulse.ts";
 import { Questions } from "./questions.tsx";
 import { route, subject, to } from "./route.ts";
 import {
-  checkSession,
   describe,
   expired,
   hasSecret,
@@ -98,7 +100,9 @@ function Frame(): JSX.Element {
   const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
   const word = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
-  const title = `${subject.value || (id && `${word}: ${id}`) || word} · luxhub`;
+  const { failed } = pulse.value;
+  const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
+  const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · luxhub`;
   useEffect(() => {
     document.title = title;
   }, [title]);
@@ -109,17 +113,21 @@ function Frame(): JSX.Element {
       </a>
       <header class="bar">
         <a class="brand" href={to("overview")}>
-          luxhub
+          <span class="mark" /> luxhub
         </a>
         <nav aria-label="Pages of the dashboard">
           {views.map(({ name, title: word }) => (
             <a key={name} href={to(name)} aria-current={name === view ? "page" : undefined}>
               {word}
+              <Count name={name} />
             </a>
           ))}
         </nav>
         <div class="tools">
           <Bounds />
+          <button type="button" data-do="find" title="Find (/)" onClick={() => (isFindOpen.value = true)}>
+            Find
+          </button>
           <a href="docs">Manual</a>
           <button
             type="button"
@@ -160,6 +168,7 @@ function Frame(): JSX.Element {
         <Content />
       </main>
       {isHelpOpen.value && <Help />}
+      {isFindOpen.value && <Find pages={views.map((one) => [one.name, one.title])} />}
       {expired.value !== "" && !isPutAway.value && (
         <Modal title={expired.value} onClose={() => (isPutAway.value = true)}>
           <p>Sign in again. What you have written on this page stays.</p>
@@ -168,6 +177,22 @@ function Frame(): JSX.Element {
       )}
     </>
   );
+}
+
+/** What waits for somebody on a page of the navigation. */
+function Count({ name }: { name: string }): JSX.Element | null {
+  const { deadLetters, questions } = pulse.value;
+  const [count, what] =
+    name === "messages"
+      ? [deadLetters, "dead letters"]
+      : name === "questions"
+        ? [questions, "open questions"]
+        : [null, ""];
+  return count ? (
+    <span class="count" title={`${countOf(count)} ${what}`}>
+      {countOf(count)}
+    </span>
+  ) : null;
 }
 
 /** What the key cannot do, so that nobody looks for the buttons. */
@@ -194,7 +219,11 @@ function Help(): JSX.Element {
         <dt>
           <kbd>/</kbd>
         </dt>
-        <dd>search</dd>
+        <dd>find anything: a task, node, file, group, page</dd>
+        <dt>
+          <kbd>f</kbd>
+        </dt>
+        <dd>the filters of a list</dd>
         <dt>
           <kbd>j</kbd> <kbd>k</kbd>
         </dt>
@@ -309,18 +338,10 @@ function App(): JSX.Element {
       {session.value !== null ? <Frame /> : isReady.value && <SignIn />}
       <Notices />
       <ConfirmDialog />
+      <BatchDialog />
     </>
   );
 }
-
-/** A key may end, or get another role. */
-const CHECK_MS = 60_000;
-
-effect(() => {
-  if (session.value === null || !isVisible.value) return;
-  const timer = setInterval(() => void checkSession(), CHECK_MS);
-  return () => clearInterval(timer);
-});
 
 // ---- Keyboard
 
@@ -330,7 +351,11 @@ addEventListener("keydown", (event) => {
   if (isTyping && key === "Escape" && target instanceof HTMLElement) target.blur();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
     return;
-  if (key === "/") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
+  if (key === "/" && session.value !== null) {
+    event.preventDefault();
+    isFindOpen.value = true;
+  }
+  if (key === "f") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
   if (key === "?" && session.value !== null) isHelpOpen.value = true;
   if (key === "j" || key === "k") {
     const rows = [...document.querySelectorAll<HTMLElement>("a.row")];
@@ -349,5 +374,7 @@ function focusOn(event: KeyboardEvent, element: HTMLElement | null): void {
 }
 
 keepPlaces();
+followPulse();
+drawIcon();
 const root = document.getElementById("app");
 if (root) render(<App />, root);

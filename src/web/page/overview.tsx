@@ -6,6 +6,7 @@ import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from ".
 import { type Finding, findingsOf } from "./health.ts";
 import { Load } from "./nodes.tsx";
 import { Age, Empty, Fault, useEvents, useLoad } from "./parts.tsx";
+import { pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./questions.tsx";
 import { to } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
@@ -47,7 +48,7 @@ export function Overview(): JSX.Element {
     nodesDraining: fleet.draining,
     done: total.tasks_completed,
     failed: total.tasks_failed,
-    deadLetters: null,
+    deadLetters: pulse.value.deadLetters,
   });
   const startedAt = Date.parse(minutes.at(-1)?.at ?? "") - status.uptime * 1_000;
   const ended = total.tasks_completed + total.tasks_failed;

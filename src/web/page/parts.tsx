@@ -132,12 +132,16 @@ export function showNotice(text: string, isFault = false): void {
 /** The reloads of the views that follow events. */
 const reloads = new Set<() => void>();
 
+export function reloadViews(): void {
+  for (const reload of reloads) reload();
+}
+
 /** Runs an action of the user, shows whether it succeeded, and reloads the views. */
 export async function runAction(done: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     showNotice(done);
-    for (const reload of reloads) reload();
+    reloadViews();
     return true;
   } catch (error) {
     showNotice(describe(error), true);
@@ -225,12 +229,13 @@ export function ConfirmDialog(): JSX.Element | null {
 export function Modal(props: {
   title: string;
   onClose: () => void;
+  class?: string;
   children: ComponentChildren;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} aria-labelledby="modal-title" onClose={props.onClose}>
+    <dialog ref={dialog} class={props.class} aria-labelledby="modal-title" onClose={props.onClose}>
       <h2 id="modal-title">{props.title}</h2>
       {props.children}
     </dialog>
