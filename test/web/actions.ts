@@ -63,7 +63,7 @@ async function refusal({ variant, ...stage }: Stage): Promise<void> {
   await page.shows("Tasks a minute");
   expect(await pagesOf(page)).toEqual(FOR_EVERYBODY);
   await page.go("tasks");
-  await page.shows("Creator");
+  await page.shows("More filters");
   expect(await page.text()).not.toContain("New task");
   await page.press("sign-out");
   await page.shows("Administrator key");
@@ -420,7 +420,7 @@ async function traps(stage: Stage): Promise<void> {
   await page.press("no");
 
   for (const [address, wrong] of [
-    ["tasks?status=waiting", "status=waiting"],
+    ["tasks?status=waitng", "status=waitng"],
     ["nodes?status=busy", "status=busy"],
     ["events?kind=task.eaten", "kind=task.eaten"],
     ["tasks?stauts=failed", "stauts=failed"],
@@ -478,6 +478,51 @@ async function selection(stage: Stage): Promise<void> {
   await page.until(canSayYes);
   await page.press("yes");
   await page.shows("101 deleted. Done.");
+}
+
+/** Tasks by what they wait for, by when they changed, and by who failed them and why. */
+async function filters(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "sifter");
+  const add = (title: string, more: object = {}) =>
+    addTask(hub, { title, group: "sieve", backoff_s: 0, ...more });
+  const first = await add("Goes first");
+  await add("Goes second", { depends_on: [first] });
+  await add("Goes late", { delay_s: 3_600 });
+  for (const [title, path, how] of [
+    ["Breaks", "/task/fail", { error: "Snapped", retry: false }],
+    ["Ends", "/task/cancel", { reason: "Enough" }],
+  ] as const) {
+    const of = { task_id: await add(title), node_id: "sifter" };
+    await ok(hub.post("/task/claim", of));
+    await ok(hub.post(path, { ...of, ...how }));
+  }
+  using page = await admin(stage);
+  const found = async (query: string, titles: readonly string[]): Promise<void> => {
+    await page.go(`tasks?group=sieve&${query}`);
+    const shown = `[...document.querySelectorAll("a.row")].map((row) => row.textContent).join()`;
+    await page.until(`document.querySelector("h1 small") && ${shown} === ${JSON.stringify(titles.join())}`);
+  };
+  await found("status=pending", ["Goes late", "Goes second", "Goes first"]);
+  await found("status=ready", ["Goes first"]);
+  await found("status=waiting", ["Goes late", "Goes second"]);
+  await found("status=waiting-tasks", ["Goes second"]);
+  await page.shows("waits for a task");
+  await found("status=waiting-time", ["Goes late"]);
+  await page.shows(/starts at \d/);
+  await found("status=failed", ["Ends", "Breaks"]); // which failed last is the first
+  await found("failed_by=sifter&kind=failed", ["Breaks"]);
+  await found("last=3600&kind=cancelled", ["Ends"]);
+  await found("since=2001-01-01T00:00", ["Ends", "Breaks", "Goes late", "Goes second", "Goes first"]);
+  await found("until=2001-01-01T00:00", []);
+  await page.fill("until", "");
+  await rows(page, 5);
+  await page.fill("status", "waiting");
+  await rows(page, 2);
+  await page.press("task/cancel-all");
+  await page.shows("Cancel the 2 tasks that match (waiting for anything, group sieve), also on other pages?");
+  await page.press("yes");
+  await page.shows("2 cancelled. Done.");
 }
 
 async function groups(stage: Stage): Promise<void> {
@@ -631,13 +676,43 @@ async function nodes(stage: Stage): Promise<void> {
   await page.fill("q", "drai");
   await rows(page, 1); // its row stays where it is now
   await page.click('a[href="#/nodes/drained"]');
+  const held = await addTask(hub, { title: "Held by the drained" });
+  await ok(hub.post("/task/claim", { task_id: held, node_id: "drained" }));
+  await ok(hub.post("/task/extend", { task_id: held, node_id: "drained", note: "Half way" }));
+  await page.shows(/Runs now[^]*Held by the drained\s+Half way/);
   await page.press("drain");
   await page.shows("End the drain");
+  await page.shows("Drains: 1 task still runs.");
+  await ok(hub.post("/task/fail", { task_id: held, node_id: "drained", error: "Too heavy", retry: false }));
+  await page.shows("Drained: nothing runs here. It is safe to stop the node.");
+  await page.shows(/Failed in the last hour[^]*Held by the drained\s+1×\s+Too heavy/);
   const nodeOf = async (): Promise<unknown> => (await hub.get("/node/drained")).body["node"];
   expect(await nodeOf()).toMatchObject({ draining: true });
   await page.press("drain");
   await page.until(`document.querySelector('[data-do="drain"]')?.textContent === "Drain"`);
   expect(await nodeOf()).toMatchObject({ draining: false });
+  await page.go("nodes?order=fails");
+  await page.shows(/drained[^]*1\s+0/);
+  await page.click('td.number a[href^="#/tasks?failed_by="]');
+  await page.shows(/Held by the drained[^]*Too heavy/);
+  // Several at once, from the list.
+  await page.go("nodes?q=pool-1&order=id");
+  await rows(page, 10);
+  await page.eval(
+    `[...document.querySelectorAll('[data-do="select"]')].slice(2, 5).forEach((box) => box.click())`,
+  );
+  await page.shows("3 selected:");
+  await page.press("drain-selected");
+  await page.shows("3 nodes drain.");
+  await page.fill("status", "draining");
+  await rows(page, 3);
+  await page.shows(/pool-12[^]*nothing: safe to stop/);
+  await page.eval(`document.querySelectorAll('[data-do="select"]').forEach((box) => box.click())`);
+  await page.press("undrain-selected");
+  await page.shows("3 nodes take tasks again.");
+  const { nodes: again } = (await hub.get("/node/list?q=pool-1&status=draining")).body;
+  expect(again).toEqual([]);
+  await page.go("nodes/drained");
   await page.press("delete");
   await page.press("yes");
   await page.until(`location.hash === "#/nodes"`);
@@ -1063,6 +1138,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "rows are selected with x and Shift; to delete more than 100 wants the number", run: selection },
+  { name: "tasks are found by what they wait for, by time, and by who failed them and why", run: filters },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
   { name: "groups are found by name; one is followed, exported, retried and cancelled", run: groups },

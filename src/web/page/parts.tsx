@@ -359,7 +359,7 @@ type FieldProps = {
   label: string;
   name: string;
   value?: string | undefined;
-  type?: "text" | "search" | "number" | "password" | "file";
+  type?: "text" | "search" | "number" | "password" | "file" | "datetime-local";
   /** The id of a datalist with suggestions. */
   list?: string;
   required?: boolean;
