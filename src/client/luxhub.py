@@ -2088,6 +2088,7 @@ def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
 # ---- from here to the end: do not edit.
 
 EventKind = Literal[
+    "node.joined",
     "node.registered",
     "node.updated",
     "node.online",
@@ -2185,6 +2186,10 @@ ErrorCode = Literal[
     "budgets_limit",
     "key_exists",
     "keys_limit",
+    "invitation_not_found",
+    "invitation_used",
+    "invitation_expired",
+    "invitations_limit",
     "ref_refused",
     "body_too_large",
     "unsupported_media_type",
@@ -2965,6 +2970,23 @@ class Key(TypedDict):
     #: What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
     #: bound to a node.
     used: NotRequired[KeyUsed]
+
+
+class Invitation(TypedDict):
+    #: The invitation.
+    invitation_id: str
+    #: The node for which the machine that joins gets a key.
+    node_id: str
+    #: Whether the invitation is `open`, `used` or `expired`.
+    state: Literal["open", "used", "expired"]
+    #: When it was made.
+    created_at: str
+    #: When it ends, by the hub's clock.
+    expires_at: str
+    #: When a machine joined with it.
+    used_at: str | None
+    #: The name of the key that was made from it; null until then.
+    key: str | None
 
 
 class Event(TypedDict):
@@ -4176,6 +4198,43 @@ class ScheduleDeleteAnswer(TypedDict):
     name: str
     #: The schedule.
     schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation: Invitation
+    #: What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again.
+    line: str
+    #: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+    url: str
+    #: Other URLs at which the hub may be reached.
+    other_urls: list[str]
+    #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
+    pin: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationListAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitations, oldest first.
+    invitations: list[Invitation]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation_id: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5711,6 +5770,50 @@ class Schedules(_Resource):
         return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
 
 
+class Invitations(_Resource):
+    def create(
+        self,
+        node_id: str,
+        *,
+        expires_in_s: float | None = None,
+        url: str | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationCreateAnswer:
+        """Invites a node: the line with which its machine joins; only this response shows it.
+
+        Not repeated after a fault: only its answer has the line.
+
+        node_id: The node that is invited. It need not be registered.
+        expires_in_s: Seconds until it ends, 60 to 604,800; 3,600 if left out.
+        url: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+        """
+        fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
+        return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
+
+    def list(
+        self,
+        *,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationListAnswer:
+        """The invitations, oldest first: open ones, and those that ended in the last 7 days.
+
+        cursor: The `next_cursor` of the previous page.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"cursor": cursor, "per_page": per_page}
+        return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
+
+    def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
+        """Deletes an invitation, so that nobody can join with it; a key that was made from it stays.
+
+        invitation_id: The invitation.
+        """
+        fields = {"invitation_id": invitation_id}
+        return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -5843,4 +5946,8 @@ METHODS = {
     "file/upload-url": "POST",
     "file/delete": "POST",
     "file/{file_id}": "DELETE",
+    "invitation/create": "POST",
+    "invitation/list": "GET",
+    "invitation/delete": "POST",
+    "join": "POST",
 }

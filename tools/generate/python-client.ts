@@ -97,6 +97,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   Groups: { get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
+  Invitations: { create: "invitation/create", list: "invitation/list", delete: "invitation/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -111,6 +112,7 @@ const WITHOUT_METHOD = [
   "poll",
   "batch",
   "openapi.json",
+  "join",
   "file/{file_id}",
 ];
 
@@ -125,6 +127,7 @@ const NOTES: Readonly<Record<string, string>> = {
   "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
+  "invitation/create": "Not repeated after a fault: only its answer has the line.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",
 };
 

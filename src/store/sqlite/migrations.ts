@@ -748,4 +748,17 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique ON tasks (unique_key, status, seq) WHERE unique_key IS NOT NULL;
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
+  `
+  -- invitations to nodes, by the hash of their token
+  CREATE TABLE invitations (
+    token_hash TEXT PRIMARY KEY NOT NULL,
+    invitation_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER,
+    key_id TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX invitations_id ON invitations (invitation_id);
+  `,
 ];
