@@ -96,8 +96,7 @@ const list = readEndpoint({
   auth: "admin",
   summary: "The invitations, oldest first: open ones, and those that ended in the last 7 days",
   rejections: [],
-  input: () =>
-    z.object({ cursor: z.optional(field.id()), per_page: field.paging().per_page }),
+  input: () => z.object({ cursor: z.optional(field.id()), per_page: field.paging().per_page }),
   answer: () =>
     z.strictObject({ invitations: z.array(invitationSchema()), next_cursor: z.nullable(z.string()) }),
   handle: ({ services }, { cursor, per_page }) =>

@@ -650,7 +650,10 @@ and the command needs no secret.`,
     "invite a node: print the line with which its machine joins",
     {
       expires: { value: "TIME", help: "how long the line is good for: 10m, 12h, 7d (1h)" },
-      "join-url": { value: "URL", help: "the hub's URL in the line; without it --url, or one of the hub's own" },
+      "join-url": {
+        value: "URL",
+        help: "the hub's URL in the line; without it --url, or one of the hub's own",
+      },
     },
     INVITE_ABOUT,
   ),

@@ -28,9 +28,13 @@ async function invite({ hub, url, isNamed, values, words, json }: Remote): Promi
     `Run this line on the machine of ${made.invitation.node_id}, once, before ${timeText(made.invitation.expires_at)}. Who has it can join.`,
     ...(isReachable(made.url)
       ? []
-      : ["The hub listens only on this machine: for another one, start it with --tls auto, or give --join-url."]),
+      : [
+          "The hub listens only on this machine: for another one, start it with --tls auto, or give --join-url.",
+        ]),
     ...(made.url.startsWith("http:") && isReachable(made.url)
-      ? ["Its connection is not encrypted: anybody on the way can read the key. Start the hub with --tls auto."]
+      ? [
+          "Its connection is not encrypted: anybody on the way can read the key. Start the hub with --tls auto.",
+        ]
       : []),
     ...(made.other_urls.length > 0
       ? [`If that machine cannot reach the URL, give another with --join-url: ${made.other_urls.join(" ")}`]

@@ -10,7 +10,7 @@ import { dirname } from "node:path";
 import type { Environment } from "../config.ts";
 import { LuxHub } from "../client/luxhub.ts";
 import { type JoinedHub, joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
-import { SERVER_NAME } from "../http/own-certificate.ts";
+import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { makeSecret, newId } from "../lib/ids.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { hashSecret } from "../service/keys.ts";
@@ -106,7 +106,9 @@ async function authorityOf({ url }: Line, pin: string): Promise<string> {
   const { X509Certificate, createHash } = await import("node:crypto");
   const shown = (await certificatesOf(url)).map((raw) => new X509Certificate(raw));
   const hashOf = ({ publicKey }: InstanceType<typeof X509Certificate>): string =>
-    createHash("sha256").update(publicKey.export({ type: "spki", format: "der" })).digest("base64url");
+    createHash("sha256")
+      .update(publicKey.export({ type: "spki", format: "der" }))
+      .digest("base64url");
   const authority = shown.find((certificate) => hashOf(certificate) === pin);
   if (authority) return authority.toString();
   const [last] = shown.slice(-1);

@@ -7,7 +7,7 @@ import type { Environment } from "../config.ts";
 import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
 import { HubUnreachable, LuxHub, LuxHubError, type LuxHubOptions } from "../client/luxhub.ts";
 import { findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
-import { SERVER_NAME } from "../http/own-certificate.ts";
+import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { printableLine } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
@@ -196,7 +196,14 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
       );
     const { url, node_id: nodeId } = joined;
     const adminKey = env["LUXHUB_ADMIN_KEY"] || undefined;
-    return { url, secret: given ?? joined.secret, adminKey, nodeId, isNamed: false, fetch: pinnedFetch(joined) };
+    return {
+      url,
+      secret: given ?? joined.secret,
+      adminKey,
+      nodeId,
+      isNamed: false,
+      fetch: pinnedFetch(joined),
+    };
   }
   const { secret, adminKey } = findSecrets(dir, env);
   const { url: local } = address;
@@ -207,7 +214,9 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
 
 /** Whether the user has said where the data of a hub is. */
 function isDataNamed({ flags }: Arguments, env: Environment): boolean {
-  return flags["data"] !== undefined || Boolean(env["LUXHUB_DATA"]) || readConfigFile()?.["data"] !== undefined;
+  return (
+    flags["data"] !== undefined || Boolean(env["LUXHUB_DATA"]) || readConfigFile()?.["data"] !== undefined
+  );
 }
 
 function rank(variant: string, url: string): number {

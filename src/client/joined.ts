@@ -37,7 +37,9 @@ export function readJoined(file: string = joinedFile()): JoinedHub | null {
     text = readFileSync(file, "utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
-    throw new Error(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new Error(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
   }
   const hub = joinedIn(text);
   if (hub === null) throw new Error(`${file} is not a file of luxhub join: delete it, and join again`);
@@ -78,8 +80,10 @@ type NodeTls = { readonly ca: string; readonly servername: string | undefined };
 async function fetchOnNode(url: string, init: RequestInit, tls: NodeTls): Promise<Response> {
   const [{ request }, { Readable }] = await Promise.all([import("node:https"), import("node:stream")]);
   const { method = "GET", signal, body } = init;
-  const content = body == null ? null : new Response(body);
+  const content = body == null || typeof body === "string" ? null : new Response(body);
   const headers = Object.fromEntries(new Headers(init.headers));
+  const type = content?.headers.get("content-type"); // a form has the boundary of its parts in it
+  if (type != null) headers["content-type"] ??= type;
   return new Promise((resolve, reject) => {
     const sent = request(url, { ...tls, method, headers, ...(signal && { signal }) }, (answer) => {
       const { statusCode: status = 0, statusMessage: statusText = "" } = answer;
@@ -92,8 +96,10 @@ async function fetchOnNode(url: string, init: RequestInit, tls: NodeTls): Promis
       resolve(new Response(stream, { status, statusText, headers: new Headers(fields) }));
     });
     sent.on("error", reject);
-    if (content === null) return void sent.end();
-    content.arrayBuffer().then((bytes) => sent.end(new Uint8Array(bytes)), reject);
+    if (content?.body == null) return void sent.end(body);
+    const parts = Readable.fromWeb(content.body);
+    parts.on("error", (error) => sent.destroy(error));
+    parts.pipe(sent);
   });
 }
 
@@ -107,7 +113,14 @@ function joinedIn(text: string): JoinedHub | null {
   const isWord = (one: unknown): one is string => typeof one === "string" && one !== "";
   const isWordOrNull = (one: unknown): one is string | null => one === null || isWord(one);
   if (typeof value !== "object" || value === null) return null;
-  const { url, secret, node_id, key, ca = null, server_name = null }: Partial<Record<string, unknown>> = {
+  const {
+    url,
+    secret,
+    node_id,
+    key,
+    ca = null,
+    server_name = null,
+  }: Partial<Record<string, unknown>> = {
     ...value,
   };
   if (!isWord(url) || !isWord(secret) || !isWord(node_id) || !isWord(key)) return null;

@@ -680,6 +680,22 @@ _UPLOAD_SILENCE_S = 300
 # ---- The hub
 
 
+def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    path = file or os.environ.get("LUXHUB_JOINED")
+    if path is None:
+        home = os.environ.get("XDG_CONFIG_HOME", "")
+        config = home if os.path.isabs(home) else os.path.expanduser("~/.config")
+        path = os.path.join(config, "luxhub", "hub.json")
+    with open(path, encoding="utf-8") as stored:
+        hub = cast("dict[str, Any]", json.load(stored))
+    return hub
+
+
+def joined_node(file: str | os.PathLike[str] | None = None) -> str:
+    """Returns the node as which this machine has joined a hub: the only one that its key acts for."""
+    return str(_joined_in(file)["node_id"])
+
+
 class LuxHub:
     """A hub. Each method takes the fields of the endpoint of the same name, and returns its answer.
 
@@ -720,8 +736,33 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.costs = Costs(self.call)
+        self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
+        self.invitations = Invitations(self.call)
         self.keys = Keys(self.call)
+
+    @classmethod
+    def joined(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        retry: Retry = Retry(),
+        on_retry: Callable[[Exception, float], object] | None = None,
+    ) -> LuxHub:
+        """Returns the hub that this machine has joined (`luxhub join`), with its key; see also `joined_node`.
+
+        Its connections trust the hub's own authority and nothing else.
+
+        file: By default that of LUXHUB_JOINED, or luxhub/hub.json in the directory of configuration.
+        """
+        hub = _joined_in(file)
+        context = None
+        if hub.get("ca"):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False  # whoever has a certificate of the hub's authority is the hub
+            context.load_verify_locations(cadata=hub["ca"])
+        return cls(hub["url"], hub["secret"], retry=retry, on_retry=on_retry, context=context)
 
     def close(self) -> None:
         """Closes the idle connections."""
@@ -920,7 +961,7 @@ class LuxHub:
         if method == "POST":
             headers = {"Content-Type": "application/json", **_key_header(operation, options)}
             body = json.dumps(left, allow_nan=False, default=_plain).encode()
-            is_repeatable = operation != _NOT_REPEATABLE
+            is_repeatable = operation not in _NOT_REPEATABLE
             request = _Request(method, f"/api/v1/{path}", headers, lambda: body, is_repeatable, silence_s)
         else:
             query = urlencode({name: _query_text(value) for name, value in left.items()})
@@ -930,16 +971,16 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
-#: does not store an answer with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
+_NOT_REPEATABLE = ("key/add", "invitation/create")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
+#: does not store an answer with a ticket, and who joins has no key yet.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
 def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
-    if operation == _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
+    if operation in _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
         return {}
     return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
 

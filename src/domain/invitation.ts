@@ -92,10 +92,7 @@ export function join(
 }
 
 /** Deletes an invitation, whatever its state. */
-export function withdraw(
-  invitationId: string,
-  all: readonly Invitation[],
-): Decision<Invitation> {
+export function withdraw(invitationId: string, all: readonly Invitation[]): Decision<Invitation> {
   const invitation = all.find((one) => one.invitationId === invitationId);
   return invitation ? accept(invitation, [{ kind: "invitation.deleted", invitation }]) : noInvitation();
 }

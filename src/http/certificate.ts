@@ -3,7 +3,6 @@
  * OpenSSL's error, which does not say which of the two is wrong.
  */
 import { readFile } from "node:fs/promises";
-import { CERTIFICATE_RENEWED_AFTER_MS } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
@@ -111,6 +110,12 @@ export class CertificateWatch {
   }
 }
 
+export type RenewedCertificate = {
+  readonly make: () => Promise<Pair>;
+  readonly onChange: (pair: Pair) => void;
+  readonly afterMs: number;
+};
+
 /**
  * Renews the certificate that a hub makes by itself, by the wall clock: also after the clock has jumped, as on a machine
  * that starts without the time.
@@ -124,10 +129,13 @@ export class Renewal {
   #timer: Timer | null = null;
   #making: Promise<void> | null = null;
 
-  /** The certificate in use was made just now. */
-  constructor(make: () => Promise<Pair>, onChange: (pair: Pair) => void, clock: Clock, log: Log) {
+  readonly #afterMs: number;
+
+  /** The certificate in use was made just now. @param afterMs when it is renewed */
+  constructor({ make, onChange, afterMs }: RenewedCertificate, clock: Clock, log: Log) {
     this.#make = make;
     this.#onChange = onChange;
+    this.#afterMs = afterMs;
     this.#clock = clock;
     this.#log = log;
     this.#madeAt = clock.now();
@@ -146,7 +154,7 @@ export class Renewal {
 
   async check(): Promise<void> {
     const now = this.#clock.now();
-    if (Math.abs(now - this.#madeAt) < CERTIFICATE_RENEWED_AFTER_MS) return;
+    if (Math.abs(now - this.#madeAt) < this.#afterMs) return;
     try {
       this.#onChange(await this.#make());
       this.#madeAt = now;

@@ -3,9 +3,9 @@ import { networkInterfaces } from "node:os";
 import type { Config } from "../config.ts";
 import type { JoinPlace } from "../api/invitations.ts";
 import { canonicalIp } from "../lib/ip.ts";
-import type { OpenListener } from "./listeners.ts";
 
-type At = Pick<OpenListener, "host" | "port" | "tls">;
+/** Where a listener is. */
+type At = { readonly host: string; readonly port: number; readonly tls: boolean };
 
 /** The URL for programs on this machine. */
 export function urlOf({ host, port, tls }: At): string {
@@ -67,14 +67,9 @@ export function joinPlaceOf(
   const pinned = pin === null ? [] : secured.flatMap(urlsElsewhere);
   const [first = ""] = own.map(urlOf);
   const isOwnPublic = publicUrl !== null && secured.some(({ port }) => port === portOf(publicUrl));
-  const ordered = [
-    named,
-    isOwnPublic ? publicUrl : null,
-    ...pinned,
-    publicUrl,
-    ...elsewhere,
-    first,
-  ].filter((url) => url !== null);
+  const ordered = [named, isOwnPublic ? publicUrl : null, ...pinned, publicUrl, ...elsewhere, first].filter(
+    (url) => url !== null,
+  );
   const [url = "", ...others] = new Set(ordered);
   // A proxy at --public-url has a certificate of its own.
   const isProxy = url === publicUrl && !isOwnPublic;

@@ -6,12 +6,18 @@ import { readFileSync } from "node:fs";
 import { problemOf } from "../api/error-table.ts";
 import { type Config, ConfigError, type ListenSpec } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
-import { DRAIN_MS, LOG_PATH_MAX_CHARS, LOG_WARNINGS_PER_SECOND } from "../domain/limits.ts";
+import {
+  CERTIFICATE_RENEWED_AFTER_MS,
+  DRAIN_MS,
+  LOG_PATH_MAX_CHARS,
+  LOG_WARNINGS_PER_SECOND,
+} from "../domain/limits.ts";
 import { openAccessLog } from "../http/access-log.ts";
 import { CertificateWatch, Renewal, findCertificateFault } from "../http/certificate.ts";
 import type { CrossOrigin } from "../http/cross-origin.ts";
 import { type Listener, openListener } from "../http/listener.ts";
 import type { RequestMetrics } from "../http/request-metrics.ts";
+import type { Tls } from "./own-tls.ts";
 import type { Clock } from "../lib/clock.ts";
 import { blockListOf, isIP } from "../lib/ip.ts";
 import { countingIds } from "../lib/ids.ts";
@@ -43,7 +49,8 @@ export function watchCertificate(
   const secured = listeners.filter(({ tls }) => tls);
   if (inUse === null || secured.length === 0) return null;
   const onChange: Listener["renewTls"] = (tls) => secured.forEach((listener) => listener.renewTls(tls));
-  if (inUse.renew) return new Renewal(inUse.renew, onChange, clock, log);
+  if (inUse.renew)
+    return new Renewal({ make: inUse.renew, onChange, afterMs: CERTIFICATE_RENEWED_AFTER_MS }, clock, log);
   if (certPath === null || keyPath === null) return null;
   return new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
 }
@@ -82,17 +89,6 @@ export async function listen(
     listeners.push({ ...listener, spec });
   }
 }
-
-/** Certificate and key in PEM, and their names in messages to the operator. */
-export type Tls = {
-  readonly cert: string;
-  readonly key: string;
-  readonly names: Readonly<Record<"cert" | "key" | "both", string>>;
-  /** The hash of the hub's own authority, for clients to pin; null for a certificate of the operator. */
-  readonly pin: string | null;
-  /** Makes a new certificate; null for one of the operator. */
-  readonly renew: (() => Promise<{ readonly cert: string; readonly key: string }>) | null;
-} | null;
 
 export async function openTls({ config, dir, clock }: TlsParts): Promise<Tls> {
   const { tlsAuto, tlsCert, tlsKey } = config;

@@ -7,13 +7,23 @@ import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Config, ConfigError } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
-import { makeAuthorityKey, makeServerCertificate, openAuthority } from "../http/own-certificate.ts";
+import { makeAuthorityKey, makeServerCertificate, openAuthority } from "./own-certificate.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isIP } from "../lib/ip.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { refuseWorldWritable } from "../permissions.ts";
 import { isEverywhere, ownAddresses } from "./addresses.ts";
-import type { Tls } from "./listeners.ts";
+
+/** Certificate and key in PEM, and their names in messages to the operator. */
+export type Tls = {
+  readonly cert: string;
+  readonly key: string;
+  readonly names: Readonly<Record<"cert" | "key" | "both", string>>;
+  /** The hash of the hub's own authority, for clients to pin; null for a certificate of the operator. */
+  readonly pin: string | null;
+  /** Makes a new certificate; null for one of the operator. */
+  readonly renew: (() => Promise<{ readonly cert: string; readonly key: string }>) | null;
+} | null;
 
 /** Only the owner may read these files. */
 const FILE_MODE = 0o600;

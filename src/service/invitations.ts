@@ -46,9 +46,7 @@ export class InvitationService {
     };
     return transact({ all: allInvitations() }, ({ all }) => {
       const invited = invite(invitation, all, now);
-      return invited.kind === "accepted"
-        ? { ...invited, answer: { invitation, token, at } }
-        : invited;
+      return invited.kind === "accepted" ? { ...invited, answer: { invitation, token, at } } : invited;
     });
   }
 

@@ -919,16 +919,20 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "invitations.dropped": {
     isSweep: true,
     frees: true,
-    statement: customStatement("invitations", `DELETE FROM invitations WHERE node_id = $1 AND used_at IS NULL`, [
-      text(({ nodeId }) => nodeId),
-    ]),
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE node_id = $1 AND used_at IS NULL`,
+      [text(({ nodeId }) => nodeId)],
+    ),
   },
   "invitations.pruned": {
     isSweep: true,
     frees: true,
-    statement: customStatement("invitations", `DELETE FROM invitations WHERE coalesce(used_at, expires_at) <= $1`, [
-      whole(({ before }) => before),
-    ]),
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE coalesce(used_at, expires_at) <= $1`,
+      [whole(({ before }) => before)],
+    ),
   },
   "node.leases.renewed": {
     isSweep: true,

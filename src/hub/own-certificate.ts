@@ -78,7 +78,8 @@ export async function openAuthority(
   const publicKey = await publicKeyOf(await publicHalf(privateKey));
   const authority = { privateKey, publicKey, pin: publicKey.hash.toBase64(BASE64URL) };
   const kept = cert === null ? null : der.unpem("CERTIFICATE", cert);
-  if (cert !== null && kept !== null && Buffer.from(kept).includes(publicKey.info)) return { ...authority, cert };
+  if (cert !== null && kept !== null && Buffer.from(kept).includes(publicKey.info))
+    return { ...authority, cert };
   return { ...authority, cert: await makeAuthorityCertificate(privateKey, publicKey, now) };
 }
 
@@ -109,7 +110,10 @@ export async function makeServerCertificate(
   names: readonly string[],
   now: number,
 ): Promise<{ readonly cert: string; readonly key: string }> {
-  const { privateKey, publicKey: publicHalf } = await crypto.subtle.generateKey(P256, true, ["sign", "verify"]);
+  const { privateKey, publicKey: publicHalf } = await crypto.subtle.generateKey(P256, true, [
+    "sign",
+    "verify",
+  ]);
   const publicKey = await publicKeyOf(publicHalf);
   const own = await makeCertificate(authority.privateKey, {
     issuer: authorityName(authority.publicKey),
