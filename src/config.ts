@@ -259,7 +259,7 @@ const SETTINGS = {
     "tls",
     "auto",
     null,
-    `a certificate of the hub's own, and a listener on port ${TLS_PORT} unless there is a +tls one`,
+    `certificate of the hub's own; port ${TLS_PORT} unless there is a +tls`,
     oneOf("auto", "auto"),
   ),
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),

@@ -58,7 +58,7 @@ const create = (placeFor: PlaceFor) =>
     method: "POST",
     path: "/api/v1/invitation/create",
     auth: "admin",
-    summary: "Invites a node: the line with which its machine joins; only this response shows it",
+    summary: "Invites a node: the line with which its machine joins",
     rejections: ["key_bound_to_other_node", "invitations_limit"],
     answersSecret: true,
     input: () =>
@@ -94,7 +94,7 @@ const create = (placeFor: PlaceFor) =>
 const list = readEndpoint({
   path: "/api/v1/invitation/list",
   auth: "admin",
-  summary: "The invitations, oldest first: open ones, and those that ended in the last 7 days",
+  summary: "The invitations, oldest first",
   rejections: [],
   input: () => z.object({ cursor: z.optional(field.id()), per_page: field.paging().per_page }),
   answer: () =>
@@ -111,7 +111,7 @@ const remove = writeEndpoint({
   method: "POST",
   path: "/api/v1/invitation/delete",
   auth: "admin",
-  summary: "Deletes an invitation, so that nobody can join with it; a key that was made from it stays",
+  summary: "Deletes an invitation, so that nobody can join with it",
   rejections: ["key_bound_to_other_node", "invitation_not_found"],
   input: () => z.object({ invitation_id: field.id() }),
   answer: () => z.strictObject({ invitation_id: z.string() }),
@@ -126,7 +126,7 @@ const join = writeEndpoint({
   method: "POST",
   path: "/api/v1/join",
   auth: "open",
-  summary: "Turns an invitation into a key for its node, whose secret the caller has made",
+  summary: "Turns an invitation into a key for its node",
   rejections: ["invitation_not_found", "invitation_used", "invitation_expired", "keys_limit"],
   answersSecret: true, // nothing is stored for a caller without a key; a repeat is safe without it
   notInBatch: "must be sent alone",

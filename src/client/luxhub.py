@@ -2195,6 +2195,7 @@ ErrorCode = Literal[
     "budget_not_found",
     "note_not_found",
     "key_not_found",
+    "invitation_not_found",
     "method_not_allowed",
     "request_timeout",
     "task_not_open",
@@ -2227,7 +2228,6 @@ ErrorCode = Literal[
     "budgets_limit",
     "key_exists",
     "keys_limit",
-    "invitation_not_found",
     "invitation_used",
     "invitation_expired",
     "invitations_limit",
@@ -5820,7 +5820,7 @@ class Invitations(_Resource):
         url: str | None = None,
         options: CallOptions | None = None,
     ) -> InvitationCreateAnswer:
-        """Invites a node: the line with which its machine joins; only this response shows it.
+        """Invites a node: the line with which its machine joins.
 
         Not repeated after a fault: only its answer has the line.
 
@@ -5838,7 +5838,7 @@ class Invitations(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> InvitationListAnswer:
-        """The invitations, oldest first: open ones, and those that ended in the last 7 days.
+        """The invitations, oldest first.
 
         cursor: The `next_cursor` of the previous page.
         per_page: Rows on a page; above 50 is read as 50.
@@ -5847,7 +5847,7 @@ class Invitations(_Resource):
         return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
 
     def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
-        """Deletes an invitation, so that nobody can join with it; a key that was made from it stays.
+        """Deletes an invitation, so that nobody can join with it.
 
         invitation_id: The invitation.
         """

@@ -1043,6 +1043,7 @@ export interface Problem {
     | "budget_not_found"
     | "note_not_found"
     | "key_not_found"
+    | "invitation_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -1075,7 +1076,6 @@ export interface Problem {
     | "budgets_limit"
     | "key_exists"
     | "keys_limit"
-    | "invitation_not_found"
     | "invitation_used"
     | "invitation_expired"
     | "invitations_limit"
@@ -3639,7 +3639,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Invites a node: the line with which its machine joins; only this response shows it */
+  /** Invites a node: the line with which its machine joins */
   "invitation/create": {
     request: {
       /** The node that is invited. It need not be registered. */
@@ -3669,7 +3669,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The invitations, oldest first: open ones, and those that ended in the last 7 days */
+  /** The invitations, oldest first */
   "invitation/list": {
     request: {
       /** The `next_cursor` of the previous page. */
@@ -3691,7 +3691,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes an invitation, so that nobody can join with it; a key that was made from it stays */
+  /** Deletes an invitation, so that nobody can join with it */
   "invitation/delete": {
     request: {
       /** The invitation. */
@@ -3709,7 +3709,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Turns an invitation into a key for its node, whose secret the caller has made */
+  /** Turns an invitation into a key for its node */
   join: {
     request: {
       /** The token of the invitation: in its line the part after `#join.` */

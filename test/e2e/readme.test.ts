@@ -8,14 +8,14 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationSchema } from "../../src/api/invitations.ts";
 import {
   deliverySchema,
   advisoryLeaseSchema,
@@ -425,7 +425,7 @@ describe("the pages", () => {
       .split(/^### /m)
       .slice(1)
       .map((block) => [/^`(.*)`\n/.exec(block)?.[1] ?? "", item(block, "Takes"), item(block, "Returns")]);
-    const json = [...ENDPOINTS, ...fileEndpoints(1)].filter((endpoint) => endpoint.kind === "json");
+    const json = DECLARED.flatMap((one) => ("kind" in one && one.kind === "json" ? [one] : []));
     const wanted = ALL_ENDPOINTS.map(({ method, path }) => {
       const endpoint = json.find((one) => one.method === method && one.path === path);
       const name = `${method} ${shortPath({ path })}`;
@@ -453,6 +453,7 @@ describe("the pages", () => {
       note: noteSchema(),
       "advisory lease": advisoryLeaseSchema(),
       "ledger entry": entrySchema(),
+      invitation: invitationSchema(),
       key: keySchema(),
     };
     const text = page("docs/records.md");
@@ -887,6 +888,7 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
+      "--cacert", // curl
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",
