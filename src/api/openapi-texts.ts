@@ -27,7 +27,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   agent: "The same mailboxes under other paths, and the event stream of a node.",
   note: "Notes: a shared memory of the nodes, by key, with compare-and-set.",
   lease: "Advisory leases on names and paths, so that two nodes do not work on the same thing.",
-  lux: "LUX, the reward units: an append-only ledger for each node.",
+  lux: "LUX, the reward units: an append-only ledger of double entries, with a hash chain.",
   cost: "What work has cost in tokens and dollars, and the budgets: what it may cost.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   schedule: "Schedules, which create a task at certain times.",
@@ -207,6 +207,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
   "node_list.capability":
     "Only nodes that take tasks of this type: it is among their capabilities, or they have none.",
+  "node_list.tasks":
+    "In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the oldest first.",
   "node_list.cursor":
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
@@ -221,14 +223,31 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Tasks
   task_id: "The id of the task.",
   "Event.task_id": "The task that the event is about.",
-  "LedgerEntry.task_id": "The task that paid; null for a daily bonus.",
+  "LedgerEntry.task_id": "The task of a reward; null for a daily bonus.",
+  head: "The newest entry of the ledger.",
+  "LedgerHead.seq": "Its number; 0: the ledger has no entry.",
+  "LedgerHead.hash": "Its hash; null: it is older than the hash chain, or there is no entry.",
+  "LedgerEntry.seq": "The number of the entry in the ledger of all nodes: 1, 2, 3, …",
+  "LedgerEntry.from": "The account that it comes from: `treasury`, or `held:` and the task_id.",
+  "LedgerEntry.to":
+    "The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.",
+  prev_hash:
+    "The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain.",
+  "LedgerEntry.hash":
+    "SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older than the hash chain.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
+  "file_list.q":
+    "Only files whose name has, for each of these words, a word that begins with it. One call looks at 10,000 files; continue with next_cursor.",
+  "message_parked.node_id": "The node; without it, all nodes, or the node that the key is bound to.",
+  "message_parked.total": "How many there are; of all nodes counted up to 100,000.",
+  by_node: "Only of all nodes: the 50 nodes with the most parked messages.",
+  "message_parked.count": "How many of its messages are parked.",
   "events.task_id": "Only events about this task.",
   "events.node_id": "Only events about this node.",
   "Event.node_id": "The node that the event is about.",
   "FileRecord.node_id": "The node that the file is attached to.",
-  "LedgerEntry.node_id": "The node that was paid.",
+  "LedgerEntry.node_id": "The node that was paid; null: the entry goes to another account.",
   "Failure.node_id": "The node that held the task or, if it was cancelled, the node that cancelled it.",
   "task_revoke.node_id": "The node that gets the task; without it the task is open again.",
   "task_cancel.node_id": "The node that cancels the task.",
@@ -237,6 +256,22 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
     "Only tasks whose title has, for each of these words, a word that begins with it. One call looks at 10,000 tasks; continue with next_cursor.",
+  "task_list.failed_by": "Only failed tasks whose last attempt failed at this node.",
+  "task_list.failure_kind": "Only tasks whose last failure is of this kind.",
+  "task_list.since": "Only tasks whose `updated_at` is not before this time.",
+  "task_list.until": "Only tasks whose `updated_at` is before this time.",
+  "task_list.ready":
+    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
+  "task_list.waiting":
+    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  "task_list.order":
+    "`created` (if left out); `updated`: those that changed last first, which needs `status=failed` or `failed_by`.",
+  "task_list.fields":
+    "`all` (if left out), or `summary`: the tasks without their description, result and other long texts (TaskSummary).",
+  "TaskSummary.unmet_count": "How many of the tasks that it depends on are not completed yet.",
+  "TaskSummary.progress": "The first line of the last note, at most 200 characters.",
+  "task_count.count": "How many tasks match.",
+  "task_count.exact": "False: there are more, because one call looks at 50,000 tasks.",
   "task_list.cursor": "The `next_cursor` of the previous page, with the same filters and without `page`.",
   "task_list.total": "How many there are in all; null if they were not counted.",
   "task_list.pages": "How many pages there are; null if they were not counted.",
@@ -428,9 +463,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_retry.max_cost_usd":
     "Replaces that of the task: needed if the task has cost more than its own already.",
   budget_left_usd: "What the task may still cost; null without `max_cost_usd`.",
-  scope: "What the budget is about: the whole hub, or one node, creator or type of tasks.",
+  scope: "What the budget is about: the whole hub, or one node, creator, type or group of tasks.",
   value:
-    "The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a type.",
+    "The node, the creator, the type or the group; left out or null: the hub, tasks without a creator, or without a type.",
   per: "The period: a day, a month (both in UTC), or all time.",
   on_limit:
     "`pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only an event.",
@@ -467,6 +502,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
   retry: "Whether the task may be tried again.",
   note: "The progress of the work; the task shows it as `progress`.",
   lux_paid: "LUX that the task paid.",
+  receipt: "The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.",
+  entry_id: "The id of the ledger entry.",
+  "Receipt.amount": "LUX that were paid.",
+  "Receipt.hash":
+    "The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null: the entry is older than the hash chain.",
   assignments: "The tasks and the nodes that get them.",
   results: "The result of each assignment, in the same order.",
   "task_batch_assign.success": "Whether this request, or this assignment, succeeded.",
@@ -548,7 +588,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   next_signin_at: "The next midnight in UTC.",
   entries: "The entries.",
   amount: "LUX, exact to 6 decimals.",
-  "LedgerEntry.kind": "`reward` of a task, or `signin`.",
+  "LedgerEntry.kind":
+    "`reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back goes back to the treasury).",
 
   // Files
   file_id: "The id of the file.",

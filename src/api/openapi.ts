@@ -367,6 +367,7 @@ class Records {
     this.#add("OpenQuestion", openQuestionSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
+    this.#add("TaskSummary", schemas.taskSummarySchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
     this.#add("Node", schemas.nodeSchema(variant));
     this.#add("Message", schemas.messageSchema());
@@ -377,6 +378,8 @@ class Records {
     this.#add("FoundNote", foundNoteSchema());
     this.#add("AdvisoryLease", schemas.advisoryLeaseSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
+    this.#add("LedgerHead", schemas.ledgerHeadSchema());
+    this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
@@ -448,6 +451,8 @@ function textOf(owner: string, field: string): string | undefined {
 /** Records that have all fields of another one. */
 const EXTENDED: Readonly<Record<string, string>> = {
   TaskDetails: "Task",
+  TaskSummary: "Task",
+  task_count: "task_list",
   OpenQuestion: "Question",
   Minute: "MinutesTotal",
 };

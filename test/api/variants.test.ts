@@ -96,6 +96,7 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
     await get("/lessons");
     await get("/task/list");
+    await get("/task/count");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
     await post("/node/drain", { node_id: "n2", drain: true });
@@ -141,6 +142,8 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/lux/entries");
+    await get("/lux/head");
     await get("/usage", "?by=node");
     const budget = { scope: "node", value: "n1", per: "day" };
     await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");
