@@ -2929,15 +2929,19 @@ class AdvisoryLease(TypedDict):
     until: str
 
 
-class LedgerEntry(TypedDict):
+_LedgerEntryKeywords = TypedDict("_LedgerEntryKeywords", {
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    "from": "str",
+})
+
+
+class LedgerEntry(_LedgerEntryKeywords):
     #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
     seq: int
     #: The id of the entry.
     id: str
     #: The node that was paid; null: the entry goes to another account.
     node_id: str | None
-    #: The account that it comes from: `treasury`, or `held:` and the task_id.
-    from: str
     #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
     to: str
     #: LUX, exact to 6 decimals.
