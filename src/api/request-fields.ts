@@ -418,7 +418,7 @@ export const answer = () => json(limit.ANSWER_MAX_BYTES, isSent, "is required, a
 export const within = () => seconds(1, limit.QUESTION_MAX_SECONDS);
 
 function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** By hand, because a schema for an object of any keys loses one that is called __proto__. */

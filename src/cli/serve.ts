@@ -322,13 +322,18 @@ function linesToTry({ config, hub, dir, secrets, showsSecrets }: Announcement): 
         ]
       : [`${curl} ${url("/node/register")} ${registration}`]),
     `${curl} ${url("/task/create")} -d '{"title":"Say hello","description":"To everyone"}'`,
-    ...(elsewhere === undefined || isStrict
-      ? []
-      : [
+    ...(config.tlsAuto
+      ? [
           "",
-          `On a second machine${copied}:`,
-          "",
-          `${curlWith(secretOr("secret"))} ${url("/node/register", elsewhere)} -d '{"node_id":"worker-2","name":"Worker Two"}'`,
-        ]),
+          `  luxhub invite worker-2 --data ${shellWord(dir.path)}   # prints the line with which a second machine joins`,
+        ]
+      : elsewhere === undefined || isStrict
+        ? []
+        : [
+            "",
+            `On a second machine${copied}:`,
+            "",
+            `${curlWith(secretOr("secret"))} ${url("/node/register", elsewhere)} -d '{"node_id":"worker-2","name":"Worker Two"}'`,
+          ]),
   ];
 }

@@ -229,8 +229,7 @@ function classOf(a: Schema, b: Schema, name: string, isSent: boolean): string {
     return "";
   });
   const base = keywords.length === 0 ? "TypedDict" : `_${name}Keywords`;
-  const first =
-    keywords.length === 0 ? "" : `${base} = TypedDict("${base}", {\n${keywords.join("")}})\n\n\n`;
+  const first = keywords.length === 0 ? "" : `${base} = TypedDict("${base}", {\n${keywords.join("")}})\n\n\n`;
   classes.set(name, `${first}class ${name}(${base}):\n${docOf(a.description)}${fields.join("")}`);
   return name;
 }
