@@ -27,6 +27,7 @@ import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { budgetSchema } from "./budgets.ts";
+import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -386,6 +387,8 @@ class Records {
     this.#add("Invitation", invitationSchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
+    this.#add("TypeStats", typeStatsSchema());
+    this.#add("FailureGroup", failureGroupSchema());
     this.#add("Minute", minuteSchema());
     this.#add("MinutesTotal", minutesTotalSchema());
     this.#add("TaskAnswer", jsonSuccessOf(toSchema(taskAnswer(variant), "output")));

@@ -561,6 +561,9 @@ export const utcDay = () =>
   );
 
 export const failureKind = () => word(FAILURE_KINDS);
+/** The id of a group of failures, from stats/failures. */
+export const failureGroup = () =>
+  z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
 /** What an open task waits for. */
 export const waitingWord = () =>
   z.pipe(
@@ -589,6 +592,9 @@ export const inputsCursor = () =>
     z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
     z.transform((value) => Number(value)),
   );
+
+/** The beginning of a group's name, or one after which a list continues. */
+export const groupPrefix = () => chars(limit.NODE_ID_MAX_CHARS);
 
 /** `next_cursor` of group/retry: the number of a task. */
 export const groupCursor = () =>

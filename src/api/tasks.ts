@@ -730,6 +730,7 @@ const filterFields = () => ({
   tag: z.optional(field.tag()),
   failed_by: z.optional(field.nodeId()),
   failure_kind: z.optional(field.failureKind()),
+  failure_group: z.optional(field.failureGroup()),
   since: z.optional(field.date()),
   until: z.optional(field.date()),
   ready: z.optional(field.queryFlag()),
@@ -750,7 +751,8 @@ function queryOfFilter(asked: FilterFields): TaskQuery {
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
   if (errors.length > 0) throw invalidRequest(errors);
   const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
-  const only: TaskStatus | null = failed_by !== undefined ? "failed" : waits !== null ? "open" : null;
+  const isFailed = failed_by !== undefined || asked.failure_group !== undefined;
+  const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
     statuses: only === null ? status : status.filter((one) => one === only),
     nodeId: failed_by ?? asked.node_id ?? null,
@@ -759,6 +761,7 @@ function queryOfFilter(asked: FilterFields): TaskQuery {
     group: asked.group ?? null,
     tag: asked.tag ?? null,
     failureKind: asked.failure_kind ?? null,
+    failureGroup: asked.failure_group ?? null,
     since: asked.since ?? null,
     until: asked.until ?? null,
     waits,
@@ -814,12 +817,15 @@ async function listedPage<T>(
   const query = queryOfFilter(asked);
   const { cursor, order } = asked;
   const page = field.pageRequest(asked, variant.unpaged);
-  if (order === "updated") {
+  // The tasks of a group of failures are found by reading the failures, the newest first.
+  if (order === "updated" || query.failureGroup !== null) {
+    if (order === "created")
+      throw invalidRequest([{ path: "order", message: "must be updated together with failure_group" }]);
     if (query.statuses.some((status) => status !== "failed"))
       throw invalidRequest([
         { path: "order", message: "needs status=failed: only failed tasks are in this order" },
       ]);
-    field.refusePageWith("order=updated", asked);
+    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", asked);
     if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor ?? null, page.perPage);
   }

@@ -3153,6 +3153,53 @@ class Durations(TypedDict):
     p95_s: float | None
 
 
+class TypeStats(TypedDict):
+    #: The type; null for tasks without one.
+    task_type: str | None
+    #: Tasks that may be handed out now, counted up to 50,000.
+    open: int
+    #: Since when the oldest of them may be handed out; null without any.
+    oldest_open_at: str | None
+    #: Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
+    #: 50,000.
+    waiting: int
+    #: Tasks that a node holds; of all types together counted up to 50,000.
+    assigned: int
+    #: Tasks completed in the last hour.
+    completed: int
+    #: Tasks that failed in the last hour.
+    failed: int
+    #: How long tasks waited until they were handed out, each time, in the last hour.
+    time_to_start: Durations
+    #: Nodes that could take such a task now: online, not draining and with room.
+    takers: int
+    #: Online nodes that take tasks of this type.
+    nodes_online: int
+    #: Nodes, online or not, that take tasks of this type.
+    nodes_registered: int
+
+
+class FailureGroup(TypedDict):
+    #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
+    group: str
+    #: The type of its tasks; null without one.
+    task_type: str | None
+    #: The kind of the failures.
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    #: The first line of the newest message. The messages of a group are the same but for numbers and ids.
+    message: str
+    #: How many tasks have failed so.
+    count: int
+    #: At how many nodes.
+    nodes: int
+    #: The first 5 of these nodes, those with the most failures first.
+    node_ids: list[str]
+    #: When the last one failed.
+    last_at: str
+    #: The task that failed last.
+    task_id: str
+
+
 class Minute(TypedDict):
     #: When the minute begins.
     at: str
@@ -3674,6 +3721,41 @@ class TaskCountAnswer(TypedDict):
     #: How many tasks match.
     count: int
     #: False: there are more, because one call looks at 50,000 tasks.
+    exact: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsTypesAnswer(TypedDict):
+    success: Literal[True]
+    #: When it was counted: at most 2 s ago.
+    at: str
+    #: The 100 types with the most tasks, those with the most first.
+    types: list[TypeStats]
+    #: How many types there are beside them.
+    others: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsFailuresAnswerByNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: How many of them failed at this node.
+    count: int
+
+
+class StatsFailuresAnswer(TypedDict):
+    success: Literal[True]
+    #: The 50 largest groups of failed tasks, the largest first.
+    failures: list[FailureGroup]
+    #: The 50 nodes at which most of them failed.
+    by_node: list[StatsFailuresAnswerByNode]
+    #: How many failed tasks were examined.
+    total: int
+    #: False: more tasks have failed, because one call looks at the newest 10,000.
     exact: bool
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -4218,6 +4300,55 @@ class FileUploadUrlAnswer(TypedDict):
     method: Literal["GET", "POST"]
     #: When the URL ends.
     expires_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class GroupListAnswerGroupByStatus(TypedDict):
+    """How many tasks there are of each status."""
+
+    #: How many of its tasks are open or assigned.
+    pending: NotRequired[int]
+    #: How many of its tasks are completed.
+    completed: int
+    #: How many of its tasks have failed.
+    failed: int
+    #: How many of its tasks are open.
+    open: NotRequired[int]
+    #: How many of its tasks are assigned.
+    assigned: NotRequired[int]
+
+
+class GroupListAnswerGroup(TypedDict):
+    #: The name of the group of tasks.
+    group: str
+    #: Whether no task of the group is unfinished.
+    done: bool
+    #: How many there are in all.
+    total: int
+    #: How many of its tasks are neither completed nor failed.
+    unfinished: int
+    #: How many tasks there are of each status.
+    by_status: GroupListAnswerGroupByStatus
+    #: When its first task was created.
+    first_created_at: str
+    #: When its last task was created.
+    last_created_at: str
+    #: When a task of it last changed.
+    last_updated_at: str
+    #: The rewards of all its tasks.
+    lux_reward: float
+    #: The rewards of its completed tasks.
+    lux_paid: float
+
+
+class GroupListAnswer(TypedDict):
+    success: Literal[True]
+    #: The groups, by name.
+    groups: list[GroupListAnswerGroup]
+    #: Send it as `cursor` for the groups after these; null: there are none.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5124,6 +5255,7 @@ class Tasks(_Resource):
         tag: str | None = None,
         failed_by: str | None = None,
         failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5145,6 +5277,8 @@ class Tasks(_Resource):
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
@@ -5167,6 +5301,7 @@ class Tasks(_Resource):
             "tag": tag,
             "failed_by": failed_by,
             "failure_kind": failure_kind,
+            "failure_group": failure_group,
             "since": since,
             "until": until,
             "ready": ready,
@@ -5190,6 +5325,7 @@ class Tasks(_Resource):
         tag: str | None = None,
         failed_by: str | None = None,
         failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5213,6 +5349,8 @@ class Tasks(_Resource):
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
@@ -5235,6 +5373,7 @@ class Tasks(_Resource):
             "tag": tag,
             "failed_by": failed_by,
             "failure_kind": failure_kind,
+            "failure_group": failure_group,
             "since": since,
             "until": until,
             "ready": ready,
@@ -5258,6 +5397,7 @@ class Tasks(_Resource):
         tag: str | None = None,
         failed_by: str | None = None,
         failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5275,6 +5415,8 @@ class Tasks(_Resource):
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
@@ -5292,6 +5434,7 @@ class Tasks(_Resource):
             "tag": tag,
             "failed_by": failed_by,
             "failure_kind": failure_kind,
+            "failure_group": failure_group,
             "since": since,
             "until": until,
             "ready": ready,
@@ -5299,6 +5442,23 @@ class Tasks(_Resource):
             "q": q,
         }
         return cast("TaskCountAnswer", self._call("task/count", fields, options))
+
+    def by_type(self, *, options: CallOptions | None = None) -> StatsTypesAnswer:
+        """Tasks by type: open, waiting, running, last hour, the nodes for them."""
+        return cast("StatsTypesAnswer", self._call("stats/types", None, options))
+
+    def failures(
+        self,
+        *,
+        last: int | None = None,
+        options: CallOptions | None = None,
+    ) -> StatsFailuresAnswer:
+        """Why tasks failed lately, by message; and the nodes at which they did.
+
+        last: Of how many seconds; 3,600 if left out.
+        """
+        fields = {"last": last}
+        return cast("StatsFailuresAnswer", self._call("stats/failures", fields, options))
 
     def pull(
         self,
@@ -6010,6 +6170,23 @@ class Files(_FileTransfer):
 
 
 class Groups(_Resource):
+    def list(
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupListAnswer:
+        """Groups by name, with their counts.
+
+        q: The beginning of the name.
+        limit: At most so many groups.
+        cursor: The `next_cursor` of the previous page.
+        """
+        fields = {"q": q, "limit": limit, "cursor": cursor}
+        return cast("GroupListAnswer", self._call("group/list", fields, options))
+
     def get(
         self,
         group: str,
@@ -6292,6 +6469,7 @@ METHODS = {
     "lux/ledger": "GET",
     "lux/entries": "GET",
     "lux/head": "GET",
+    "group/list": "GET",
     "group/{group}": "GET",
     "group/cancel": "POST",
     "group/retry": "POST",
@@ -6306,6 +6484,8 @@ METHODS = {
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",
+    "stats/types": "GET",
+    "stats/failures": "GET",
     "status": "GET",
     "events": "GET",
     "poll": "GET",

@@ -1029,6 +1029,55 @@ export interface Durations {
   p95_s: number | null;
 }
 
+export interface TypeStats {
+  /** The type; null for tasks without one. */
+  task_type: string | null;
+  /** Tasks that may be handed out now, counted up to 50,000. */
+  open: number;
+  /** Since when the oldest of them may be handed out; null without any. */
+  oldest_open_at: string | null;
+  /**
+   * Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
+   * 50,000.
+   */
+  waiting: number;
+  /** Tasks that a node holds; of all types together counted up to 50,000. */
+  assigned: number;
+  /** Tasks completed in the last hour. */
+  completed: number;
+  /** Tasks that failed in the last hour. */
+  failed: number;
+  /** How long tasks waited until they were handed out, each time, in the last hour. */
+  time_to_start: Durations;
+  /** Nodes that could take such a task now: online, not draining and with room. */
+  takers: number;
+  /** Online nodes that take tasks of this type. */
+  nodes_online: number;
+  /** Nodes, online or not, that take tasks of this type. */
+  nodes_registered: number;
+}
+
+export interface FailureGroup {
+  /** The id of the group: `failure_group` of task/list and task/count selects its tasks. */
+  group: string;
+  /** The type of its tasks; null without one. */
+  task_type: string | null;
+  /** The kind of the failures. */
+  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  /** The first line of the newest message. The messages of a group are the same but for numbers and ids. */
+  message: string;
+  /** How many tasks have failed so. */
+  count: number;
+  /** At how many nodes. */
+  nodes: number;
+  /** The first 5 of these nodes, those with the most failures first. */
+  node_ids: string[];
+  /** When the last one failed. */
+  last_at: string;
+  /** The task that failed last. */
+  task_id: string;
+}
+
 export interface Minute {
   /** When the minute begins. */
   at: string;
@@ -1960,6 +2009,11 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -2030,6 +2084,11 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -2100,6 +2159,11 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -3155,6 +3219,71 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Groups by name, with their counts */
+  "group/list": {
+    request: {
+      /** The beginning of the name. */
+      q?: string | undefined;
+      /** At most so many groups. */
+      limit?: number | undefined;
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The groups, by name. */
+      groups: {
+        /** The name of the group of tasks. */
+        group: string;
+        /** Whether no task of the group is unfinished. */
+        done: boolean;
+        /** How many there are in all. */
+        total: number;
+        /** How many of its tasks are neither completed nor failed. */
+        unfinished: number;
+        /** How many tasks there are of each status. */
+        by_status: By<
+          V,
+          {
+            /** How many of its tasks are open. */
+            open: number;
+            /** How many of its tasks are assigned. */
+            assigned: number;
+            /** How many of its tasks are completed. */
+            completed: number;
+            /** How many of its tasks have failed. */
+            failed: number;
+          },
+          {
+            /** How many of its tasks are open or assigned. */
+            pending: number;
+            /** How many of its tasks are completed. */
+            completed: number;
+            /** How many of its tasks have failed. */
+            failed: number;
+          }
+        >;
+        /** When its first task was created. */
+        first_created_at: string;
+        /** When its last task was created. */
+        last_created_at: string;
+        /** When a task of it last changed. */
+        last_updated_at: string;
+        /** The rewards of all its tasks. */
+        lux_reward: number;
+        /** The rewards of its completed tasks. */
+        lux_paid: number;
+      }[];
+      /** Send it as `cursor` for the groups after these; null: there are none. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** A group of tasks: counts, times, failures; may wait for its end */
   "group/{group}": {
     request: {
@@ -3634,6 +3763,54 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Tasks by type: open, waiting, running, last hour, the nodes for them */
+  "stats/types": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** When it was counted: at most 2 s ago. */
+      at: string;
+      /** The 100 types with the most tasks, those with the most first. */
+      types: TypeStats[];
+      /** How many types there are beside them. */
+      others: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Why tasks failed lately, by message; and the nodes at which they did */
+  "stats/failures": {
+    request: {
+      /** Of how many seconds; 3,600 if left out. */
+      last?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The 50 largest groups of failed tasks, the largest first. */
+      failures: FailureGroup[];
+      /** The 50 nodes at which most of them failed. */
+      by_node: {
+        /** The id of the node. */
+        node_id: string;
+        /** How many of them failed at this node. */
+        count: number;
+      }[];
+      /** How many failed tasks were examined. */
+      total: number;
+      /** False: more tasks have failed, because one call looks at the newest 10,000. */
+      exact: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The health of the hub, and counts */
   status: {
     request: Record<never, never>;
@@ -4093,6 +4270,7 @@ export const METHODS = {
   "lux/ledger": "GET",
   "lux/entries": "GET",
   "lux/head": "GET",
+  "group/list": "GET",
   "group/{group}": "GET",
   "group/cancel": "POST",
   "group/retry": "POST",
@@ -4107,6 +4285,8 @@ export const METHODS = {
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",
+  "stats/types": "GET",
+  "stats/failures": "GET",
   status: "GET",
   events: "GET",
   poll: "GET",

@@ -97,6 +97,8 @@ export const DEPENDENTS_COUNTED_MAX = 100_000;
 export const RESERVED_GROUPS: ReadonlySet<string> = new Set(["cancel", "retry", "list", ".", ".."]);
 export const TAGS_MAX = 16;
 export const TAG_MAX_CHARS = 64;
+/** Groups of one page of group/list. */
+export const GROUPS_LISTED_MAX = 50;
 /** The newest failures that GET group/<name> shows. */
 export const GROUP_FAILURES_SHOWN = 20;
 /** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */
@@ -317,6 +319,20 @@ export const SEARCH_BLOCKS_MAX = 4_096;
 export const SUMMARY_LINE_MAX_CHARS = 200;
 /** Parked messages of all nodes that message/parked counts, in some milliseconds; its pages end there. */
 export const PARKED_COUNTED_MAX = 100_000;
+/** Types in stats/types, those with the most tasks, and how long its counts are kept. */
+export const STATS_TYPES_MAX = 100;
+export const STATS_KEPT_MS = 2 * SECOND_MS;
+/** Tasks of each type that stats/types counts as open, waiting or assigned. */
+export const STATS_TASKS_MAX = 50_000;
+/** Failed tasks that stats/failures examines, the groups that it shows, and the nodes that it names of each. */
+export const FAILURES_SCANNED_MAX = 10_000;
+export const FAILURE_GROUPS_MAX = 50;
+export const FAILURE_NODES_MAX = 5;
+/** Its `last`, and what that is if left out. */
+export const FAILURES_LAST_MAX_SECONDS = 30 * 86_400;
+export const FAILURES_LAST_SECONDS = 3_600;
+/** The first line of the message of a group of failures. */
+export const FAILURE_LINE_MAX_CHARS = 200;
 /** Nodes in its `by_node`. */
 export const PARKED_NODES_MAX = 50;
 /** Tasks of each node in a node/list with `tasks`. */
@@ -503,6 +519,8 @@ export const BACKLOG_TYPES_TOGETHER = 32;
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 /** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */
 export const MINUTES_KEPT = 60;
+/** Types of tasks that a minute counts each; those that come later in it are only in its sums. */
+export const MINUTE_TYPES_MAX = 100;
 export const MINUTES_SAVE_EVERY_MS = 10 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** The hub is quiet when it uses less than this share of a core. */

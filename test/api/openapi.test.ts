@@ -204,6 +204,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });
   await call("task_list", { status: "completed", per_page: 1 });
   await call("task_count", { status: "completed" });
+  await call("stats_types");
+  await call("stats_failures", { last: 3_600 });
   await call("task_stats");
   await call("events", { since: 1, limit: 2 });
   await call("poll", { since: 3, timeout: 25 });
@@ -313,6 +315,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("schedule_delete", { name });
   const pages = { title: "Translate a page", description: "Into French.", group: "wiki-fr", tags: ["wiki"] };
   await post("task_create", pages);
+  await call("group_list", { q: "wiki" });
   await call("group_get", { group: "wiki-fr", wait: 0 });
   await post("group_cancel", { group: "wiki-fr", reason: "The wiki is closed." });
   await post("group_retry", { group: "wiki-fr" });

@@ -24,6 +24,7 @@ import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/met
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
 import * as invitationReads from "../../src/store/sql/invitations.ts";
+import * as statsReads from "../../src/store/sql/stats.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -248,6 +249,8 @@ describe("store: sqlite: plans", () => {
     parkedCount: mail.parkedCount("n1"),
     allParkedCount: mail.allParkedCount(500),
     allParkedSizes: mail.allParkedSizes({ from: "newest", limit: 20, offset: 40 }),
+    failuresBefore: statsReads.failuresBefore({ updatedAt: 9, seq: 3 }, 5, 500),
+    nodesByCapabilities: statsReads.nodesByCapabilities(5, 500),
     parkedByNode: mail.parkedByNode(500, 20),
     fileNamesBelow: fileReads.fileNamesBelow("t1", 40, 20),
     fileSizesBySeq: fileReads.fileSizesBySeq([1, 2, 3]),
@@ -273,6 +276,7 @@ describe("store: sqlite: plans", () => {
     candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
+    waitingByType: [statsReads.waitingByType(500), /^SCAN tasks USING COVERING INDEX tasks_waiting$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
     deletedNodesCount: [
@@ -582,6 +586,7 @@ describe("store: sqlite: plans", () => {
       mail,
       nodeReads,
       retention,
+      statsReads,
       taskReads,
     ];
     const queries = modules.flatMap((module) =>

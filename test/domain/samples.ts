@@ -99,6 +99,7 @@ export const ANY_TASK: TaskQuery = {
   since: null,
   until: null,
   waits: null,
+  failureGroup: null,
   words: [],
 };
 

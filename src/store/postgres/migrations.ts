@@ -666,6 +666,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
   `
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
+  `
   -- invitations to nodes, by the hash of their token
   CREATE TABLE invitations (
     token_hash TEXT COLLATE "C" PRIMARY KEY,

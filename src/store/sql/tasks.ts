@@ -661,14 +661,19 @@ export function failedBefore(
   withTitles: boolean,
   { updatedAt, seq }: ChangePosition,
   limit: number,
-): Query<readonly (Candidate & ChangePosition)[]> {
+): Query<readonly (Candidate & ChangePosition & Pick<Task, "taskType" | "failure">)[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
   const sql = `
-    SELECT seq, updated_at, ${titleIf(rest, withTitles)} FROM tasks t
+    SELECT seq, updated_at, task_type, failure, ${titleIf(rest, withTitles)} FROM tasks t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
-  const of = (row: Row) => ({ ...toCandidate(row), updatedAt: Number(row["updated_at"]) });
+  const of = (row: Row) => ({
+    ...toCandidate(row),
+    updatedAt: Number(row["updated_at"]),
+    taskType: String(row["task_type"]),
+    failure: row["failure"] == null ? null : (JSON.parse(String(row["failure"])) as Failure), // the rules write it
+  });
   return many(sql, params, of, ["tasks"]);
 }
 

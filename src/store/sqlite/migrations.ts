@@ -792,6 +792,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
   `
+  -- stats/types: the open tasks that wait, by type
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
+  `
   -- invitations to nodes, by the hash of their token
   CREATE TABLE invitations (
     token_hash TEXT PRIMARY KEY NOT NULL,
