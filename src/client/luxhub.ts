@@ -185,6 +185,17 @@ export class LuxHub<V extends Variant = "A"> {
     delete: this.#method("schedule/delete"),
   };
 
+  readonly webhooks = {
+    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
+    put: this.#method("webhook/put"),
+    list: this.#method("webhook/list"),
+    /** Sends a test message now. */
+    test: this.#method("webhook/test"),
+    /** Delivers again, from the cursor or after another event. */
+    resume: this.#method("webhook/resume"),
+    delete: this.#method("webhook/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
@@ -276,7 +287,7 @@ export class LuxHub<V extends Variant = "A"> {
             path: `/api/v1/${path}`,
             headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
             body: () => JSON.stringify(fields),
-            isRepeatable: operation !== NOT_REPEATABLE,
+            isRepeatable: !NOT_REPEATABLE.has(operation),
             waitMs: waitSeconds * 1_000,
           }
         : {
@@ -348,7 +359,7 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE = "key/add";
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "webhook/put"]);
 /**
  * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
  * does not store an answer with a ticket.
@@ -361,7 +372,7 @@ const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
 ]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
-  if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
+  if (NEEDS_NO_KEY.has(operation) || NOT_REPEATABLE.has(operation)) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 

@@ -39,6 +39,7 @@ export const TABLES: readonly Table[] = [
   { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
   { name: "schedules", key: ["name"] },
+  { name: "webhooks", key: ["name"] },
   { name: "keys", key: ["key_id"] },
   { name: "quota_usage", key: ["node_id"] },
 ];

@@ -515,6 +515,8 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   () => ["schedule/put", { name: "s", every_s: 60, task: { title: "t", description: "d" } }],
   () => ["schedule/run", { name: "s" }],
   () => ["schedule/delete", { name: "s" }],
+  () => ["webhook/resume", { name: "w" }],
+  () => ["webhook/delete", { name: "w" }],
   () => ["note/put", { key: "k", text: "x" }],
   () => ["note/delete", { key: "k" }],
   () => ["lease/acquire", { name: "a", node_id: "n1" }],

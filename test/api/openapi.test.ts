@@ -308,6 +308,13 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("schedule_run", { name });
   await call("schedule_list");
   await post("schedule_delete", { name });
+  const webhook = { name: "ci" };
+  const kinds = ["task.completed", "task.failed"];
+  await post("webhook_put", { ...webhook, url: "https://ci.example.org/luxhub", kinds });
+  await call("webhook_list");
+  await post("webhook_test", webhook);
+  await post("webhook_resume", webhook);
+  await post("webhook_delete", webhook);
   const pages = { title: "Translate a page", description: "Into French.", group: "wiki-fr", tags: ["wiki"] };
   await post("task_create", pages);
   await call("group_get", { group: "wiki-fr", wait: 0 });

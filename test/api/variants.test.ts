@@ -176,6 +176,14 @@ describe("every endpoint on both variants", () => {
     await post("/schedule/run", { name: "nightly" });
     await get("/schedule/list");
     await post("/schedule/delete", { name: "nightly" });
+    await post("/webhook/put", { name: "w", url: "https://receiver.test/" }, "admin");
+    await post("/webhook/test", { name: "w" }, "admin");
+    await post("/webhook/resume", { name: "w" }, "admin");
+    seen.set(
+      "GET /webhook/list",
+      await ok(hub.get("/webhook/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    await post("/webhook/delete", { name: "w" }, "admin");
     await post("/task/create", { title: "t", description: "d", task_type: "z", group: "g", tags: ["x"] });
     seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
     await post("/group/retry", { group: "g" });

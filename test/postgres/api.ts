@@ -60,6 +60,7 @@ export const PARTS = {
     "fates",
     "threads",
     "schedules",
+    "webhooks",
     "graph",
     "retention",
     "groups",

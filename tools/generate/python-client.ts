@@ -97,6 +97,13 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   Groups: { get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
+  Webhooks: {
+    put: "webhook/put",
+    list: "webhook/list",
+    test: "webhook/test",
+    resume: "webhook/resume",
+    delete: "webhook/delete",
+  },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -111,6 +118,7 @@ const WITHOUT_METHOD = [
   "poll",
   "batch",
   "openapi.json",
+  "task/answer-by-token",
   "file/{file_id}",
 ];
 
@@ -125,6 +133,7 @@ const NOTES: Readonly<Record<string, string>> = {
   "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
+  "webhook/put": "Not repeated after a fault: the hub shows a secret only once.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",
 };
 
