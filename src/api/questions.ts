@@ -91,7 +91,7 @@ const answerByToken = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/answer-by-token",
   auth: "open",
-  summary: "Answers a question with a choice, by a token from a notification; the first answer counts",
+  summary: "Answers a question with a choice, by a token from a notification",
   rejections: ["task_not_found", "question_not_found", "question_answered", "question_timed_out"],
   notInBatch: "needs no secret: send it alone",
   input: () => z.object({ token: field.answerToken() }),

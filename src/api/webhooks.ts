@@ -123,7 +123,7 @@ const resume = writeEndpoint({
   method: "POST",
   path: "/api/v1/webhook/resume",
   auth: "admin",
-  summary: "A suspended webhook delivers again, from its cursor or from another event",
+  summary: "A suspended webhook delivers again, from its cursor or another event",
   rejections: ["webhook_not_found"],
   input: () => z.object({ name: field.anyWebhookName(), after: z.optional(field.eventId()) }),
   answer: () => z.strictObject({ name: z.string(), webhook: webhookSchema() }),

@@ -5900,7 +5900,7 @@ class Webhooks(_Resource):
         after: int | None = None,
         options: CallOptions | None = None,
     ) -> WebhookResumeAnswer:
-        """A suspended webhook delivers again, from its cursor or from another event.
+        """A suspended webhook delivers again, from its cursor or another event.
 
         name: The name of the webhook.
         after: Goes on after the event with this id, not after the cursor.

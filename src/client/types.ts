@@ -2229,7 +2229,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Answers a question with a choice, by a token from a notification; the first answer counts */
+  /** Answers a question with a choice, by a token from a notification */
   "task/answer-by-token": {
     request: {
       /** The token of a button in a notification. */
@@ -3276,7 +3276,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** A suspended webhook delivers again, from its cursor or from another event */
+  /** A suspended webhook delivers again, from its cursor or another event */
   "webhook/resume": {
     request: {
       /** The name of the webhook. */

@@ -29,7 +29,10 @@ export class AnswerTokens {
     this.#clock = clock;
   }
 
-  async issue({ taskId, questionId, until }: Question, choice: number): Promise<string> {
+  async issue(
+    { taskId, questionId, until }: Pick<Question, "taskId" | "questionId" | "until">,
+    choice: number,
+  ): Promise<string> {
     const claims: Claims = [taskId, questionId, choice, Math.ceil(until / SECOND_MS)];
     const said = Buffer.from(JSON.stringify(claims)).toString("base64url");
     return `${said}.${await this.#mac(said)}`;
