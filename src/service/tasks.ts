@@ -24,7 +24,7 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskResult, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -66,6 +66,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
+import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -96,7 +97,7 @@ import type { Committed, Loaded, Query, Store, Transact } from "../store/store.t
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
-import { TaskLists } from "./task-lists.ts";
+import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** Why a deleted node's tasks were released. */
@@ -152,7 +153,9 @@ export class TaskService {
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
-  readonly lists: TaskLists;
+  readonly lists: TaskLists<Task>;
+  /** The same without the long texts of the tasks. */
+  readonly summaries: TaskLists<TaskSummary>;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -160,7 +163,8 @@ export class TaskService {
     this.#newId = newId;
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.lists = new TaskLists(store);
+    this.lists = new TaskLists(store, WHOLE_TASKS);
+    this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
       if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
     });
@@ -259,9 +263,14 @@ export class TaskService {
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId), ...this.#ofUsage(asked) };
-    const done = await transact(load, ({ task, node, known, gate }) =>
-      complete(task, node, { ...asked, entryId }, this.#at(gate), known),
+    const load = {
+      task: taskById(taskId),
+      node: nodeById(nodeId),
+      head: ledgerHead(),
+      ...this.#ofUsage(asked),
+    };
+    const done = await transact(load, ({ task, node, head, known, gate }) =>
+      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
     );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);

@@ -23,6 +23,7 @@ import * as luxReads from "../../src/store/sql/lux.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
+import * as statsReads from "../../src/store/sql/stats.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -161,7 +162,14 @@ describe("store: sqlite: plans", () => {
     "bestReady of any type": taskReads.bestReady(null),
     unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
     "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
-    unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
+    "tasksBySeq unfinished first": taskReads.tasksBySeq([1, 2, 3], "unfinishedFirst"),
+    summariesBySeq: taskReads.summariesBySeq([1, 2, 3], "lastChangedFirst"),
+    failedBefore: taskReads.failedBefore(
+      anyOf({ taskType: "x", since: 5 }),
+      true,
+      { updatedAt: 9, seq: 3 },
+      500,
+    ),
     oldestReady: oldestReady(),
     readyOfType: readyOfType("x", 500),
     runningByType: runningByType(0, 500),
@@ -238,6 +246,14 @@ describe("store: sqlite: plans", () => {
     "fileSizesBelow of a task": fileReads.fileSizesBelow("t1", 40, 20),
     messageFates: mail.messageFates("n1", [1, 2, 3], "newest first"),
     parkedCount: mail.parkedCount("n1"),
+    allParkedCount: mail.allParkedCount(500),
+    allParkedSizes: mail.allParkedSizes({ from: "newest", limit: 20, offset: 40 }),
+    failuresBefore: statsReads.failuresBefore({ updatedAt: 9, seq: 3 }, 5, 500),
+    nodesByCapabilities: statsReads.nodesByCapabilities(5, 500),
+    parkedByNode: mail.parkedByNode(500, 20),
+    fileNamesBelow: fileReads.fileNamesBelow("t1", 40, 20),
+    fileSizesBySeq: fileReads.fileSizesBySeq([1, 2, 3]),
+    heldSummaries: taskReads.heldSummaries(["n1", "n2"], 3),
     parkedSizes: mail.parkedSizes("n1", { from: "newest", limit: 20, offset: 40 }),
     unfinishedBroadcast: mail.unfinishedBroadcast("m1"),
     lateBroadcast: mail.lateBroadcast(1),
@@ -259,6 +275,7 @@ describe("store: sqlite: plans", () => {
     candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
+    waitingByType: [statsReads.waitingByType(500), /^SCAN tasks USING COVERING INDEX tasks_waiting$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
     deletedNodesCount: [
@@ -415,9 +432,7 @@ describe("store: sqlite: plans", () => {
 
   test("a page of the ledger is a range of the node's index", async () => {
     const query = luxReads.ledgerPage("n1", 100, 119);
-    expect(await ways(query, "ledger")).toEqual([
-      "SEARCH ledger USING INDEX ledger_node (node_id=? AND n>? AND n<?)",
-    ]);
+    expect(await ways(query, "l")).toEqual(["SEARCH l USING INDEX ledger_node (node_id=? AND n>? AND n<?)"]);
   });
 
   const deliveryPrunes: readonly (readonly [boolean, readonly string[]])[] = [
@@ -531,6 +546,8 @@ describe("store: sqlite: plans", () => {
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
+    entriesAfter: luxReads.entriesAfter(0, 20),
+    ledgerHead: luxReads.ledgerHead(),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
@@ -566,6 +583,7 @@ describe("store: sqlite: plans", () => {
       mail,
       nodeReads,
       retention,
+      statsReads,
       taskReads,
     ];
     const queries = modules.flatMap((module) =>
