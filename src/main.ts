@@ -36,6 +36,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   lessons: async (argv, env) => (await import("./cli/lessons.ts")).lessonsCommand(argv, env),
   questions: async (argv, env) => (await import("./cli/questions.ts")).questionsCommand(argv, env),
   usage: async (argv, env) => (await import("./cli/usage.ts")).usageCommand(argv, env),
+  webhook: async (argv, env) => (await import("./cli/webhook.ts")).webhookCommand(argv, env),
   budget: async (argv, env) => (await import("./cli/budget.ts")).budgetCommand(argv, env),
   events: async (argv, env) => (await import("./cli/events.ts")).eventsCommand(argv, env),
   task: async (argv, env) => (await import("./cli/task.ts")).taskCommand(argv, env),

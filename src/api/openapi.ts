@@ -26,6 +26,7 @@ import {
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
+import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
@@ -383,6 +384,7 @@ class Records {
     this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
+    this.#add("Webhook", webhookSchema());
     this.#add("Key", schemas.keySchema());
     this.#add("Invitation", invitationSchema());
     this.#add("Event", schemas.eventSchema());

@@ -19,6 +19,7 @@ import {
   type Priority,
   SEND_TYPES,
   type UsageReport,
+  WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isCron, isTimeZone } from "../lib/cron.ts";
@@ -152,6 +153,28 @@ export const scheduleName = () => {
   const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
   return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
 };
+export const webhookName = () => {
+  const max = limit.WEBHOOK_NAME_MAX_CHARS;
+  const pattern = new RegExp(`^[A-Za-z0-9._-]{1,${max}}$`);
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ -`));
+};
+/** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
+export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
+export const webhookUrl = () =>
+  chars(limit.WEBHOOK_URL_MAX_CHARS).check(
+    z.refine(isWebhookUrl, "must be a URL of http or https, without a user name, a password and a fragment"),
+  );
+export function isWebhookUrl(value: string): boolean {
+  const url = URL.parse(value);
+  if (!url || !["http:", "https:"].includes(url.protocol)) return false;
+  return url.username === "" && url.password === "" && !value.includes("#");
+}
+export const webhookFormat = () => word(WEBHOOK_FORMATS);
+export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
+export const webhookKinds = () => z.array(z.enum(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
+/** The id of an event of the log. */
+export const eventId = () => z.int().check(z.minimum(0));
+export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(

@@ -26,6 +26,7 @@ import { STATS_ENDPOINTS } from "./stats.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
+import { WEBHOOK_ENDPOINTS } from "./webhooks.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -56,6 +57,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LUX_ENDPOINTS,
   ...GROUP_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
+  ...WEBHOOK_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,
   ...KEY_ENDPOINTS,

@@ -37,9 +37,14 @@ const status = readEndpoint({
         free_bytes: z.nullable(z.int()),
         warning: z.nullable(z.string()),
       }),
+      webhooks_suspended: z.optional(z.int()),
     }),
-  handle: ({ services }) => services.system.status(),
+  handle: async ({ services }) => ({
+    ...(await services.system.status()),
+    suspended: await services.webhooks.suspended(),
+  }),
   encode: (hub, variant) => ({
+    ...(hub.suspended === 0 ? {} : { webhooks_suspended: hub.suspended }),
     status: hub.writable ? "ok" : "degraded",
     version: variant.version,
     uptime: Math.floor(hub.uptimeMs / SECOND_MS),

@@ -28,6 +28,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   schedule: "schedules, which create tasks at certain times",
   group: "tasks that were created with the same group",
+  webhook: "webhooks, which send events to a URL",
   lux: "the ledger of LUX",
   budget: "limits of what work may cost",
   node: "nodes",

@@ -2159,6 +2159,10 @@ EventKind = Literal[
     "schedule.saved",
     "schedule.skipped",
     "schedule.deleted",
+    "webhook.saved",
+    "webhook.deleted",
+    "webhook.suspended",
+    "webhook.resumed",
     "budget.set",
     "budget.deleted",
     "budget.warning",
@@ -2225,6 +2229,8 @@ ErrorCode = Literal[
     "schedule_not_found",
     "group_not_found",
     "schedules_limit",
+    "webhook_not_found",
+    "webhooks_limit",
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
@@ -3070,6 +3076,43 @@ class Schedule(TypedDict):
     last_task_id: str | None
     #: When it created that task.
     last_at: str | None
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
+class Webhook(TypedDict):
+    #: The name of the webhook; that of a push notification config of A2A begins with `a2a:`.
+    name: str
+    #: The URL to which it sends.
+    url: str
+    #: What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`).
+    format: Literal["luxhub", "a2a", "ntfy"]
+    #: Only events of these kinds; without any, of all kinds.
+    kinds: list[EventKind]
+    #: Only events of this task.
+    task_id: str | None
+    #: Only events of this node.
+    node_id: str | None
+    #: Only events of the tasks that this node created.
+    creator_node: str | None
+    #: Only events of the tasks of this group.
+    group: str | None
+    #: `suspended`: it sends nothing until webhook/resume.
+    state: Literal["active", "suspended"]
+    #: The id of the last event that needs no delivery any more.
+    cursor: int
+    #: How often the delivery has failed since the last success.
+    attempts: int
+    #: When the first of these attempts was; null: the last one succeeded.
+    failing_since: str | None
+    #: When it tries again.
+    next_attempt_at: str | None
+    #: Why the last attempt failed.
+    last_error: str | None
+    #: When it last delivered a message.
+    last_delivered_at: str | None
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -4570,6 +4613,76 @@ class InvitationDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class WebhookPutAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook; one of this name is replaced.
+    name: str
+    #: The webhook.
+    webhook: Webhook
+    #: Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the hub
+    #: makes one; in the response only if it has.
+    secret: NotRequired[str]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookListAnswer(TypedDict):
+    success: Literal[True]
+    #: The webhooks, by name.
+    webhooks: list[Webhook]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookTestAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook.
+    name: str
+    #: Whether the receiver answered with a status of 200 to 299.
+    delivered: bool
+    #: The status of the receiver's response; null: there was none.
+    status: int | None
+    #: Why the message was not delivered.
+    error: str | None
+    #: How long that took, in milliseconds.
+    ms: float
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook.
+    name: str
+    #: The webhook.
+    webhook: Webhook
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook.
+    name: str
+    #: The webhook.
+    webhook: Webhook
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
@@ -4638,6 +4751,8 @@ class StatusAnswer(TypedDict):
     transport: str
     #: What the hub's data takes.
     storage: StatusAnswerStorage
+    #: How many webhooks are suspended; only if there are any.
+    webhooks_suspended: NotRequired[int]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -6362,6 +6477,97 @@ class Invitations(_Resource):
         return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
 
 
+class Webhooks(_Resource):
+    def put(
+        self,
+        name: str,
+        url: str,
+        *,
+        kinds: Sequence[EventKind] | None = None,
+        task_id: str | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        group: str | None = None,
+        format: Literal["luxhub", "a2a", "ntfy"] | None = None,
+        secret: str | None = None,
+        options: CallOptions | None = None,
+    ) -> WebhookPutAnswer:
+        """Creates or replaces a webhook, which sends events to a URL.
+
+        Not repeated after a fault: the hub shows a secret only once.
+
+        name: The name of the webhook; one of this name is replaced.
+        url: The URL to which it sends: of http or https, without a user name, a password and a fragment.
+        kinds: Only events of these kinds; without any, of all kinds.
+        task_id: Only events of this task.
+        node_id: Only events of this node.
+        creator_node: Only events of the tasks that this node created.
+        group: Only events of the tasks of this group.
+        format: What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A
+            (`a2a`).
+        secret: Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one
+            the hub makes one; in the response only if it has.
+        """
+        fields = {
+            "name": name,
+            "url": url,
+            "kinds": kinds,
+            "task_id": task_id,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "group": group,
+            "format": format,
+            "secret": secret,
+        }
+        return cast("WebhookPutAnswer", self._call("webhook/put", fields, options))
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> WebhookListAnswer:
+        """All webhooks, by name, without their secrets.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("WebhookListAnswer", self._call("webhook/list", fields, options))
+
+    def test(self, name: str, *, options: CallOptions | None = None) -> WebhookTestAnswer:
+        """Sends a test message to a webhook now, and says what came of it.
+
+        name: The name of the webhook.
+        """
+        fields = {"name": name}
+        return cast("WebhookTestAnswer", self._call("webhook/test", fields, options))
+
+    def resume(
+        self,
+        name: str,
+        *,
+        after: int | None = None,
+        options: CallOptions | None = None,
+    ) -> WebhookResumeAnswer:
+        """A suspended webhook delivers again, from its cursor or another event.
+
+        name: The name of the webhook.
+        after: Goes on after the event with this id, not after the cursor.
+        """
+        fields = {"name": name, "after": after}
+        return cast("WebhookResumeAnswer", self._call("webhook/resume", fields, options))
+
+    def delete(self, name: str, *, options: CallOptions | None = None) -> WebhookDeleteAnswer:
+        """Deletes a webhook; what it has not delivered stays in the event log.
+
+        name: The name of the webhook.
+        """
+        fields = {"name": name}
+        return cast("WebhookDeleteAnswer", self._call("webhook/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -6445,6 +6651,7 @@ METHODS = {
     "task/{task_id}/output": "GET",
     "task/ask": "POST",
     "task/answer": "POST",
+    "task/answer-by-token": "POST",
     "task/{task_id}/questions": "GET",
     "questions": "GET",
     "message/send": "POST",
@@ -6479,6 +6686,11 @@ METHODS = {
     "schedule/list": "GET",
     "schedule/run": "POST",
     "schedule/delete": "POST",
+    "webhook/put": "POST",
+    "webhook/list": "GET",
+    "webhook/test": "POST",
+    "webhook/resume": "POST",
+    "webhook/delete": "POST",
     "usage": "GET",
     "budget/set": "POST",
     "budget/list": "GET",

@@ -189,6 +189,17 @@ export class LuxHub<V extends Variant = "A"> {
     delete: this.#method("schedule/delete"),
   };
 
+  readonly webhooks = {
+    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
+    put: this.#method("webhook/put"),
+    list: this.#method("webhook/list"),
+    /** Sends a test message now. */
+    test: this.#method("webhook/test"),
+    /** Delivers again, from the cursor or after another event. */
+    resume: this.#method("webhook/resume"),
+    delete: this.#method("webhook/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
@@ -356,7 +367,7 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create"]);
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
  * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
  * not store an answer with a ticket, and who joins has no key yet.

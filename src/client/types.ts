@@ -36,6 +36,10 @@ export type EventKind =
   | "schedule.saved"
   | "schedule.skipped"
   | "schedule.deleted"
+  | "webhook.saved"
+  | "webhook.deleted"
+  | "webhook.suspended"
+  | "webhook.resumed"
   | "budget.set"
   | "budget.deleted"
   | "budget.warning"
@@ -950,6 +954,43 @@ export interface Schedule<V extends Variant = "A"> {
   updated_at: string;
 }
 
+export interface Webhook {
+  /** The name of the webhook; that of a push notification config of A2A begins with `a2a:`. */
+  name: string;
+  /** The URL to which it sends. */
+  url: string;
+  /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+  format: "luxhub" | "a2a" | "ntfy";
+  /** Only events of these kinds; without any, of all kinds. */
+  kinds: EventKind[];
+  /** Only events of this task. */
+  task_id: string | null;
+  /** Only events of this node. */
+  node_id: string | null;
+  /** Only events of the tasks that this node created. */
+  creator_node: string | null;
+  /** Only events of the tasks of this group. */
+  group: string | null;
+  /** `suspended`: it sends nothing until webhook/resume. */
+  state: "active" | "suspended";
+  /** The id of the last event that needs no delivery any more. */
+  cursor: number;
+  /** How often the delivery has failed since the last success. */
+  attempts: number;
+  /** When the first of these attempts was; null: the last one succeeded. */
+  failing_since: string | null;
+  /** When it tries again. */
+  next_attempt_at: string | null;
+  /** Why the last attempt failed. */
+  last_error: string | null;
+  /** When it last delivered a message. */
+  last_delivered_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface Key {
   /** The name of the key. */
   name: string;
@@ -1214,6 +1255,8 @@ export interface Problem {
     | "schedule_not_found"
     | "group_not_found"
     | "schedules_limit"
+    | "webhook_not_found"
+    | "webhooks_limit"
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
@@ -2520,6 +2563,24 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Answers a question with a choice, by a token from a notification */
+  "task/answer-by-token": {
+    request: {
+      /** The token of a button in a notification. */
+      token: string;
+    };
+    answer: {
+      success: true;
+      /** The question. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The questions of a task with their answers; may wait until one changes */
   "task/{task_id}/questions": {
     request: {
@@ -3562,6 +3623,146 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Creates or replaces a webhook, which sends events to a URL */
+  "webhook/put": {
+    request: {
+      /** The name of the webhook; one of this name is replaced. */
+      name: string;
+      /** The URL to which it sends: of http or https, without a user name, a password and a fragment. */
+      url: string;
+      /** Only events of these kinds; without any, of all kinds. */
+      kinds?: readonly EventKind[] | undefined;
+      /** Only events of this task. */
+      task_id?: string | undefined;
+      /** Only events of this node. */
+      node_id?: string | undefined;
+      /** Only events of the tasks that this node created. */
+      creator_node?: string | undefined;
+      /** Only events of the tasks of this group. */
+      group?: string | undefined;
+      /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+      format?: "luxhub" | "a2a" | "ntfy" | undefined;
+      /**
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
+       * hub makes one; in the response only if it has.
+       */
+      secret?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook; one of this name is replaced. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
+       * hub makes one; in the response only if it has.
+       */
+      secret?: string | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All webhooks, by name, without their secrets */
+  "webhook/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The webhooks, by name. */
+      webhooks: Webhook[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Sends a test message to a webhook now, and says what came of it */
+  "webhook/test": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** Whether the receiver answered with a status of 200 to 299. */
+      delivered: boolean;
+      /** The status of the receiver's response; null: there was none. */
+      status: number | null;
+      /** Why the message was not delivered. */
+      error: string | null;
+      /** How long that took, in milliseconds. */
+      ms: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A suspended webhook delivers again, from its cursor or another event */
+  "webhook/resume": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+      /** Goes on after the event with this id, not after the cursor. */
+      after?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a webhook; what it has not delivered stays in the event log */
+  "webhook/delete": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** What work has cost, by day, node, creator, type, model or group */
   usage: {
     request: {
@@ -3845,6 +4046,8 @@ export interface Operations<V extends Variant = "A"> {
         /** What to do, when the database and the files take half of the disk; else null. */
         warning: string | null;
       };
+      /** How many webhooks are suspended; only if there are any. */
+      webhooks_suspended?: number | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -4248,6 +4451,7 @@ export const METHODS = {
   "task/{task_id}/output": "GET",
   "task/ask": "POST",
   "task/answer": "POST",
+  "task/answer-by-token": "POST",
   "task/{task_id}/questions": "GET",
   questions: "GET",
   "message/send": "POST",
@@ -4282,6 +4486,11 @@ export const METHODS = {
   "schedule/list": "GET",
   "schedule/run": "POST",
   "schedule/delete": "POST",
+  "webhook/put": "POST",
+  "webhook/list": "GET",
+  "webhook/test": "POST",
+  "webhook/resume": "POST",
+  "webhook/delete": "POST",
   usage: "GET",
   "budget/set": "POST",
   "budget/list": "GET",

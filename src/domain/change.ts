@@ -28,6 +28,8 @@ import type {
   TaskOrigin,
   Usage,
   UsageReport,
+  Webhook,
+  WebhookProgress,
 } from "./model.ts";
 
 /** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
@@ -80,6 +82,10 @@ export type Change =
   | { readonly kind: "task.created"; readonly task: Task }
   | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
   | { readonly kind: "schedule.deleted"; readonly name: string }
+  | { readonly kind: "webhook.saved"; readonly webhook: Webhook }
+  /** What deliveries change of a webhook. */
+  | { readonly kind: "webhook.moved"; readonly name: string; readonly progress: WebhookProgress }
+  | { readonly kind: "webhook.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**

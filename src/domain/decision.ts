@@ -36,6 +36,8 @@ export const REJECTION_CODES = [
   "schedule_not_found",
   "group_not_found",
   "schedules_limit",
+  "webhook_not_found",
+  "webhooks_limit",
   "usage_limit",
   "budget_exceeded",
   "budget_not_found",

@@ -2,6 +2,7 @@
  * The domain model: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each resource.
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
+import type { EventKind } from "./event.ts";
 
 /**
  * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
@@ -440,6 +441,67 @@ export type Schedule = ScheduleDraft & {
   readonly createdAt: number;
   readonly updatedAt: number;
 };
+
+// ---- Webhooks
+
+export const WEBHOOK_FORMATS = ["luxhub", "a2a", "ntfy"] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
+/** Which events of the log a webhook sends. Null and an empty list are no condition. */
+export type WebhookFilter = {
+  readonly kinds: readonly EventKind[];
+  readonly taskId: string | null;
+  readonly nodeId: string | null;
+  readonly creatorNode: string | null;
+  readonly group: string | null;
+};
+
+/** The push notification config of an A2A client for one task. It is deleted when the task has ended. */
+export type PushConfig = {
+  readonly configId: string;
+  /** The caller that created it, and the only one that finds it. */
+  readonly caller: string;
+  readonly contextId: string;
+  /** Shown to the receiver, so that it knows the sender; "": none. */
+  readonly token: string;
+  /** Of the header Authorization; null: none. */
+  readonly authentication: { readonly scheme: string; readonly credentials: string } | null;
+};
+
+export type WebhookDraft = {
+  readonly name: string;
+  readonly url: string;
+  readonly format: WebhookFormat;
+  readonly filter: WebhookFilter;
+  readonly push: PushConfig | null;
+};
+
+/** What a webhook has done so far: the part of it that deliveries change. */
+export type WebhookProgress = {
+  /** The id of the last event of the log that needs no delivery any more. */
+  readonly cursor: number;
+  readonly state: "active" | "suspended";
+  /** Failed attempts since the last success, and when the first of them was. */
+  readonly attempts: number;
+  readonly failingSince: number | null;
+  /** Not before this moment; null: at once. */
+  readonly nextAt: number | null;
+  readonly lastError: string | null;
+  readonly deliveredAt: number | null;
+};
+
+/** A subscription to the event log, which is delivered to a URL. */
+export type Webhook = WebhookDraft &
+  WebhookProgress & {
+    /** A name may be used again after a deletion, this id not. */
+    readonly webhookId: string;
+    /** Signs the messages (Standard Webhooks), or is the access token of ntfy; null: none. Never shown or logged. */
+    readonly secret: string | null;
+    /** Grows with each change by an administrator. */
+    readonly revision: number;
+    readonly createdAt: number;
+    readonly updatedAt: number;
+  };
 
 // ---- LUX
 

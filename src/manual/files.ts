@@ -42,11 +42,14 @@ import troubleshooting from "../../docs/troubleshooting.md" with { type: "file" 
 import tutorial from "../../docs/tutorial.md" with { type: "file" };
 import typescript from "../../docs/typescript.md" with { type: "file" };
 import versioning from "../../docs/versioning.md" with { type: "file" };
+import webhooks from "../../docs/webhooks.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
 import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
 import examplePlannerPy from "../../docs/examples/planner.py" with { type: "file" };
 import exampleProducerSh from "../../docs/examples/producer.sh" with { type: "file" };
+import exampleVerifyWebhookMjs from "../../docs/examples/verify-webhook.mjs" with { type: "file" };
+import exampleWebhookReceiverPy from "../../docs/examples/webhook-receiver.py" with { type: "file" };
 import exampleWorkerPy from "../../docs/examples/worker.py" with { type: "file" };
 import exampleWorkerSh from "../../docs/examples/worker.sh" with { type: "file" };
 
@@ -92,11 +95,14 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/tutorial.md", tutorial],
   ["docs/typescript.md", typescript],
   ["docs/versioning.md", versioning],
+  ["docs/webhooks.md", webhooks],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
   ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself
   ["docs/examples/planner.py", examplePlannerPy],
   ["docs/examples/producer.sh", exampleProducerSh],
+  ["docs/examples/verify-webhook.mjs", exampleVerifyWebhookMjs],
+  ["docs/examples/webhook-receiver.py", exampleWebhookReceiverPy],
   ["docs/examples/worker.py", exampleWorkerPy],
   ["docs/examples/worker.sh", exampleWorkerSh],
 ]);

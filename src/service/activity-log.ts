@@ -209,6 +209,12 @@ function textOf(entry: Entry): string {
       return `schedule ${data["name"]} deleted`;
     case "schedule.skipped":
       return `schedule ${data["name"]} skipped ${data["at"]}: ${SKIPPED[String(data["reason"])]}`;
+    case "webhook.saved":
+    case "webhook.resumed":
+    case "webhook.deleted":
+      return `webhook ${data["name"]} ${kind.replace("webhook.", "")}`;
+    case "webhook.suspended":
+      return `webhook ${data["name"]} suspended, ${data["reason"] === "gone" ? "the receiver is gone" : `after ${data["attempts"]} attempts`}`;
     case "lux.signin":
       return `${who} signed in for ${data["amount"]} LUX`;
     case "message.sent":

@@ -131,6 +131,18 @@ export class QuestionService {
     );
   }
 
+  /** Answers with one of the choices, from 0; nobody is known to have answered. */
+  async choose(
+    transact: Transact<Settled>,
+    { taskId, questionId, choice }: { taskId: string; questionId: string; choice: number },
+  ): Promise<Committed<Settled>> {
+    const question = await this.#store.read(questionOf(taskId, questionId));
+    const chosen = question?.choices[choice];
+    if (chosen === undefined) throw new Rejection(questionNotFound({ taskId, questionId }));
+    const answer = JSON.stringify(chosen);
+    return this.answer(transact, { taskId, questionId, answer, nodeId: null, boundTo: null });
+  }
+
   /**
    * A page of the questions of a task, after a wait for a change.
    * @throws {Rejection} task_not_found, question_not_found

@@ -40,6 +40,7 @@ export const TABLES: readonly Table[] = [
   { name: "periods", key: ["step_ms", "at"] },
   { name: "answers", key: ["scope"] },
   { name: "schedules", key: ["name"] },
+  { name: "webhooks", key: ["name"] },
   { name: "keys", key: ["key_id"] },
   { name: "invitations", key: ["token_hash"] },
   { name: "quota_usage", key: ["node_id"] },

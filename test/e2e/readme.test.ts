@@ -32,6 +32,7 @@ import {
   taskSummarySchema,
 } from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
+import { webhookSchema } from "../../src/api/webhooks.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -444,6 +445,7 @@ describe("the pages", () => {
       task: taskSchema(VARIANT_A),
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
+      webhook: webhookSchema(),
       "task of task/wait": taskStateSchema(VARIANT_A),
       "task summary": taskSummarySchema(VARIANT_A),
       question: questionSchema(),
@@ -722,6 +724,12 @@ describe("limits", () => {
     ["`every_s`", "1", count("SCHEDULE_EVERY_MAX_SECONDS")],
     ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
     ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
+    ["Webhooks", count("WEBHOOKS_MAX")],
+    ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
+    ["Name, and URL, of a webhook", count("WEBHOOK_NAME_MAX_CHARS"), count("WEBHOOK_URL_MAX_CHARS")],
+    ["A secret of a webhook", count("WEBHOOK_SECRET_MIN_BYTES"), count("WEBHOOK_SECRET_MAX_BYTES")],
+    ["A receiver's response", seconds("WEBHOOK_TIMEOUT_MS")],
+    ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
     ["Keys", count("KEYS_MAX")],
     ["Invitations", count("INVITATIONS_MAX")],
     ["An invitation that has ended is listed", seconds("INVITATION_KEPT_MS")],
@@ -819,7 +827,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

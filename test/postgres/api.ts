@@ -61,6 +61,7 @@ export const PARTS = {
     "fates",
     "threads",
     "schedules",
+    "webhooks",
     "graph",
     "retention",
     "groups",

@@ -92,6 +92,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
       task,
     }),
   );
+  await ok(hub.admin("/webhook/put", { name: "ci", url: "https://receiver.test/ä", group: "g" }));
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota

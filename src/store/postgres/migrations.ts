@@ -689,6 +689,31 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   CREATE INDEX invitations_id ON invitations (invitation_id);
   `,
+  `
+  -- the webhooks; filter is JSON, and push too (a push notification config of A2A, NULL: it is none)
+  CREATE TABLE webhooks (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    webhook_id TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    url TEXT NOT NULL,
+    format TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    push TEXT,
+    push_task_id TEXT COLLATE "C",
+    secret TEXT,
+    cursor_id BIGINT NOT NULL,             -- the last event that needs no delivery
+    state TEXT NOT NULL,
+    attempts BIGINT NOT NULL,
+    failing_since BIGINT,
+    next_at BIGINT,
+    last_error TEXT,
+    delivered_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+  );
+  CREATE INDEX webhooks_push ON webhooks (push_task_id, name) WHERE push_task_id IS NOT NULL;
+  CREATE INDEX webhooks_suspended ON webhooks (state) WHERE state = 'suspended';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

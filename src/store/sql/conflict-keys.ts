@@ -41,7 +41,8 @@ export type Table =
   | "task_totals"
   | "tasks"
   | "usage_reports"
-  | "usage_sums";
+  | "usage_sums"
+  | "webhooks";
 
 export type ConflictKey =
   | Table
@@ -103,6 +104,7 @@ export const keyOf = {
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   schedule: (name: string): ConflictKey => `schedules ${name}`,
+  webhook: (name: string): ConflictKey => `webhooks ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   invitation: (tokenHash: string): ConflictKey => `invitations ${tokenHash}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,

@@ -25,6 +25,7 @@ import type {
   TaskSummary,
   StoredAnswer,
   Usage,
+  Webhook,
 } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
 import { assert, must } from "../../lib/assert.ts";
@@ -231,6 +232,29 @@ export function toSchedule(row: Row): Schedule {
     nextAt: maybeWhole(row["next_at"]),
     lastTaskId: maybeText(row["last_task_id"]),
     lastAt: maybeWhole(row["last_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toWebhook(row: Row): Webhook {
+  const push = maybeText(row["push"]);
+  return {
+    name: text(row["name"]),
+    webhookId: text(row["webhook_id"]),
+    revision: whole(row["revision"]),
+    url: text(row["url"]),
+    format: text(row["format"]) as Webhook["format"],
+    filter: JSON.parse(text(row["filter"])) as Webhook["filter"],
+    push: push === null ? null : (JSON.parse(push) as Webhook["push"]),
+    secret: maybeText(row["secret"]),
+    cursor: whole(row["cursor_id"]),
+    state: text(row["state"]) as Webhook["state"],
+    attempts: whole(row["attempts"]),
+    failingSince: maybeWhole(row["failing_since"]),
+    nextAt: maybeWhole(row["next_at"]),
+    lastError: maybeText(row["last_error"]),
+    deliveredAt: maybeWhole(row["delivered_at"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };

@@ -4,7 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
-import type { UsageReport } from "../../domain/model.ts";
+import type { UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -99,6 +99,19 @@ const seqOf = (id: string): string => `(SELECT seq FROM messages WHERE message_i
 const MESSAGE_SEQ: Columns<{ readonly messageId: string }> = {
   seq: text(({ messageId }) => messageId, seqOf),
 };
+
+/** The columns of a webhook that deliveries change. */
+function progressColumns<C>(of: (change: C) => WebhookProgress): Columns<C> {
+  return {
+    cursor_id: whole((change) => of(change).cursor),
+    state: text((change) => of(change).state),
+    attempts: whole((change) => of(change).attempts),
+    failing_since: whole((change) => of(change).failingSince),
+    next_at: whole((change) => of(change).nextAt),
+    last_error: text((change) => of(change).lastError),
+    delivered_at: whole((change) => of(change).deliveredAt),
+  };
+}
 
 /** The columns of a task that change. */
 const TASK_STATE: Columns<OfTask> = {
@@ -351,6 +364,38 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "schedule.deleted": {
     row: ({ name }) => keyOf.schedule(name),
     statement: remove("schedules", { name: text(({ name }) => name) }),
+  },
+  "webhook.saved": {
+    row: ({ webhook }) => keyOf.webhook(webhook.name),
+    statement: upsert(
+      "webhooks",
+      { name: text(({ webhook }) => webhook.name) },
+      {
+        webhook_id: text(({ webhook }) => webhook.webhookId),
+        revision: whole(({ webhook }) => webhook.revision),
+        url: text(({ webhook }) => webhook.url),
+        format: text(({ webhook }) => webhook.format),
+        filter: text(({ webhook }) => JSON.stringify(webhook.filter)),
+        push: text(({ webhook }) => webhook.push && JSON.stringify(webhook.push)),
+        push_task_id: text(({ webhook }) => (webhook.push ? webhook.filter.taskId : null)),
+        secret: text(({ webhook }) => webhook.secret),
+        ...progressColumns<Of<"webhook.saved">>(({ webhook }) => webhook),
+        updated_at: whole(({ webhook }) => webhook.updatedAt),
+      },
+      { created_at: whole(({ webhook }) => webhook.createdAt) },
+    ),
+  },
+  "webhook.moved": {
+    row: ({ name }) => keyOf.webhook(name),
+    statement: update(
+      "webhooks",
+      { name: text(({ name }) => name) },
+      progressColumns<Of<"webhook.moved">>(({ progress }) => progress),
+    ),
+  },
+  "webhook.deleted": {
+    row: ({ name }) => keyOf.webhook(name),
+    statement: remove("webhooks", { name: text(({ name }) => name) }),
   },
   "task.sent": {
     row: ({ taskId }) => keyOf.task(taskId),

@@ -817,4 +817,29 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX invitations_id ON invitations (invitation_id);
   `,
+  `
+  -- the webhooks; filter is JSON, and push too (a push notification config of A2A, NULL: it is none)
+  CREATE TABLE webhooks (
+    name TEXT PRIMARY KEY,
+    webhook_id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    format TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    push TEXT,
+    push_task_id TEXT,
+    secret TEXT,
+    cursor_id INTEGER NOT NULL,             -- the last event that needs no delivery
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    failing_since INTEGER,
+    next_at INTEGER,
+    last_error TEXT,
+    delivered_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX webhooks_push ON webhooks (push_task_id, name) WHERE push_task_id IS NOT NULL;
+  CREATE INDEX webhooks_suspended ON webhooks (state) WHERE state = 'suspended';
+  `,
 ];
