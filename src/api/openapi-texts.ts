@@ -423,9 +423,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_retry.max_cost_usd":
     "Replaces that of the task: needed if the task has cost more than its own already.",
   budget_left_usd: "What the task may still cost; null without `max_cost_usd`.",
-  scope: "What the budget is about: the whole hub, or one node, creator or type of tasks.",
+  scope: "What the budget is about: the whole hub, or one node, creator, type or group of tasks.",
   value:
-    "The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a type.",
+    "The node, the creator, the type or the group; left out or null: the hub, tasks without a creator, or without a type.",
   per: "The period: a day, a month (both in UTC), or all time.",
   on_limit:
     "`pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only an event.",

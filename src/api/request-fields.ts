@@ -298,7 +298,7 @@ export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDG
 export const budgetScope = () => word(BUDGET_SCOPES);
 export const budgetPeriod = () => word(BUDGET_PERIODS);
 export const onLimit = () => word(ON_LIMIT);
-/** A node, a creator or a type. */
+/** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
 const tokens = () => z.int().check(z.minimum(0), z.maximum(limit.USAGE_TOKENS_MAX));

@@ -2244,10 +2244,10 @@ class Spending(TypedDict):
 
 
 class Budget(TypedDict):
-    #: What the budget is about: the whole hub, or one node, creator or type of tasks.
-    scope: Literal["hub", "node", "creator", "type"]
-    #: The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-    #: type.
+    #: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
+    scope: Literal["hub", "node", "creator", "type", "group"]
+    #: The node, the creator, the type or the group; left out or null: the hub, tasks without a creator, or
+    #: without a type.
     value: str | None
     #: The period: a day, a month (both in UTC), or all time.
     per: Literal["day", "month", "total"]
@@ -5476,7 +5476,7 @@ class Costs(_Resource):
 
     def set_budget(
         self,
-        scope: Literal["hub", "node", "creator", "type"],
+        scope: Literal["hub", "node", "creator", "type", "group"],
         per: Literal["day", "month", "total"],
         *,
         value: str | None = None,
@@ -5487,10 +5487,10 @@ class Costs(_Resource):
     ) -> BudgetSetAnswer:
         """Sets what work may cost in a day, a month or in all.
 
-        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
         per: The period: a day, a month (both in UTC), or all time.
-        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
-            without a type.
+        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
+            creator, or without a type.
         cost_usd: Dollars; left out: any.
         tokens: Input and output tokens together; null: any.
         on_limit: `pause` (if left out): nothing that the budget is about is handed out once it is used up.
@@ -5512,7 +5512,7 @@ class Costs(_Resource):
 
     def delete_budget(
         self,
-        scope: Literal["hub", "node", "creator", "type"],
+        scope: Literal["hub", "node", "creator", "type", "group"],
         per: Literal["day", "month", "total"],
         *,
         value: str | None = None,
@@ -5520,10 +5520,10 @@ class Costs(_Resource):
     ) -> BudgetDeleteAnswer:
         """Deletes a budget.
 
-        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
         per: The period: a day, a month (both in UTC), or all time.
-        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
-            without a type.
+        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
+            creator, or without a type.
         """
         fields = {"scope": scope, "per": per, "value": value}
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))

@@ -107,11 +107,11 @@ export interface Spending {
 }
 
 export interface Budget {
-  /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
-  scope: "hub" | "node" | "creator" | "type";
+  /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
+  scope: "hub" | "node" | "creator" | "type" | "group";
   /**
-   * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-   * type.
+   * The node, the creator, the type or the group; left out or null: the hub, tasks without a creator,
+   * or without a type.
    */
   value: string | null;
   /** The period: a day, a month (both in UTC), or all time. */
@@ -3177,11 +3177,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Sets what work may cost in a day, a month or in all */
   "budget/set": {
     request: {
-      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
-      scope: "hub" | "node" | "creator" | "type";
+      /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
+      scope: "hub" | "node" | "creator" | "type" | "group";
       /**
-       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-       * type.
+       * The node, the creator, the type or the group; left out or null: the hub, tasks without a creator,
+       * or without a type.
        */
       value?: string | undefined;
       /** The period: a day, a month (both in UTC), or all time. */
@@ -3226,11 +3226,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Deletes a budget */
   "budget/delete": {
     request: {
-      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
-      scope: "hub" | "node" | "creator" | "type";
+      /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
+      scope: "hub" | "node" | "creator" | "type" | "group";
       /**
-       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-       * type.
+       * The node, the creator, the type or the group; left out or null: the hub, tasks without a creator,
+       * or without a type.
        */
       value?: string | undefined;
       /** The period: a day, a month (both in UTC), or all time. */

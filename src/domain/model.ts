@@ -319,7 +319,7 @@ export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group";
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 
-export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type", "group"] as const;
 export const BUDGET_PERIODS = ["day", "month", "total"] as const;
 export const ON_LIMIT = ["pause", "warn"] as const;
 
@@ -353,6 +353,7 @@ export type Closed = {
   readonly creators: ReadonlySet<string>;
   /** "" is no type. */
   readonly types: ReadonlySet<string>;
+  readonly groups: ReadonlySet<string>;
 };
 
 /** The budgets on one UTC day; `closed` is null when none keeps anything back. */

@@ -134,7 +134,10 @@ export function bestReady(
   inBatch = false,
   closed: Closed | null = null,
 ): Query<ReadyTasks> {
-  if (closed !== null && (closed.creators.size > 0 || (types === null && closed.types.size > 0)))
+  if (
+    closed !== null &&
+    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closed.types.size > 0))
+  )
     return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
   const name = `${inBatch} ${id}`;
@@ -159,7 +162,7 @@ export function bestReady(
   return built;
 }
 
-/** The same without some creators and types; it reads past their tasks. */
+/** The same without some creators, groups and types; it reads past their tasks. */
 function bestReadyBut(types: readonly string[] | null, closed: Closed): Query<ReadyTasks> {
   if (types?.length === 0) return bestReady(types);
   const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed);
@@ -277,7 +280,10 @@ function bestOpen(
     values.size === 0
       ? ""
       : ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
-  const notClosed = but("creator_node", closed?.creators) + (types ? "" : but("task_type", closed?.types));
+  const notClosed =
+    but("creator_node", closed?.creators) +
+    but("task_group", closed?.groups) +
+    (types ? "" : but("task_type", closed?.types));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
