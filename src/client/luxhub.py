@@ -2117,6 +2117,11 @@ EventKind = Literal[
     "schedule.deleted",
     "budget.set",
     "budget.deleted",
+    "hub.paused",
+    "hub.resumed",
+    "limit.set",
+    "limit.held",
+    "limit.deleted",
     "budget.warning",
     "budget.exceeded",
     "lux.paid",
@@ -2151,6 +2156,8 @@ ErrorCode = Literal[
     "question_not_found",
     "file_not_found",
     "budget_not_found",
+    "pause_not_found",
+    "limit_not_found",
     "note_not_found",
     "key_not_found",
     "method_not_allowed",
@@ -2183,6 +2190,12 @@ ErrorCode = Literal[
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
+    "paused",
+    "pauses_limit",
+    "limit_reached",
+    "limits_limit",
+    "too_many_lanes",
+    "requirements_not_met",
     "key_exists",
     "keys_limit",
     "ref_refused",
@@ -2267,6 +2280,39 @@ class Budget(TypedDict):
     #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
     #: many.
     spent: Spending
+
+
+class Pause(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+    #: Why.
+    reason: str | None
+    #: Since when.
+    at: str
+
+
+class Limit(TypedDict):
+    #: The limit key; empty for tasks without a type.
+    key: str
+    #: How many tasks of the key may be assigned at once; null: any number.
+    running: int | None
+    #: How many tasks of the key may be handed out in any 60 s; null: any number.
+    per_minute: int | None
+    #: Until then none of its tasks is handed out; null: it is not held.
+    held_until: str | None
+    #: How many are assigned; 0 without `running`.
+    running_now: int
+    #: How many were handed out in the last minute; 0 without `per_minute`.
+    last_minute: int
+
+
+class Requirements(TypedDict):
+    #: All of them must be among the capabilities of the node.
+    capabilities: list[str]
+    #: Amounts by name, with three decimals.
+    resources: dict[str, float]
 
 
 class InputFile(TypedDict):
@@ -2502,6 +2548,11 @@ class Task(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2607,6 +2658,11 @@ class TaskDetails(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2636,6 +2692,10 @@ class Node(TypedDict):
     port: int | None
     #: The task types that the node takes; empty means all.
     capabilities: str | list[str]
+    #: What the node has; left out if it has said nothing.
+    resources: NotRequired[dict[str, float]]
+    #: What its unfinished tasks use of it.
+    resources_used: NotRequired[dict[str, float]]
     #: The balancer assigns the node no more unfinished tasks than this; null means any number.
     max_tasks: int | None
     #: Whether the balancer may assign the node tasks.
@@ -3228,6 +3288,14 @@ class NodeGetAnswer(TypedDict):
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
+
+
+class TaskCreateRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    resources: NotRequired[Mapping[str, float]]
 
 
 class TaskCreateAnswer(TypedDict):
@@ -3948,6 +4016,69 @@ class BudgetDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LimitSetAnswer(TypedDict):
+    success: Literal[True]
+    #: How many to return at most.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitListAnswer(TypedDict):
+    success: Literal[True]
+    #: All limits and holds, by key.
+    limits: list[Limit]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: How many to return at most.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitHoldAnswer(TypedDict):
+    success: Literal[True]
+    #: How many to return at most.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPauseAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPausesAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused, by scope and value.
+    pauses: list[Pause]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class FileListAnswer(TypedDict):
     success: Literal[True]
     #: The files.
@@ -4093,6 +4224,14 @@ class GroupRetryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class SchedulePutTaskRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    resources: NotRequired[Mapping[str, float]]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -4127,6 +4266,11 @@ class SchedulePutTask(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[Sequence[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[SchedulePutTaskRequires]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
 
@@ -4322,6 +4466,7 @@ class Nodes(_Resource):
         host: str | None = None,
         port: int | None = None,
         capabilities: str | Sequence[str] | None = None,
+        resources: Mapping[str, float] | None = None,
         max_tasks: int | None = None,
         auto_assign: bool | None = None,
         options: CallOptions | None = None,
@@ -4334,6 +4479,7 @@ class Nodes(_Resource):
         port: Where people can reach the node: the hub does not use it.
         capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
             array.
+        resources: What the node has, as amounts by name with three decimals; tasks may require some of it.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """
@@ -4343,6 +4489,7 @@ class Nodes(_Resource):
             "host": host,
             "port": port,
             "capabilities": capabilities,
+            "resources": resources,
             "max_tasks": max_tasks,
             "auto_assign": auto_assign,
         }
@@ -4453,6 +4600,8 @@ class Tasks(_Resource):
         files: Sequence[str] | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
+        requires: TaskCreateRequires | None = None,
+        limit_key: str | None = None,
         for_node: str | None = None,
         unique_key: str | None = None,
         unique_for_s: float | None = None,
@@ -4486,6 +4635,10 @@ class Tasks(_Resource):
             commit.
         group: The group that the task joins. A group is its tasks: it begins with the first one.
         tags: Up to 16 words to find the task by, none with a comma.
+        requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
+            as much as it says.
+        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
+            `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -4513,6 +4666,8 @@ class Tasks(_Resource):
             "files": files,
             "group": group,
             "tags": tags,
+            "requires": requires,
+            "limit_key": limit_key,
             "for_node": for_node,
             "unique_key": unique_key,
             "unique_for_s": unique_for_s,
@@ -5529,6 +5684,94 @@ class Costs(_Resource):
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
 
 
+class Limits(_Resource):
+    def set(
+        self,
+        key: str,
+        *,
+        running: int | None = None,
+        per_minute: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitSetAnswer:
+        """Limits how many tasks of a key run at once, or start in a minute.
+
+        key: The limit key; the key of a task is its `limit_key` or, without one, its `task_type`.
+        running: How many tasks of the key may be assigned at once; left out: any number.
+        per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
+        """
+        fields = {"key": key, "running": running, "per_minute": per_minute}
+        return cast("LimitSetAnswer", self._call("limit/set", fields, options))
+
+    def list(self, *, options: CallOptions | None = None) -> LimitListAnswer:
+        """All limits and holds, and what is used of them."""
+        return cast("LimitListAnswer", self._call("limit/list", None, options))
+
+    def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
+        """Deletes the limit of a key, and ends its hold.
+
+        key: The limit key.
+        """
+        fields = {"key": key}
+        return cast("LimitDeleteAnswer", self._call("limit/delete", fields, options))
+
+    def hold(
+        self,
+        key: str,
+        for_s: float,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitHoldAnswer:
+        """Lets a limit key rest: none of its tasks is handed out for a time.
+
+        key: The limit key.
+        for_s: How many seconds none of its tasks is handed out; a longer hold stays.
+        node_id: The node that asks for the hold; the event names it.
+        """
+        fields = {"key": key, "for_s": for_s, "node_id": node_id}
+        return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
+
+    def pause(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPauseAnswer:
+        """Stops handing out tasks: of a type, a limit key, a creator, or all.
+
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
+        reason: Why; everybody who asks why a task does not run can read it.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node, "reason": reason}
+        return cast("HubPauseAnswer", self._call("hub/pause", fields, options))
+
+    def resume(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubResumeAnswer:
+        """Ends a pause.
+
+        type: As in hub/pause.
+        limit_key: As in hub/pause.
+        creator_node: As in hub/pause.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
+        return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
+
+    def pauses(self, *, options: CallOptions | None = None) -> HubPausesAnswer:
+        """What is paused."""
+        return cast("HubPausesAnswer", self._call("hub/pauses", None, options))
+
+
 class Files(_FileTransfer):
     def list(
         self,
@@ -5827,6 +6070,13 @@ METHODS = {
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",
+    "hub/pause": "POST",
+    "hub/resume": "POST",
+    "hub/pauses": "GET",
+    "limit/set": "POST",
+    "limit/list": "GET",
+    "limit/delete": "POST",
+    "limit/hold": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",
