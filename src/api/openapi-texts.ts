@@ -117,10 +117,7 @@ export const ERRORS = {
   pauses_limit: { status: 409, when: "the hub has the maximum number of pauses" },
   limit_reached: { status: 409, when: "the limit of the task's key is reached, or the key is held" },
   limits_limit: { status: 409, when: "the hub has the maximum number of limits" },
-  too_many_lanes: {
-    status: 409,
-    when: "unfinished tasks have the maximum number of different requirements and limit keys",
-  },
+  too_many_lanes: { status: 409, when: "too many combinations of requirements and limit keys" },
   requirements_not_met: { status: 409, when: "the node lacks what the task requires, or uses it now" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
@@ -460,6 +457,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   requires:
     "What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says.",
   "Requirements.capabilities": "All of them must be among the capabilities of the node.",
+  resources: "Amounts by name, with three decimals.",
   "Requirements.resources": "Amounts by name, with three decimals.",
   "node_register.resources":
     "What the node has, as amounts by name with three decimals; tasks may require some of it.",

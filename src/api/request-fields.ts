@@ -308,10 +308,12 @@ export const resources = () =>
   z.pipe(
     z
       .record(
-        z.string().check(
-          z.maxLength(limit.RESOURCE_NAME_MAX_CHARS),
-          z.regex(NAME_OF_RESOURCE, "must be characters of A-Z a-z 0-9 . _ : -"),
-        ),
+        z
+          .string()
+          .check(
+            z.maxLength(limit.RESOURCE_NAME_MAX_CHARS),
+            z.regex(NAME_OF_RESOURCE, "must be characters of A-Z a-z 0-9 . _ : -"),
+          ),
         z.number().check(z.minimum(0), z.maximum(limit.RESOURCE_AMOUNT_MAX)),
       )
       .check(
@@ -334,14 +336,21 @@ export const requires = () =>
     z.object({
       capabilities: z.optional(
         z
-          .array(z.pipe(chars(limit.CAPABILITY_MAX_CHARS).check(notBlank()), z.transform((word: string) => word.trim())))
+          .array(
+            z.pipe(
+              chars(limit.CAPABILITY_MAX_CHARS).check(notBlank()),
+              z.transform((word: string) => word.trim()),
+            ),
+          )
           .check(z.maxLength(limit.REQUIRED_WORDS_MAX)),
       ),
       resources: z.optional(resources()),
     }),
     z.transform(({ capabilities = [], resources = {} }): Requirements | null => {
       const words = [...new Set(capabilities)];
-      return words.length === 0 && Object.keys(resources).length === 0 ? null : { capabilities: words, resources };
+      return words.length === 0 && Object.keys(resources).length === 0
+        ? null
+        : { capabilities: words, resources };
     }),
   );
 export const budgetScope = () => word(BUDGET_SCOPES);

@@ -603,6 +603,9 @@ const revoke = writeEndpoint({
     "node_offline",
     "node_draining",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
   ],
   input: () =>
     z.object({

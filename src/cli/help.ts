@@ -29,6 +29,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   schedule: "schedules, which create tasks at certain times",
   group: "tasks that were created with the same group",
   budget: "limits of what work may cost",
+  limit: "how many tasks of a limit key may run",
   node: "nodes",
   message: "messages",
   file: "files",

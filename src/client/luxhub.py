@@ -3295,6 +3295,7 @@ class TaskCreateRequires(TypedDict):
 
     #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
     capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -4018,7 +4019,7 @@ class BudgetDeleteAnswer(TypedDict):
 
 class LimitSetAnswer(TypedDict):
     success: Literal[True]
-    #: How many to return at most.
+    #: The limit, and what of it is used.
     limit: Limit
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -4036,7 +4037,7 @@ class LimitListAnswer(TypedDict):
 
 class LimitDeleteAnswer(TypedDict):
     success: Literal[True]
-    #: How many to return at most.
+    #: The limit as it was.
     limit: Limit
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -4045,7 +4046,7 @@ class LimitDeleteAnswer(TypedDict):
 
 class LimitHoldAnswer(TypedDict):
     success: Literal[True]
-    #: How many to return at most.
+    #: The limit of the key, or only its hold.
     limit: Limit
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
@@ -4229,6 +4230,7 @@ class SchedulePutTaskRequires(TypedDict):
 
     #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
     capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -4746,6 +4748,7 @@ class Tasks(_Resource):
         reason: str | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskReleaseUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -4756,6 +4759,7 @@ class Tasks(_Resource):
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -4764,6 +4768,7 @@ class Tasks(_Resource):
             "reason": reason,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
@@ -4777,6 +4782,7 @@ class Tasks(_Resource):
         retry: bool | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskFailUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -4788,6 +4794,7 @@ class Tasks(_Resource):
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -4797,6 +4804,7 @@ class Tasks(_Resource):
             "retry": retry,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 

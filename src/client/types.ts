@@ -1426,6 +1426,7 @@ export interface Operations<V extends Variant = "A"> {
         | {
             /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
             capabilities?: readonly string[] | undefined;
+            /** Amounts by name, with three decimals. */
             resources?: Record<string, number> | undefined;
           }
         | undefined;
@@ -1629,6 +1630,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1665,6 +1668,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -3108,6 +3113,7 @@ export interface Operations<V extends Variant = "A"> {
           | {
               /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
               capabilities?: readonly string[] | undefined;
+              /** Amounts by name, with three decimals. */
               resources?: Record<string, number> | undefined;
             }
           | undefined;
@@ -3413,7 +3419,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** How many to return at most. */
+      /** The limit, and what of it is used. */
       limit: Limit;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
@@ -3446,7 +3452,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** How many to return at most. */
+      /** The limit as it was. */
       limit: Limit;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
@@ -3468,7 +3474,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** How many to return at most. */
+      /** The limit of the key, or only its hold. */
       limit: Limit;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a

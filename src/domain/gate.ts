@@ -11,7 +11,18 @@ import { announcements, isUsedUp, nameOf, periodOf } from "./budget.ts";
 import type { Change } from "./change.ts";
 import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
-import type { BudgetState, Closed, Gate, LimitState, Moment, Node, Pause, Spending, SumKey, Task } from "./model.ts";
+import type {
+  BudgetState,
+  Closed,
+  Gate,
+  LimitState,
+  Moment,
+  Node,
+  Pause,
+  Spending,
+  SumKey,
+  Task,
+} from "./model.ts";
 import { type Spent, plus, spend } from "./spending.ts";
 
 /** What a pause, a limit or a budget can be about. */
@@ -278,12 +289,7 @@ const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {
 };
 
 /** Why the gate keeps a task from a node, as a refusal of claim and assign; null: it does not. */
-export function refusedByGate(
-  gate: Gate,
-  task: Task,
-  nodeId: string,
-  now: number,
-): Rejected | null {
+export function refusedByGate(gate: Gate, task: Task, nodeId: string, now: number): Rejected | null {
   const all = closings(gate, task, nodeId, now);
   const [first] = all;
   if (!first) return null;
@@ -293,7 +299,10 @@ export function refusedByGate(
     return reject("budget_exceeded", detail);
   }
   const what = all.map((one) => sayClosing(one, now)).join("; ");
-  return reject(CODES[first.code], `Task ${task.taskId} is not handed out now: ${what}. GET /api/v1/task/${task.taskId}/explain says more.`);
+  return reject(
+    CODES[first.code],
+    `Task ${task.taskId} is not handed out now: ${what}. GET /api/v1/task/${task.taskId}/explain says more.`,
+  );
 }
 
 /** A closing in words, for people. */

@@ -25,12 +25,21 @@ export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "task
 }
 
 /** The special lane of a task; null: it is in the plain lane of its type. */
-export function specialLane({ taskType, limitKey, requires, creatorNode }: LaneTask, isFair: boolean): string | null {
+export function specialLane(
+  { taskType, limitKey, requires, creatorNode }: LaneTask,
+  isFair: boolean,
+): string | null {
   const isOwnKey = limitKey !== null && limitKey !== taskType;
   if (!isOwnKey && requires === null && !isFair) return null;
   const words = requires?.capabilities.toSorted() ?? [];
   const resources = Object.entries(requires?.resources ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const alike = [taskType, isOwnKey ? limitKey : null, words, resources, ...(isFair ? [creatorNode ?? ""] : [])];
+  const alike = [
+    taskType,
+    isOwnKey ? limitKey : null,
+    words,
+    resources,
+    ...(isFair ? [creatorNode ?? ""] : []),
+  ];
   const hash = new Bun.CryptoHasher("sha256").update(JSON.stringify(alike)).digest("base64url");
   return SPECIAL + hash.slice(0, NAME_CHARS);
 }
@@ -70,7 +79,9 @@ export function missingIn(
   if (requires === null) return { words: [], resources: [] };
   return {
     words: requires.capabilities.filter((word) => !capabilities.includes(word)),
-    resources: Object.keys(requires.resources).filter((name) => !has(resources, {}, requires.resources, name)),
+    resources: Object.keys(requires.resources).filter(
+      (name) => !has(resources, {}, requires.resources, name),
+    ),
   };
 }
 
@@ -93,7 +104,9 @@ function has(all: Resources, used: Resources, needed: Resources, name: string): 
 
 /** Whether it needs what not every node has: a worker that has it is offered such tasks first. */
 export function needsRare({ requires }: Pick<Task, "requires">): boolean {
-  return requires !== null && Object.keys(requires.resources).some((name) => !RESOURCES_OF_EVERY_NODE.has(name));
+  return (
+    requires !== null && Object.keys(requires.resources).some((name) => !RESOURCES_OF_EVERY_NODE.has(name))
+  );
 }
 
 /** Sums of resources. */

@@ -15,7 +15,11 @@ import { namePause } from "./gate.ts";
 // ---- Pauses
 
 /** Pauses something, or replaces the reason for which it is paused. */
-export function pause(gate: Gate, asked: PauseKey & { readonly reason: string | null }, at: number): Decision<Pause> {
+export function pause(
+  gate: Gate,
+  asked: PauseKey & { readonly reason: string | null },
+  at: number,
+): Decision<Pause> {
   const known = gate.pauses.find((one) => isSame(one, asked));
   if (!known && gate.pauses.length >= PAUSES_MAX) {
     const detail = `There are ${PAUSES_MAX} pauses, which is the most. End one that you do not need with POST /api/v1/hub/resume.`;
@@ -87,7 +91,12 @@ export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number
   const full = known ? null : noRoom(gate, at);
   if (full) return full;
   const heldUntil = Math.max(known?.heldUntil ?? 0, at + forMs);
-  const limit: Limit = { key, running: known?.running ?? null, perMinute: known?.perMinute ?? null, heldUntil };
+  const limit: Limit = {
+    key,
+    running: known?.running ?? null,
+    perMinute: known?.perMinute ?? null,
+    heldUntil,
+  };
   const data = { key: key || null, for_s: Math.ceil(forMs / SECOND_MS), held_by: nodeId };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
     ...outdated(gate, at),
@@ -98,7 +107,9 @@ export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number
 
 /** The rows that were only for a hold, which is over. */
 function outdated(gate: Gate, at: number): readonly Change[] {
-  return gate.limits.flatMap((limit): Change[] => (isOver(limit, at) ? [{ kind: "limit.deleted", key: limit.key }] : []));
+  return gate.limits.flatMap((limit): Change[] =>
+    isOver(limit, at) ? [{ kind: "limit.deleted", key: limit.key }] : [],
+  );
 }
 
 function isOver({ running, perMinute, heldUntil }: Limit, at: number): boolean {

@@ -175,12 +175,12 @@ export const BUDGET_VALUE_MAX_CHARS = 200;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys, holds included. */
-export const LIMITS_MAX = 1_000;
+export const LIMITS_MAX = 500;
 export const LIMIT_KEY_MAX_CHARS = 200;
 export const LIMIT_RUNNING_MAX = 10_000;
 export const LIMIT_PER_MINUTE_MAX = 60_000;
 export const HOLD_MAX_SECONDS = 3_600;
-export const PAUSES_MAX = 1_000;
+export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */

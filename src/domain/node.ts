@@ -30,14 +30,7 @@ import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task.ts
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
-  | "nodeId"
-  | "name"
-  | "host"
-  | "port"
-  | "capabilities"
-  | "variant"
-  | "maxTasks"
-  | "autoAssign"
+  "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks" | "autoAssign"
 > & {
   /** Left out: none. */
   readonly resources?: Resources;

@@ -344,7 +344,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 
 /** The best open task that the node may have now. */
 function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
-  const mayHave = (task: Task): boolean => !isClosed(gate?.closed, task, node.nodeId) && hasFree(node, task.requires);
+  const mayHave = (task: Task): boolean =>
+    !isClosed(gate?.closed, task, node.nodeId) && hasFree(node, task.requires);
   const plain = open.find(mayHave) ?? null;
   const other = special.find(mayHave) ?? null;
   if (plain === null || other === null) return plain ?? other;
@@ -403,7 +404,7 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
 export type Completion = {
   readonly taskId: string;
   readonly luxPaidMicro: number;
-  /** The node has a task limit and one task less: the balancer may have one for it. */
+  /** The node has a task limit, or used resources, and has one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
   /** Tasks wait for this one. */
   readonly hasDependents: boolean;
@@ -459,7 +460,8 @@ export function complete(
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
   changes.push(...payment.changes);
-  return accept(completion(after, node.maxTasks !== null), changes);
+  const isBounded = node.maxTasks !== null || task.requires !== null;
+  return accept(completion(after, isBounded), changes);
 }
 
 // ---- Requests of the node that holds the task
@@ -1448,7 +1450,8 @@ function keptBack(task: Task, node: Node, { gate, now }: Moment): Rejected | nul
 /** Why a node does not have what a task requires. Its type is no reason: who names a node knows why. */
 function unfit(task: Task, node: Node): Rejected | null {
   const { requires, taskId } = task;
-  if (requires === null || (couldTake(node, { taskType: "", requires }) && hasFree(node, requires))) return null;
+  if (requires === null || (couldTake(node, { taskType: "", requires }) && hasFree(node, requires)))
+    return null;
   const detail = `Node ${node.nodeId} does not have what task ${taskId} requires, or uses it for other tasks. GET /api/v1/task/${taskId}/explain says what is missing.`;
   return reject("requirements_not_met", detail);
 }

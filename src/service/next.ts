@@ -225,7 +225,13 @@ export class NextService {
         return UNDECIDED;
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
-      const rows = { started, gifts, open: open.tasks, special, waiting: lanes.size === 0 ? (waiting ?? []) : [] };
+      const rows = {
+        started,
+        gifts,
+        open: open.tasks,
+        special,
+        waiting: lanes.size === 0 ? (waiting ?? []) : [],
+      };
       return nextTask(node, nodeId, rows, beat, known.isBeaten);
     });
     if (found?.ended) await this.#tasks.settleAfter(found.ended);

@@ -259,7 +259,10 @@ export class NodeService {
     };
     const back = await transact(load, ({ node, waiting, mail, lanes, gate }) => {
       this.#tasks.known.learn(gate, lanes);
-      const decision = goOnline(node, nodeId, lanes.size === 0 ? waiting : [], { ...this.#beat(leaseOf(known)), gate });
+      const decision = goOnline(node, nodeId, lanes.size === 0 ? waiting : [], {
+        ...this.#beat(leaseOf(known)),
+        gate,
+      });
       if (decision.kind === "rejected") return decision;
       const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
@@ -282,7 +285,8 @@ export class NodeService {
 
   /** The first commit assigns up to SWEEP_BATCH tasks, and none if there are special lanes; this makes further commits. */
   async #fillFurther(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
-    if (node.tasksAssigned >= SWEEP_BATCH || this.#tasks.known.lanes.size > 0) await this.#tasks.fillIfPossible(node.nodeId);
+    if (node.tasksAssigned >= SWEEP_BATCH || this.#tasks.known.lanes.size > 0)
+      await this.#tasks.fillIfPossible(node.nodeId);
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */

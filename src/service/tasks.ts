@@ -1,7 +1,7 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
 import { isClosed } from "../domain/gate.ts";
-import type { Change } from "../domain/change.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import {
   type Accepted,
   type Decision,
@@ -170,6 +170,8 @@ export class TaskService {
     this.lists = new TaskLists(store);
     store.onCommit((changes) => {
       if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
+      // Under the limit of a key there is room, for a task of any node.
+      if (changes.some(hasLeftLimit)) void this.#balanceIfPossible();
     });
   }
 
@@ -747,6 +749,10 @@ export function candidatesIfBalanced(
   notNode: string | null,
 ): Query<readonly Node[] | null> {
   return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
+}
+
+function hasLeftLimit(change: Notified): boolean {
+  return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
 }
 
 const NO_FILES: Creation = { fileIds: [], boundTo: null };

@@ -88,7 +88,10 @@ export class GroupReads {
   apply({ change, row }: PlacedChange): void {
     if (this.#queries.size === 0) return;
     this.#changes++;
-    this.#there = { gate: this.#there.gate || OPENS_GATE.has(change.kind), lanes: this.#there.lanes || isInLane(change) };
+    this.#there = {
+      gate: this.#there.gate || OPENS_GATE.has(change.kind),
+      lanes: this.#there.lanes || isInLane(change),
+    };
     for (const key of writeSetOf(change, row)) {
       const readers = key === EVERYTHING ? this.#all() : this.#readers.get(key);
       if (readers) for (const loaded of readers) this.#patch(loaded, change);

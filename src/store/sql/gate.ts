@@ -31,7 +31,7 @@ const GATE = `
   SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, running, per_minute, held_until,
     CASE WHEN running IS NULL THEN 0 ELSE (
-      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limit_key) END,
+      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
     CASE WHEN per_minute IS NULL THEN NULL ELSE (
       SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END
   FROM limits
@@ -54,7 +54,12 @@ export function gateOn(now: number): Query<Gate> {
 }
 
 const GATE_READS = ["budgets", "usage_sums", "pauses", "limits", "limit_uses", "tasks"] as const;
-const OF_TASKS: ReadonlySet<Change["kind"]> = new Set(["task.created", "task.moved", "task.edited", "task.deleted"]);
+const OF_TASKS: ReadonlySet<Change["kind"]> = new Set([
+  "task.created",
+  "task.moved",
+  "task.edited",
+  "task.deleted",
+]);
 
 /** Undefined: it must be loaded again. */
 function patchGate(gate: Gate, change: Change, now: number): Gate | undefined {
@@ -131,7 +136,8 @@ const LANES = `
  * engine reads for it.
  */
 export function readyLanes(): Query<Lanes> {
-  const shape: Query<Lanes>["shape"] = (rows) => new Map(rows.map((row) => [String(row["lane"]), toLane(row)]));
+  const shape: Query<Lanes>["shape"] = (rows) =>
+    new Map(rows.map((row) => [String(row["lane"]), toLane(row)]));
   return {
     ...query(LANES, [], shape, ["tasks"]),
     patch: patchLanes,
@@ -143,7 +149,9 @@ export function readyLanes(): Query<Lanes> {
 /** Undefined: there are too many that may be empty. */
 export function patchLanes(lanes: Lanes, change: Change): Lanes | undefined {
   if (change.kind !== "task.created" && change.kind !== "task.moved")
-    return change.kind === "tasks.counted" || "taskId" in change || change.kind === "task.edited" ? lanes : undefined;
+    return change.kind === "tasks.counted" || "taskId" in change || change.kind === "task.edited"
+      ? lanes
+      : undefined;
   const { task } = change;
   if (task.lane === null || task.status !== "open" || task.scheduled || lanes.has(task.lane)) return lanes;
   if (lanes.size >= 2 * LANES_MAX) return undefined;

@@ -228,18 +228,32 @@ const HEADS_LOADED = 8;
 export function bestOfLanes(
   lanes: readonly Lane[],
   closed: Closed | null,
-  options: { readonly onlyBalanced?: boolean; readonly limit?: number; readonly notRevokedFrom?: string } = {},
+  options: {
+    readonly onlyBalanced?: boolean;
+    readonly limit?: number;
+    readonly notRevokedFrom?: string;
+  } = {},
 ): Query<readonly Task[]> {
   if (lanes.length === 0) return { ...NO_ROW, shape: () => [], patch: (tasks) => tasks };
   const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom } = options;
   const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1]);
   const params: Param[] = [JSON.stringify(ranked), limit];
-  const more = notRevokedFrom === undefined ? "" : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
-  const open = more + butClosed(params, "creator_node", closed?.creators) + butClosed(params, "task_group", closed?.groups);
+  const more =
+    notRevokedFrom === undefined
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const open =
+    more +
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups);
   const sql = (elements: string): string => `
     SELECT ${TASK_COLUMNS} FROM (
-      SELECT t.seq, l.rank FROM (${union((onlyBalanced ? [1] : [0, 1]).map((balanced) => `
-        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, ${balanced} AS flag FROM ${elements}`))}) AS l
+      SELECT t.seq, l.rank FROM (${union(
+        (onlyBalanced ? [1] : [0, 1]).map(
+          (balanced) => `
+        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, ${balanced} AS flag FROM ${elements}`,
+        ),
+      )}) AS l
       CROSS JOIN tasks t
       WHERE t.seq = (
         SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
