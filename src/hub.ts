@@ -94,6 +94,8 @@ import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
+import { FailureStatistics } from "./service/failure-stats.ts";
+import { TypeStatistics } from "./service/type-stats.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -401,6 +403,8 @@ function joinServices({
     quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
+    typeStats: new TypeStatistics(store, clock, minutes),
+    failureStats: new FailureStatistics(store, clock),
     tasks,
     lessons,
     contexts: new TaskContexts(store, lessons),

@@ -13,6 +13,8 @@ import type { JsonObject } from "../http/json-body.ts";
 import type { Log } from "../lib/log.ts";
 import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
+import type { FailureStatistics } from "../service/failure-stats.ts";
+import type { TypeStatistics } from "../service/type-stats.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
 import type { GroupService } from "../service/groups.ts";
@@ -72,6 +74,8 @@ export type Services = {
   readonly quotas: QuotaService;
   readonly tickets: Tickets;
   readonly minutes: Minutes;
+  readonly typeStats: TypeStatistics;
+  readonly failureStats: FailureStatistics;
   readonly system: SystemService;
   /** Large batches begin one in a tick of the event loop. */
   readonly batches: TickQueue;

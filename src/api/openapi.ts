@@ -27,6 +27,7 @@ import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { budgetSchema } from "./budgets.ts";
 import { limitSchema, pauseSchema } from "./limits.ts";
+import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
@@ -369,6 +370,7 @@ class Records {
     this.#add("OpenQuestion", openQuestionSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
+    this.#add("TaskSummary", schemas.taskSummarySchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
     this.#add("Node", schemas.nodeSchema(variant));
     this.#add("Message", schemas.messageSchema());
@@ -379,11 +381,15 @@ class Records {
     this.#add("FoundNote", foundNoteSchema());
     this.#add("AdvisoryLease", schemas.advisoryLeaseSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
+    this.#add("LedgerHead", schemas.ledgerHeadSchema());
+    this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
+    this.#add("TypeStats", typeStatsSchema());
+    this.#add("FailureGroup", failureGroupSchema());
     this.#add("Minute", minuteSchema());
     this.#add("MinutesTotal", minutesTotalSchema());
     this.#add("TaskAnswer", jsonSuccessOf(toSchema(taskAnswer(variant), "output")));
@@ -449,6 +455,8 @@ function textOf(owner: string, field: string): string | undefined {
 /** Records that have all fields of another one. */
 const EXTENDED: Readonly<Record<string, string>> = {
   TaskDetails: "Task",
+  TaskSummary: "Task",
+  task_count: "task_list",
   OpenQuestion: "Question",
   Minute: "MinutesTotal",
 };

@@ -21,6 +21,7 @@ import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
+import { STATS_ENDPOINTS } from "./stats.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
@@ -58,6 +59,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...BUDGET_ENDPOINTS,
   ...LIMIT_ENDPOINTS,
   ...KEY_ENDPOINTS,
+  ...STATS_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   BATCH_ENDPOINT,
   openApiDocument,

@@ -139,7 +139,7 @@ function encodeNumbers(numbers: Summary) {
   };
 }
 
-function encodeDurations({ count, sumMs, p50Ms, p95Ms }: DurationSummary) {
+export function encodeDurations({ count, sumMs, p50Ms, p95Ms }: DurationSummary) {
   const seconds = (ms: number): number => Math.round(ms) / SECOND_MS;
   return {
     count,

@@ -924,7 +924,9 @@ class LuxHub:
             request = _Request(method, f"/api/v1/{path}", headers, lambda: body, is_repeatable, silence_s)
         else:
             query = urlencode({name: _query_text(value) for name, value in left.items()})
-            asked = f"/api/v1/{path}?{query}" if query else f"/api/v1/{path}"
+            # The name of an operation may have a query of its own.
+            joint = "&" if "?" in path else "?"
+            asked = f"/api/v1/{path}{joint}{query}" if query else f"/api/v1/{path}"
             request = _Request(method, asked, {}, silence_s=silence_s)
         return self._http.send(request, _read_json, options)
 
@@ -2567,6 +2569,65 @@ class Task(TypedDict):
     updated_at: str
 
 
+class TaskSummarySchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
+
+
+class TaskSummary(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: Whether the task is open and may be handed out now.
+    ready: bool
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
+    attempts: int
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The task is not handed out before this time.
+    not_before: str | None
+    #: If the task is not completed by this time, it fails.
+    expires_at: str | None
+    #: How many of the tasks that it depends on are not completed yet.
+    unmet_count: int
+    #: When the node started the task.
+    started_at: str | None
+    #: The first line of the last note, at most 200 characters.
+    progress: str | None
+    #: `answer` while a question about the task is open; else null.
+    waiting_for: Literal["answer"] | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskSummarySchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
 class TaskDetailsSchedule(TypedDict):
     """The schedule that created the task; only on such tasks."""
 
@@ -2883,18 +2944,47 @@ class AdvisoryLease(TypedDict):
 
 
 class LedgerEntry(TypedDict):
+    #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
+    seq: int
     #: The id of the entry.
     id: str
-    #: The node that was paid.
-    node_id: str
+    #: The node that was paid; null: the entry goes to another account.
+    node_id: str | None
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    from: str
+    #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
+    to: str
     #: LUX, exact to 6 decimals.
     amount: float
-    #: `reward` of a task, or `signin`.
-    kind: Literal["reward", "signin"]
-    #: The task that paid; null for a daily bonus.
+    #: `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back
+    #: goes back to the treasury).
+    kind: Literal["reward", "signin", "hold", "return"]
+    #: The task of a reward; null for a daily bonus.
     task_id: str | None
     #: When it happened.
     at: str
+    #: The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain.
+    prev_hash: str | None
+    #: SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
+    #: than the hash chain.
+    hash: str | None
+
+
+class LedgerHead(TypedDict):
+    #: Its number; 0: the ledger has no entry.
+    seq: int
+    #: Its hash; null: it is older than the hash chain, or there is no entry.
+    hash: str | None
+
+
+class Receipt(TypedDict):
+    #: The id of the ledger entry.
+    entry_id: str
+    #: LUX that were paid.
+    amount: float
+    #: The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null: the
+    #: entry is older than the hash chain.
+    hash: str | None
 
 
 class FileRecord(TypedDict):
@@ -3054,6 +3144,53 @@ class Durations(TypedDict):
     p50_s: float | None
     #: The 95th percentile in seconds, estimated; null without durations.
     p95_s: float | None
+
+
+class TypeStats(TypedDict):
+    #: The type; null for tasks without one.
+    task_type: str | None
+    #: Tasks that may be handed out now, counted up to 50,000.
+    open: int
+    #: Since when the oldest of them may be handed out; null without any.
+    oldest_open_at: str | None
+    #: Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
+    #: 50,000.
+    waiting: int
+    #: Tasks that a node holds; of all types together counted up to 50,000.
+    assigned: int
+    #: Tasks completed in the last hour.
+    completed: int
+    #: Tasks that failed in the last hour.
+    failed: int
+    #: How long tasks waited until they were handed out, each time, in the last hour.
+    time_to_start: Durations
+    #: Nodes that could take such a task now: online, not draining and with room.
+    takers: int
+    #: Online nodes that take tasks of this type.
+    nodes_online: int
+    #: Nodes, online or not, that take tasks of this type.
+    nodes_registered: int
+
+
+class FailureGroup(TypedDict):
+    #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
+    group: str
+    #: The type of its tasks; null without one.
+    task_type: str | None
+    #: The kind of the failures.
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    #: The first line of the newest message. The messages of a group are the same but for numbers and ids.
+    message: str
+    #: How many tasks have failed so.
+    count: int
+    #: At how many nodes.
+    nodes: int
+    #: The first 5 of these nodes, those with the most failures first.
+    node_ids: list[str]
+    #: When the last one failed.
+    last_at: str
+    #: The task that failed last.
+    task_id: str
 
 
 class Minute(TypedDict):
@@ -3242,6 +3379,9 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
+    #: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the
+    #: oldest first.
+    tasks: NotRequired[list[TaskSummary]]
     #: The number of the page, from 1.
     page: NotRequired[int | None]
     #: Rows on a page; above 50 is read as 50.
@@ -3373,6 +3513,8 @@ class TaskCompleteAnswer(TypedDict):
     status: Literal["completed"]
     #: LUX that the task paid.
     lux_paid: float
+    #: The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.
+    receipt: Receipt | None
     #: The id of the task.
     task_id: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
@@ -3552,6 +3694,71 @@ class TaskListAnswer(TypedDict):
     pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskListFieldsSummaryAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks.
+    tasks: list[TaskSummary]
+    #: The number of the page, from 1.
+    page: int | None
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all; null if they were not counted.
+    total: int | None
+    #: How many pages there are; null if they were not counted.
+    pages: int | None
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskCountAnswer(TypedDict):
+    success: Literal[True]
+    #: How many tasks match.
+    count: int
+    #: False: there are more, because one call looks at 50,000 tasks.
+    exact: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsTypesAnswer(TypedDict):
+    success: Literal[True]
+    #: When it was counted: at most 2 s ago.
+    at: str
+    #: The 100 types with the most tasks, those with the most first.
+    types: list[TypeStats]
+    #: How many types there are beside them.
+    others: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsFailuresAnswerByNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: How many of them failed at this node.
+    count: int
+
+
+class StatsFailuresAnswer(TypedDict):
+    success: Literal[True]
+    #: The 50 largest groups of failed tasks, the largest first.
+    failures: list[FailureGroup]
+    #: The 50 nodes at which most of them failed.
+    by_node: list[StatsFailuresAnswerByNode]
+    #: How many failed tasks were examined.
+    total: int
+    #: False: more tasks have failed, because one call looks at the newest 10,000.
+    exact: bool
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3794,6 +4001,13 @@ class MessageHistoryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class MessageParkedAnswerByNode(TypedDict):
+    #: The node; without it, all nodes, or the node that the key is bound to.
+    node_id: str
+    #: How many of its messages are parked.
+    count: int
+
+
 class MessageParkedAnswer(TypedDict):
     success: Literal[True]
     #: The messages.
@@ -3802,10 +4016,12 @@ class MessageParkedAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: How many there are; of all nodes counted up to 100,000.
     total: int
     #: How many pages there are.
     pages: int
+    #: Only of all nodes: the 50 nodes with the most parked messages.
+    by_node: NotRequired[list[MessageParkedAnswerByNode]]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3943,6 +4159,26 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LuxEntriesAnswer(TypedDict):
+    success: Literal[True]
+    #: The entries.
+    entries: list[LedgerEntry]
+    #: The newest entry of the ledger.
+    head: LedgerHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LuxHeadAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest entry of the ledger.
+    head: LedgerHead
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4089,9 +4325,9 @@ class FileListAnswer(TypedDict):
     #: Rows on a page; above 50 is read as 50.
     per_page: int
     #: How many there are in all.
-    total: int
+    total: int | None
     #: How many pages there are.
-    pages: int
+    pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
@@ -4129,6 +4365,55 @@ class FileUploadUrlAnswer(TypedDict):
     method: Literal["GET", "POST"]
     #: When the URL ends.
     expires_at: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class GroupListAnswerGroupByStatus(TypedDict):
+    """How many tasks there are of each status."""
+
+    #: How many of its tasks are open or assigned.
+    pending: NotRequired[int]
+    #: How many of its tasks are completed.
+    completed: int
+    #: How many of its tasks have failed.
+    failed: int
+    #: How many of its tasks are open.
+    open: NotRequired[int]
+    #: How many of its tasks are assigned.
+    assigned: NotRequired[int]
+
+
+class GroupListAnswerGroup(TypedDict):
+    #: The name of the group of tasks.
+    group: str
+    #: Whether no task of the group is unfinished.
+    done: bool
+    #: How many there are in all.
+    total: int
+    #: How many of its tasks are neither completed nor failed.
+    unfinished: int
+    #: How many tasks there are of each status.
+    by_status: GroupListAnswerGroupByStatus
+    #: When its first task was created.
+    first_created_at: str
+    #: When its last task was created.
+    last_created_at: str
+    #: When a task of it last changed.
+    last_updated_at: str
+    #: The rewards of all its tasks.
+    lux_reward: float
+    #: The rewards of its completed tasks.
+    lux_paid: float
+
+
+class GroupListAnswer(TypedDict):
+    success: Literal[True]
+    #: The groups, by name.
+    groups: list[GroupListAnswerGroup]
+    #: Send it as `cursor` for the groups after these; null: there are none.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4537,6 +4822,7 @@ class Nodes(_Resource):
         q: str | None = None,
         capability: str | None = None,
         order: Literal["id", "busy", "lux"] | None = None,
+        tasks: Literal["0", "1", "true", "false"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
@@ -4550,6 +4836,8 @@ class Nodes(_Resource):
             none.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
+        tasks: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it
+            holds, the oldest first.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and order and without `page`.
@@ -4559,6 +4847,7 @@ class Nodes(_Resource):
             "q": q,
             "capability": capability,
             "order": order,
+            "tasks": tasks,
             "page": page,
             "per_page": per_page,
             "cursor": cursor,
@@ -5023,13 +5312,21 @@ class Tasks(_Resource):
         task_type: str | None = None,
         group: str | None = None,
         tag: str | None = None,
+        failed_by: str | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        ready: Literal["0", "1", "true", "false"] | None = None,
+        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
         q: str | None = None,
+        order: Literal["created", "updated"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskListAnswer:
-        """Tasks, newest first; by state, nodes, type, group, tag and title.
+        """Tasks, newest first; by state, node, type, group, failure, time, title.
 
         status: Only tasks of this status, in the words of either variant.
         node_id: Only tasks that this node holds or completed.
@@ -5037,8 +5334,19 @@ class Tasks(_Resource):
         task_type: Only tasks of this type.
         group: Only tasks of this group.
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        failed_by: Only failed tasks whose last attempt failed at this node.
+        failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
+        since: Only tasks whose `updated_at` is not before this time.
+        until: Only tasks whose `updated_at` is before this time.
+        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
+        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+            `answer`.
         q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
             10,000 tasks; continue with next_cursor.
+        order: `created` (if left out); `updated`: those that changed last first, which needs `status=failed`
+            or `failed_by`.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
@@ -5050,12 +5358,166 @@ class Tasks(_Resource):
             "task_type": task_type,
             "group": group,
             "tag": tag,
+            "failed_by": failed_by,
+            "failure_kind": failure_kind,
+            "failure_group": failure_group,
+            "since": since,
+            "until": until,
+            "ready": ready,
+            "waiting": waiting,
             "q": q,
+            "order": order,
             "page": page,
             "per_page": per_page,
             "cursor": cursor,
         }
         return cast("TaskListAnswer", self._call("task/list", fields, options))
+
+    def summaries(
+        self,
+        *,
+        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        task_type: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
+        failed_by: str | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        ready: Literal["0", "1", "true", "false"] | None = None,
+        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        q: str | None = None,
+        order: Literal["created", "updated"] | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskListFieldsSummaryAnswer:
+        """Tasks, newest first; by state, node, type, group, failure, time, title.
+
+        The tasks without their descriptions, results and other long texts.
+
+        status: Only tasks of this status, in the words of either variant.
+        node_id: Only tasks that this node holds or completed.
+        creator_node: Only tasks that were created with this `creator_node`.
+        task_type: Only tasks of this type.
+        group: Only tasks of this group.
+        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        failed_by: Only failed tasks whose last attempt failed at this node.
+        failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
+        since: Only tasks whose `updated_at` is not before this time.
+        until: Only tasks whose `updated_at` is before this time.
+        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
+        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+            `answer`.
+        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+            10,000 tasks; continue with next_cursor.
+        order: `created` (if left out); `updated`: those that changed last first, which needs `status=failed`
+            or `failed_by`.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
+        """
+        fields = {
+            "status": status,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "task_type": task_type,
+            "group": group,
+            "tag": tag,
+            "failed_by": failed_by,
+            "failure_kind": failure_kind,
+            "failure_group": failure_group,
+            "since": since,
+            "until": until,
+            "ready": ready,
+            "waiting": waiting,
+            "q": q,
+            "order": order,
+            "page": page,
+            "per_page": per_page,
+            "cursor": cursor,
+        }
+        return cast("TaskListFieldsSummaryAnswer", self._call("task/list?fields=summary", fields, options))
+
+    def count(
+        self,
+        *,
+        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        task_type: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
+        failed_by: str | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_group: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        ready: Literal["0", "1", "true", "false"] | None = None,
+        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        q: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskCountAnswer:
+        """How many tasks match the filters of task/list.
+
+        status: Only tasks of this status, in the words of either variant.
+        node_id: Only tasks that this node holds or completed.
+        creator_node: Only tasks that were created with this `creator_node`.
+        task_type: Only tasks of this type.
+        group: Only tasks of this group.
+        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        failed_by: Only failed tasks whose last attempt failed at this node.
+        failure_kind: Only tasks whose last failure is of this kind.
+        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
+            with `order=updated`.
+        since: Only tasks whose `updated_at` is not before this time.
+        until: Only tasks whose `updated_at` is before this time.
+        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
+        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+            `answer`.
+        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+            10,000 tasks; continue with next_cursor.
+        """
+        fields = {
+            "status": status,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "task_type": task_type,
+            "group": group,
+            "tag": tag,
+            "failed_by": failed_by,
+            "failure_kind": failure_kind,
+            "failure_group": failure_group,
+            "since": since,
+            "until": until,
+            "ready": ready,
+            "waiting": waiting,
+            "q": q,
+        }
+        return cast("TaskCountAnswer", self._call("task/count", fields, options))
+
+    def by_type(self, *, options: CallOptions | None = None) -> StatsTypesAnswer:
+        """Tasks by type: open, waiting, running, last hour, the nodes for them."""
+        return cast("StatsTypesAnswer", self._call("stats/types", None, options))
+
+    def failures(
+        self,
+        *,
+        last: int | None = None,
+        options: CallOptions | None = None,
+    ) -> StatsFailuresAnswer:
+        """Why tasks failed lately, by message; and the nodes at which they did.
+
+        last: Of how many seconds; 3,600 if left out.
+        """
+        fields = {"last": last}
+        return cast("StatsFailuresAnswer", self._call("stats/failures", fields, options))
 
     def pull(
         self,
@@ -5362,15 +5824,15 @@ class Messages(_Resource):
 
     def parked(
         self,
-        node_id: str,
         *,
+        node_id: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageParkedAnswer:
-        """The messages that a node never confirmed, oldest first.
+        """The messages that a node, or any node, never confirmed, oldest first.
 
-        node_id: The id of the node.
+        node_id: The node; without it, all nodes, or the node that the key is bound to.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         """
@@ -5614,6 +6076,25 @@ class Lux(_Resource):
         fields = {"node_id": node_id, "page": page, "per_page": per_page}
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
 
+    def entries(
+        self,
+        *,
+        since: int | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LuxEntriesAnswer:
+        """The whole ledger after an entry, oldest first, with the hash chain.
+
+        since: The id of a message: only those after it.
+        limit: How many to return at most.
+        """
+        fields = {"since": since, "limit": limit}
+        return cast("LuxEntriesAnswer", self._call("lux/entries", fields, options))
+
+    def head(self, *, options: CallOptions | None = None) -> LuxHeadAnswer:
+        """The newest entry of the whole ledger: its number and its hash."""
+        return cast("LuxHeadAnswer", self._call("lux/head", None, options))
+
 
 class Costs(_Resource):
     def usage(
@@ -5785,19 +6266,22 @@ class Files(_FileTransfer):
         self,
         *,
         task_id: str | None = None,
+        q: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
-        """Files, newest first; of all tasks or of one.
+        """Files, newest first; of all tasks or of one, and by name.
 
         task_id: Only files of this task.
+        q: Only files whose name has, for each of these words, a word that begins with it. One call looks at
+            10,000 files; continue with next_cursor.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
         """
-        fields = {"task_id": task_id, "page": page, "per_page": per_page, "cursor": cursor}
+        fields = {"task_id": task_id, "q": q, "page": page, "per_page": per_page, "cursor": cursor}
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
@@ -5833,6 +6317,23 @@ class Files(_FileTransfer):
 
 
 class Groups(_Resource):
+    def list(
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupListAnswer:
+        """Groups by name, with their counts.
+
+        q: The beginning of the name.
+        limit: At most so many groups.
+        cursor: The `next_cursor` of the previous page.
+        """
+        fields = {"q": q, "limit": limit, "cursor": cursor}
+        return cast("GroupListAnswer", self._call("group/list", fields, options))
+
     def get(
         self,
         group: str,
@@ -6033,6 +6534,8 @@ METHODS = {
     "task/batch-assign": "POST",
     "task/delete": "POST",
     "task/list": "GET",
+    "task/list?fields=summary": "GET",
+    "task/count": "GET",
     "task/wait": "GET",
     "task/pull": "GET",
     "task/stats": "GET",
@@ -6067,6 +6570,9 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "lux/entries": "GET",
+    "lux/head": "GET",
+    "group/list": "GET",
     "group/{group}": "GET",
     "group/cancel": "POST",
     "group/retry": "POST",
@@ -6088,6 +6594,8 @@ METHODS = {
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",
+    "stats/types": "GET",
+    "stats/failures": "GET",
     "status": "GET",
     "events": "GET",
     "poll": "GET",

@@ -1,6 +1,7 @@
 /**
  * The client of a hub, typed from the API's own declarations. Runs on Bun, Node 20 and later, and in browsers. Calls
- * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key.
+ * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key. The worker
+ * is added in index.ts.
  * Must not: cache anything of the hub.
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
@@ -9,7 +10,6 @@ import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, Reque
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
-import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
@@ -17,15 +17,6 @@ export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type Re
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
-export {
-  type AskOptions,
-  FatalError,
-  type Handler,
-  type TaskContext,
-  type Used,
-  type WorkerEvent,
-  type WorkerOptions,
-} from "./worker.ts";
 
 export type LuxHubOptions = HttpOptions & {
   /**
@@ -88,6 +79,14 @@ export class LuxHub<V extends Variant = "A"> {
     batchAssign: this.#method("task/batch-assign"),
     delete: this.#method("task/delete"),
     list: this.#method("task/list"),
+    /** The same list without descriptions, results and other long texts. */
+    summaries: this.#method("task/list?fields=summary"),
+    /** How many tasks match the filters of the list. */
+    count: this.#method("task/count"),
+    /** Counts the tasks of each type, and the nodes for them. */
+    byType: this.#method("stats/types"),
+    /** Why tasks failed lately, by message. */
+    failures: this.#method("stats/failures"),
     pull: this.#method("task/pull"),
     stats: this.#method("task/stats"),
     /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
@@ -141,6 +140,9 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+    /** The ledger of all nodes, oldest first. */
+    entries: this.#method("lux/entries"),
+    head: this.#method("lux/head"),
   };
 
   /** What is handed out, and what is not. */
@@ -180,6 +182,8 @@ export class LuxHub<V extends Variant = "A"> {
   };
 
   readonly groups = {
+    /** By name; those whose name begins with `q`. */
+    list: this.#method("group/list"),
     /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
     get: this.#method("group/{group}"),
     /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
@@ -235,12 +239,6 @@ export class LuxHub<V extends Variant = "A"> {
     return readOutput<V>(this.call.bind(this), taskId, options);
   }
 
-  /** Registers a node and does its tasks until a signal of the options stops the worker. */
-  worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
-    const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
-    return runWorker<V>(hub, nodeId, handler, options);
-  }
-
   /**
    * Calls any operation that takes and answers JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
    * @throws {LuxHubError} when the hub refuses the call
@@ -293,7 +291,7 @@ export class LuxHub<V extends Variant = "A"> {
           }
         : {
             method,
-            path: `/api/v1/${path}${queryOf(fields)}`,
+            path: `/api/v1/${withQuery(path, fields)}`,
             isRepeatable: true,
             waitMs: waitSeconds * 1_000,
           },
@@ -377,11 +375,13 @@ function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 
-function queryOf(fields: Fields): string {
+/** The name of an operation may have a query of its own. */
+function withQuery(path: string, fields: Fields): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields))
     if (value !== undefined && value !== null) query.append(name, String(value));
-  return query.size === 0 ? "" : `?${query}`;
+  if (query.size === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${query}`;
 }
 
 /** An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */

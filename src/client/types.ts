@@ -449,6 +449,65 @@ export interface Task<V extends Variant = "A"> {
   updated_at: string;
 }
 
+export interface TaskSummary<V extends Variant = "A"> {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The urgency. */
+  priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The status of the task. task/retry opens a `failed` task again. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** Whether the task is open and may be handed out now. */
+  ready: boolean;
+  /**
+   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+   * restarts.
+   */
+  attempts: number;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The task is not handed out before this time. */
+  not_before: string | null;
+  /** If the task is not completed by this time, it fails. */
+  expires_at: string | null;
+  /** How many of the tasks that it depends on are not completed yet. */
+  unmet_count: number;
+  /** When the node started the task. */
+  started_at: string | null;
+  /** The first line of the last note, at most 200 characters. */
+  progress: string | null;
+  /** `answer` while a question about the task is open; else null. */
+  waiting_for: "answer" | null;
+  /** Why the last attempt, or the task, failed. */
+  failure: Failure | null;
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words to find the task by; left out if it has none. */
+  tags?: string[] | undefined;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface TaskDetails<V extends Variant = "A"> {
   /** The id of the task. */
   task_id: string;
@@ -791,18 +850,53 @@ export interface AdvisoryLease {
 }
 
 export interface LedgerEntry {
+  /** The number of the entry in the ledger of all nodes: 1, 2, 3, … */
+  seq: number;
   /** The id of the entry. */
   id: string;
-  /** The node that was paid. */
-  node_id: string;
+  /** The node that was paid; null: the entry goes to another account. */
+  node_id: string | null;
+  /** The account that it comes from: `treasury`, or `held:` and the task_id. */
+  from: string;
+  /** The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`. */
+  to: string;
   /** LUX, exact to 6 decimals. */
   amount: number;
-  /** `reward` of a task, or `signin`. */
-  kind: "reward" | "signin";
-  /** The task that paid; null for a daily bonus. */
+  /**
+   * `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held
+   * back goes back to the treasury).
+   */
+  kind: "reward" | "signin" | "hold" | "return";
+  /** The task of a reward; null for a daily bonus. */
   task_id: string | null;
   /** When it happened. */
   at: string;
+  /** The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain. */
+  prev_hash: string | null;
+  /**
+   * SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
+   * than the hash chain.
+   */
+  hash: string | null;
+}
+
+export interface LedgerHead {
+  /** Its number; 0: the ledger has no entry. */
+  seq: number;
+  /** Its hash; null: it is older than the hash chain, or there is no entry. */
+  hash: string | null;
+}
+
+export interface Receipt {
+  /** The id of the ledger entry. */
+  entry_id: string;
+  /** LUX that were paid. */
+  amount: number;
+  /**
+   * The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null:
+   * the entry is older than the hash chain.
+   */
+  hash: string | null;
 }
 
 export interface FileRecord {
@@ -971,6 +1065,55 @@ export interface Durations {
   p50_s: number | null;
   /** The 95th percentile in seconds, estimated; null without durations. */
   p95_s: number | null;
+}
+
+export interface TypeStats {
+  /** The type; null for tasks without one. */
+  task_type: string | null;
+  /** Tasks that may be handed out now, counted up to 50,000. */
+  open: number;
+  /** Since when the oldest of them may be handed out; null without any. */
+  oldest_open_at: string | null;
+  /**
+   * Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
+   * 50,000.
+   */
+  waiting: number;
+  /** Tasks that a node holds; of all types together counted up to 50,000. */
+  assigned: number;
+  /** Tasks completed in the last hour. */
+  completed: number;
+  /** Tasks that failed in the last hour. */
+  failed: number;
+  /** How long tasks waited until they were handed out, each time, in the last hour. */
+  time_to_start: Durations;
+  /** Nodes that could take such a task now: online, not draining and with room. */
+  takers: number;
+  /** Online nodes that take tasks of this type. */
+  nodes_online: number;
+  /** Nodes, online or not, that take tasks of this type. */
+  nodes_registered: number;
+}
+
+export interface FailureGroup {
+  /** The id of the group: `failure_group` of task/list and task/count selects its tasks. */
+  group: string;
+  /** The type of its tasks; null without one. */
+  task_type: string | null;
+  /** The kind of the failures. */
+  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  /** The first line of the newest message. The messages of a group are the same but for numbers and ids. */
+  message: string;
+  /** How many tasks have failed so. */
+  count: number;
+  /** At how many nodes. */
+  nodes: number;
+  /** The first 5 of these nodes, those with the most failures first. */
+  node_ids: string[];
+  /** When the last one failed. */
+  last_at: string;
+  /** The task that failed last. */
+  task_id: string;
 }
 
 export interface Minute {
@@ -1310,6 +1453,11 @@ export interface Operations<V extends Variant = "A"> {
        * first.
        */
       order?: "id" | "busy" | "lux" | undefined;
+      /**
+       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
+       * the oldest first.
+       */
+      tasks?: "0" | "1" | "true" | "false" | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1321,6 +1469,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All nodes. */
       nodes: Node<V>[];
+      /**
+       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
+       * the oldest first.
+       */
+      tasks?: TaskSummary<V>[] | undefined;
       /** The number of the page, from 1. */
       page?: number | null | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1590,6 +1743,8 @@ export interface Operations<V extends Variant = "A"> {
       status: "completed";
       /** LUX that the task paid. */
       lux_paid: number;
+      /** The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt. */
+      receipt: Receipt | null;
       /** The id of the task. */
       task_id: string;
       /**
@@ -1896,7 +2051,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; by state, nodes, type, group, tag and title */
+  /** Tasks, newest first; by state, node, type, group, failure, time, title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -1911,11 +2066,37 @@ export interface Operations<V extends Variant = "A"> {
       group?: string | undefined;
       /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
       tag?: string | undefined;
+      /** Only failed tasks whose last attempt failed at this node. */
+      failed_by?: string | undefined;
+      /** Only tasks whose last failure is of this kind. */
+      failure_kind?:
+        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
+      /** Only tasks whose `updated_at` is not before this time. */
+      since?: string | undefined;
+      /** Only tasks whose `updated_at` is before this time. */
+      until?: string | undefined;
+      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
+      ready?: "0" | "1" | "true" | "false" | undefined;
+      /**
+       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+       * `answer`.
+       */
+      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
       /**
        * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
        * 10,000 tasks; continue with next_cursor.
        */
       q?: string | undefined;
+      /**
+       * `created` (if left out); `updated`: those that changed last first, which needs `status=failed` or
+       * `failed_by`.
+       */
+      order?: "created" | "updated" | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1937,6 +2118,137 @@ export interface Operations<V extends Variant = "A"> {
       pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Tasks, newest first; by state, node, type, group, failure, time, title */
+  "task/list?fields=summary": {
+    request: {
+      /** Only tasks of this status, in the words of either variant. */
+      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /** Only tasks that this node holds or completed. */
+      node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks of this group. */
+      group?: string | undefined;
+      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      tag?: string | undefined;
+      /** Only failed tasks whose last attempt failed at this node. */
+      failed_by?: string | undefined;
+      /** Only tasks whose last failure is of this kind. */
+      failure_kind?:
+        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
+      /** Only tasks whose `updated_at` is not before this time. */
+      since?: string | undefined;
+      /** Only tasks whose `updated_at` is before this time. */
+      until?: string | undefined;
+      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
+      ready?: "0" | "1" | "true" | "false" | undefined;
+      /**
+       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+       * `answer`.
+       */
+      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      /**
+       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 tasks; continue with next_cursor.
+       */
+      q?: string | undefined;
+      /**
+       * `created` (if left out); `updated`: those that changed last first, which needs `status=failed` or
+       * `failed_by`.
+       */
+      order?: "created" | "updated" | undefined;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+      /** The `next_cursor` of the previous page, with the same filters and without `page`. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The tasks. */
+      tasks: TaskSummary<V>[];
+      /** The number of the page, from 1. */
+      page: number | null;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all; null if they were not counted. */
+      total: number | null;
+      /** How many pages there are; null if they were not counted. */
+      pages: number | null;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** How many tasks match the filters of task/list */
+  "task/count": {
+    request: {
+      /** Only tasks of this status, in the words of either variant. */
+      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /** Only tasks that this node holds or completed. */
+      node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks of this group. */
+      group?: string | undefined;
+      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      tag?: string | undefined;
+      /** Only failed tasks whose last attempt failed at this node. */
+      failed_by?: string | undefined;
+      /** Only tasks whose last failure is of this kind. */
+      failure_kind?:
+        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+      /**
+       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * `order=updated`.
+       */
+      failure_group?: string | undefined;
+      /** Only tasks whose `updated_at` is not before this time. */
+      since?: string | undefined;
+      /** Only tasks whose `updated_at` is before this time. */
+      until?: string | undefined;
+      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
+      ready?: "0" | "1" | "true" | "false" | undefined;
+      /**
+       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+       * `answer`.
+       */
+      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      /**
+       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 tasks; continue with next_cursor.
+       */
+      q?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many tasks match. */
+      count: number;
+      /** False: there are more, because one call looks at 50,000 tasks. */
+      exact: boolean;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -2477,11 +2789,11 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The messages that a node never confirmed, oldest first */
+  /** The messages that a node, or any node, never confirmed, oldest first */
   "message/parked": {
     request: {
-      /** The id of the node. */
-      node_id: string;
+      /** The node; without it, all nodes, or the node that the key is bound to. */
+      node_id?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -2495,10 +2807,19 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** How many there are; of all nodes counted up to 100,000. */
       total: number;
       /** How many pages there are. */
       pages: number;
+      /** Only of all nodes: the 50 nodes with the most parked messages. */
+      by_node?:
+        | {
+            /** The node; without it, all nodes, or the node that the key is bound to. */
+            node_id: string;
+            /** How many of its messages are parked. */
+            count: number;
+          }[]
+        | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -2915,6 +3236,108 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The whole ledger after an entry, oldest first, with the hash chain */
+  "lux/entries": {
+    request: {
+      /** The id of a message: only those after it. */
+      since?: number | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The entries. */
+      entries: LedgerEntry[];
+      /** The newest entry of the ledger. */
+      head: LedgerHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The newest entry of the whole ledger: its number and its hash */
+  "lux/head": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** The newest entry of the ledger. */
+      head: LedgerHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Groups by name, with their counts */
+  "group/list": {
+    request: {
+      /** The beginning of the name. */
+      q?: string | undefined;
+      /** At most so many groups. */
+      limit?: number | undefined;
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The groups, by name. */
+      groups: {
+        /** The name of the group of tasks. */
+        group: string;
+        /** Whether no task of the group is unfinished. */
+        done: boolean;
+        /** How many there are in all. */
+        total: number;
+        /** How many of its tasks are neither completed nor failed. */
+        unfinished: number;
+        /** How many tasks there are of each status. */
+        by_status: By<
+          V,
+          {
+            /** How many of its tasks are open. */
+            open: number;
+            /** How many of its tasks are assigned. */
+            assigned: number;
+            /** How many of its tasks are completed. */
+            completed: number;
+            /** How many of its tasks have failed. */
+            failed: number;
+          },
+          {
+            /** How many of its tasks are open or assigned. */
+            pending: number;
+            /** How many of its tasks are completed. */
+            completed: number;
+            /** How many of its tasks have failed. */
+            failed: number;
+          }
+        >;
+        /** When its first task was created. */
+        first_created_at: string;
+        /** When its last task was created. */
+        last_created_at: string;
+        /** When a task of it last changed. */
+        last_updated_at: string;
+        /** The rewards of all its tasks. */
+        lux_reward: number;
+        /** The rewards of its completed tasks. */
+        lux_paid: number;
+      }[];
+      /** Send it as `cursor` for the groups after these; null: there are none. */
+      next_cursor: string | null;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3554,6 +3977,54 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Tasks by type: open, waiting, running, last hour, the nodes for them */
+  "stats/types": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** When it was counted: at most 2 s ago. */
+      at: string;
+      /** The 100 types with the most tasks, those with the most first. */
+      types: TypeStats[];
+      /** How many types there are beside them. */
+      others: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Why tasks failed lately, by message; and the nodes at which they did */
+  "stats/failures": {
+    request: {
+      /** Of how many seconds; 3,600 if left out. */
+      last?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The 50 largest groups of failed tasks, the largest first. */
+      failures: FailureGroup[];
+      /** The 50 nodes at which most of them failed. */
+      by_node: {
+        /** The id of the node. */
+        node_id: string;
+        /** How many of them failed at this node. */
+        count: number;
+      }[];
+      /** How many failed tasks were examined. */
+      total: number;
+      /** False: more tasks have failed, because one call looks at the newest 10,000. */
+      exact: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The health of the hub, and counts */
   status: {
     request: Record<never, never>;
@@ -3737,11 +4208,16 @@ export interface Operations<V extends Variant = "A"> {
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
-  /** Files, newest first; of all tasks or of one */
+  /** Files, newest first; of all tasks or of one, and by name */
   "file/list": {
     request: {
       /** Only files of this task. */
       task_id?: string | undefined;
+      /**
+       * Only files whose name has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 files; continue with next_cursor.
+       */
+      q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -3758,9 +4234,9 @@ export interface Operations<V extends Variant = "A"> {
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
       /** How many there are in all. */
-      total: number;
+      total: number | null;
       /** How many pages there are. */
-      pages: number;
+      pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
@@ -3878,6 +4354,8 @@ export const METHODS = {
   "task/batch-assign": "POST",
   "task/delete": "POST",
   "task/list": "GET",
+  "task/list?fields=summary": "GET",
+  "task/count": "GET",
   "task/wait": "GET",
   "task/pull": "GET",
   "task/stats": "GET",
@@ -3912,6 +4390,9 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "lux/entries": "GET",
+  "lux/head": "GET",
+  "group/list": "GET",
   "group/{group}": "GET",
   "group/cancel": "POST",
   "group/retry": "POST",
@@ -3933,6 +4414,8 @@ export const METHODS = {
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",
+  "stats/types": "GET",
+  "stats/failures": "GET",
   status: "GET",
   events: "GET",
   poll: "GET",

@@ -95,6 +95,8 @@ export const DEPENDENTS_COUNTED_MAX = 100_000;
 export const RESERVED_GROUPS: ReadonlySet<string> = new Set(["cancel", "retry", "list", ".", ".."]);
 export const TAGS_MAX = 16;
 export const TAG_MAX_CHARS = 64;
+/** Groups of one page of group/list. */
+export const GROUPS_LISTED_MAX = 50;
 /** The newest failures that GET group/<name> shows. */
 export const GROUP_FAILURES_SHOWN = 20;
 /** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */
@@ -184,7 +186,7 @@ export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */
-export const LANES_REREAD_MAX = 8;
+export const LANES_REREADS = 8;
 /** Resources of a node, or of a task. */
 export const RESOURCES_MAX = 16;
 export const RESOURCE_NAME_MAX_CHARS = 64;
@@ -281,6 +283,9 @@ export const PAGE_MAX = 1_000_000_000;
 export const PULL_DEFAULT = 20;
 export const PULL_MAX = 1_000;
 export const TOP_NODES_MAX = 10;
+/** Entries of the ledger in one answer of lux/entries. */
+export const ENTRIES_DEFAULT = 100;
+export const ENTRIES_MAX = 1_000;
 export const EVENTS_DEFAULT = 100;
 export const EVENTS_MAX = 1_000;
 /** Events of the log that one call with a task_id or a node_id examines, in some milliseconds. */
@@ -318,6 +323,8 @@ export const SEARCH_MAX_CHARS = 100;
 export const LIST_SCANNED_MAX = 10_000;
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
+/** Tasks that one call of task/count examines, in some 100 milliseconds with others in between; there may be more. */
+export const COUNT_SCANNED_MAX = 50_000;
 /** Failed tasks of one node that a list of its tasks counts, in some milliseconds; the pages by number end there. */
 export const LIST_FAILED_COUNTED_MAX = 100_000;
 /** Tasks, and blocks of tasks, that one step of a search examines: about a millisecond. */
@@ -327,6 +334,28 @@ export const SEARCH_STEP_BLOCKS = 32;
 export const SEARCH_FIRST_BLOCKS = 4;
 /** Blocks that one call looks up: two million tasks, in some milliseconds. */
 export const SEARCH_BLOCKS_MAX = 4_096;
+/** The first line of a failure or a note in a list of summaries. */
+export const SUMMARY_LINE_MAX_CHARS = 200;
+/** Parked messages of all nodes that message/parked counts, in some milliseconds; its pages end there. */
+export const PARKED_COUNTED_MAX = 100_000;
+/** Types in stats/types, those with the most tasks, and how long its counts are kept. */
+export const STATS_TYPES_MAX = 100;
+export const STATS_KEPT_MS = 2 * SECOND_MS;
+/** Tasks of each type that stats/types counts as open, waiting or assigned. */
+export const STATS_TASKS_MAX = 50_000;
+/** Failed tasks that stats/failures examines, the groups that it shows, and the nodes that it names of each. */
+export const FAILURES_SCANNED_MAX = 10_000;
+export const FAILURE_GROUPS_MAX = 50;
+export const FAILURE_NODES_MAX = 5;
+/** Its `last`, and what that is if left out. */
+export const FAILURES_LAST_MAX_SECONDS = 30 * 86_400;
+export const FAILURES_LAST_SECONDS = 3_600;
+/** The first line of the message of a group of failures. */
+export const FAILURE_LINE_MAX_CHARS = 200;
+/** Nodes in its `by_node`. */
+export const PARKED_NODES_MAX = 50;
+/** Tasks of each node in a node/list with `tasks`. */
+export const NODE_TASKS_SHOWN = 3;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /**
@@ -509,6 +538,8 @@ export const BACKLOG_TYPES_TOGETHER = 32;
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 /** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */
 export const MINUTES_KEPT = 60;
+/** Types of tasks that a minute counts each; those that come later in it are only in its sums. */
+export const MINUTE_TYPES_MAX = 100;
 export const MINUTES_SAVE_EVERY_MS = 10 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** The hub is quiet when it uses less than this share of a core. */

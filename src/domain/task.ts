@@ -48,7 +48,7 @@ import { afterUsage, countedFor, gateAt, isClosed, refusedByGate, spendWithin } 
 import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
 import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
-import { payReward } from "./lux.ts";
+import { type NewEntry, payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert } from "../lib/assert.ts";
@@ -61,6 +61,7 @@ import type {
   Moment,
   Node,
   OnDependency,
+  Receipt,
   Task,
   TaskOrigin,
   TaskQuestions,
@@ -153,6 +154,7 @@ export function create(
     assignedNode: null,
     result: null,
     resultVerified: false,
+    receipt: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
@@ -403,7 +405,8 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
 
 export type Completion = {
   readonly taskId: string;
-  readonly luxPaidMicro: number;
+  /** What was paid; null: nothing. */
+  readonly receipt: Receipt | null;
   /** The node has a task limit, or used resources, and has one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
   /** Tasks wait for this one. */
@@ -418,7 +421,7 @@ export type Completion = {
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  asked: UsageRequest & NewEntry & { result: TaskResult; claimOnComplete: boolean },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -438,7 +441,7 @@ export function complete(
     before = { ...task, ...handedOut(task, node.nodeId, at) };
     changes.push(taskEvent("task.assigned", before, node.nodeId, at.now, { by: "complete" }));
   }
-  const payment = payReward(node, task, asked.entryId, at.now);
+  const payment = payReward(node, task, asked, at.now);
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -447,6 +450,7 @@ export function complete(
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
+    receipt: payment.answer,
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
@@ -456,7 +460,7 @@ export function complete(
   changes.push(...spent.saved, movedFrom(task, after, at.now));
   changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...closedQuestions(task, at.now));
-  changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
+  changes.push(...tallies(task, after, at.now, payment.answer?.amountMicro ?? 0));
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
   changes.push(...payment.changes);
@@ -1332,8 +1336,8 @@ function nodeTally(
   };
 }
 
-function completion({ taskId, luxRewardMicro, hasDependents }: Task, madeRoom: boolean): Completion {
-  return { taskId, luxPaidMicro: luxRewardMicro, madeRoom, hasDependents };
+function completion({ taskId, receipt, hasDependents }: Task, madeRoom: boolean): Completion {
+  return { taskId, receipt, madeRoom, hasDependents };
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {

@@ -13,7 +13,7 @@
 import { type OpenLanes, closedTypes } from "../domain/gate.ts";
 import { typesFor } from "../domain/lane.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
-import { LANES_REREAD_MAX, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Closed, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { dayOf } from "../domain/spending.ts";
@@ -120,7 +120,7 @@ export class NextService {
         const open = node ? this.#known.openTo(node, asked.taskTypes) : NO_LANES;
         worker?.beginRead(open.types, node?.variant ?? null, awaited(open, this.#known.closed));
         const types = open.types ?? (await this.#openBacklogTypes());
-        const known = { node, open: { ...open, types }, isBeaten, mayAskAgain: asks++ < LANES_REREAD_MAX };
+        const known = { node, open: { ...open, types }, isBeaten, mayAskAgain: asks++ < LANES_REREADS };
         const { found, current } = await this.#handOut(transact, asked, known, signal);
         node = current;
         if (!found) continue; // the node or the lanes have changed, or the caller is gone

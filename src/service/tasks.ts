@@ -17,7 +17,7 @@ import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
-  LANES_REREAD_MAX,
+  LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
@@ -25,7 +25,7 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskResult, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -69,6 +69,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
+import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -101,7 +102,7 @@ import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
-import { TaskLists } from "./task-lists.ts";
+import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** Why a deleted node's tasks were released. */
@@ -157,7 +158,9 @@ export class TaskService {
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
-  readonly lists: TaskLists;
+  readonly lists: TaskLists<Task>;
+  /** The same without the long texts of the tasks. */
+  readonly summaries: TaskLists<TaskSummary>;
   /** For all use cases of this hub that hand out. */
   readonly known = new KnownLanes();
 
@@ -167,7 +170,8 @@ export class TaskService {
     this.#newId = newId;
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.lists = new TaskLists(store);
+    this.lists = new TaskLists(store, WHOLE_TASKS);
+    this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
       if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
       // Under the limit of a key there is room, for a task of any node.
@@ -268,9 +272,14 @@ export class TaskService {
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId), ...this.#ofUsage(asked) };
-    const done = await transact(load, ({ task, node, known, gate }) =>
-      complete(task, node, { ...asked, entryId }, this.#at(gate), known),
+    const load = {
+      task: taskById(taskId),
+      node: nodeById(nodeId),
+      head: ledgerHead(),
+      ...this.#ofUsage(asked),
+    };
+    const done = await transact(load, ({ task, node, head, known, gate }) =>
+      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
     );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
@@ -560,7 +569,7 @@ export class TaskService {
       const filled = await this.#store.transact(load, ({ node: current, waiting, special, lanes, gate }) => {
         this.known.learn(gate, lanes);
         node = current;
-        const mayAskAgain = asks++ < LANES_REREAD_MAX;
+        const mayAskAgain = asks++ < LANES_REREADS;
         if (current && mayAskAgain && this.known.hasOpened(current, null, open, before)) return UNDECIDED;
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean => !isClosed(gate.closed, task, nodeId);

@@ -29,7 +29,7 @@ export const TABLES: readonly Table[] = [
   { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
   { name: "group_endings", key: ["task_group"] },
-  { name: "ledger", key: ["entry_id"] },
+  { name: "ledger", key: ["seq"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },
   { name: "broadcasts", key: ["seq"] },

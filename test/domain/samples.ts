@@ -99,6 +99,11 @@ export const ANY_TASK: TaskQuery = {
   taskType: null,
   group: null,
   tag: null,
+  failureKind: null,
+  since: null,
+  until: null,
+  waits: null,
+  failureGroup: null,
   words: [],
 };
 
@@ -132,6 +137,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     assignedNode: null,
     result: null,
     resultVerified: false,
+    receipt: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,

@@ -48,6 +48,10 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     batch_assign: "task/batch-assign",
     delete: "task/delete",
     list: "task/list",
+    summaries: "task/list?fields=summary",
+    count: "task/count",
+    by_type: "stats/types",
+    failures: "stats/failures",
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
@@ -82,7 +86,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     release: "lease/release",
     list: "lease/list",
   },
-  Lux: { sign_in: "signin", ledger: "lux/ledger" },
+  Lux: { sign_in: "signin", ledger: "lux/ledger", entries: "lux/entries", head: "lux/head" },
   Costs: {
     usage: "usage",
     set_budget: "budget/set",
@@ -104,7 +108,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     download_url: "file/download-url",
     upload_url: "file/upload-url",
   },
-  Groups: { get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
+  Groups: { list: "group/list", get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
@@ -125,6 +129,7 @@ const WITHOUT_METHOD = [
 
 /** What a method of this name does beyond its endpoint. */
 const NOTES: Readonly<Record<string, string>> = {
+  "task/list?fields=summary": "The tasks without their descriptions, results and other long texts.",
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",

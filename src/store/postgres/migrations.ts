@@ -629,12 +629,52 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
   `
+  CREATE INDEX tasks_failed_at ON tasks (status, updated_at, seq) WHERE status = 'failed';
+  `,
+  `
+  CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
+  `,
+  `
+  CREATE TABLE ledger_in_order (
+    seq BIGINT PRIMARY KEY,                  -- given by the rules, under the write lock
+    entry_id TEXT NOT NULL,
+    from_account TEXT,
+    to_account TEXT,
+    node_id TEXT COLLATE "C",
+    n BIGINT,
+    amount_micro BIGINT NOT NULL,
+    balance_micro BIGINT,
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at BIGINT NOT NULL,
+    hash TEXT,
+    CHECK ((node_id IS NULL) = (to_account IS NOT NULL)),
+    CHECK ((node_id IS NULL) = (n IS NULL)),
+    CHECK ((node_id IS NULL) = (balance_micro IS NULL))
+  );
+  INSERT INTO ledger_in_order
+    SELECT row_number() OVER (ORDER BY entry_id COLLATE "C"), entry_id, NULL, NULL, node_id, n, amount_micro,
+      balance_micro, kind, task_id, at, NULL
+    FROM ledger;
+  DROP TABLE ledger;
+  ALTER TABLE ledger_in_order RENAME TO ledger;
+  ALTER INDEX ledger_in_order_pkey RENAME TO ledger_pkey;
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  ALTER TABLE tasks ADD COLUMN receipt TEXT;
+  UPDATE tasks SET receipt = json_build_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)::text
+    FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
+  `,
+  `
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  `,
+  `
   -- what a task requires of its node, the key of its limit, its special lane (NULL: the plain one of its type), and the
   -- key under which it is counted while it is assigned
   ALTER TABLE tasks ADD COLUMN requires TEXT;
-  ALTER TABLE tasks ADD COLUMN limit_key TEXT;
-  ALTER TABLE tasks ADD COLUMN lane TEXT;
-  ALTER TABLE tasks ADD COLUMN counts_for TEXT;
+  ALTER TABLE tasks ADD COLUMN limit_key TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN lane TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN counts_for TEXT COLLATE "C";
   ALTER TABLE nodes ADD COLUMN resources TEXT;
   -- the backlog: the plain lanes, and the special ones
   DROP INDEX tasks_pool;
@@ -651,21 +691,21 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_using ON tasks (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
   CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
   CREATE TABLE pauses (
-    scope TEXT NOT NULL,
-    value TEXT NOT NULL,
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
     reason TEXT,
     at BIGINT NOT NULL,
     PRIMARY KEY (scope, value)
   );
   CREATE TABLE limits (
-    limit_key TEXT PRIMARY KEY NOT NULL,
+    limit_key TEXT COLLATE "C" PRIMARY KEY NOT NULL,
     running BIGINT,
     per_minute BIGINT,
     held_until BIGINT
   );
   -- the hand-outs of the last minute, of the keys with a limit per minute
   CREATE TABLE limit_uses (
-    limit_key TEXT NOT NULL,
+    limit_key TEXT COLLATE "C" NOT NULL,
     second BIGINT NOT NULL,
     uses BIGINT NOT NULL,
     PRIMARY KEY (limit_key, second)

@@ -10,7 +10,7 @@ import type { BudgetState, Gate, LimitState, Pause, Task } from "../../domain/mo
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Query, Row } from "../store.ts";
-import { count, many, query } from "./query.ts";
+import { count, query } from "./query.ts";
 import { decodeRequires } from "./rows.ts";
 import { SUMS, toSpending } from "./spending.ts";
 
@@ -186,11 +186,4 @@ export function lanesCount(most: number): Query<number> {
   const sql = `WITH RECURSIVE ${names("lanes", UNFINISHED)}
     SELECT count(*) AS n FROM (SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT $1) AS counted`;
   return count(sql, [most], ["tasks"]);
-}
-
-/** The names of the special lanes in the backlog, sorted, after one. */
-export function laneNames(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
-  const where = `${READY_IN_LANE} AND balanced = $1 AND lane > $2`;
-  const sql = `WITH RECURSIVE ${names("lanes", where)} SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT $3`;
-  return many(sql, [Number(balanced), after, limit], (row) => String(row["lane"]), ["tasks"]);
 }

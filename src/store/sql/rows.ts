@@ -1,6 +1,7 @@
 /** Decodes rows into values of the domain. The columns are those of store/sqlite/migrations.ts. */
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
+import { TREASURY } from "../../domain/lux.ts";
 import type {
   Checkpoint,
   Delivery,
@@ -22,6 +23,7 @@ import type {
   Task,
   TaskOrigin,
   TaskState,
+  TaskSummary,
   StoredAnswer,
   Usage,
 } from "../../domain/model.ts";
@@ -183,6 +185,7 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
+  const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
   return {
     seq: whole(row["seq"]),
@@ -198,6 +201,7 @@ export function toTask(row: Row): Task {
     assignedNode: maybeText(row["assigned_node"]),
     result: toResult(row),
     resultVerified: flag(row["result_verified"]),
+    receipt: receipt === null ? null : (JSON.parse(receipt) as Task["receipt"]),
     balanced: flag(row["balanced"]),
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
@@ -259,6 +263,38 @@ export function toSchedule(row: Row): Schedule {
     nextAt: maybeWhole(row["next_at"]),
     lastTaskId: maybeText(row["last_task_id"]),
     lastAt: maybeWhole(row["last_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toTaskSummary(row: Row): TaskSummary {
+  const failure = maybeText(row["failure"]);
+  const questions = maybeText(row["questions"]);
+  const tags = maybeText(row["tags"]);
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    taskType: text(row["task_type"]),
+    priority: whole(row["priority"]) as Task["priority"],
+    creatorNode: maybeText(row["creator_node"]),
+    status: text(row["status"]) as Task["status"],
+    luxRewardMicro: whole(row["lux_reward_micro"]),
+    assignedNode: maybeText(row["assigned_node"]),
+    attempts: whole(row["attempts"]),
+    maxAttempts: maybeWhole(row["max_attempts"]),
+    notBefore: maybeWhole(row["not_before"]),
+    expiresAt: maybeWhole(row["expires_at"]),
+    unmet: whole(row["unmet"]),
+    startedAt: maybeWhole(row["started_at"]),
+    progress: maybeText(row["progress"]),
+    failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    schedule:
+      row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    group: maybeText(row["task_group"]),
+    tags: tags === null ? [] : decodeCapabilities(tags),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };
@@ -394,14 +430,18 @@ export function toSettlement(row: Row): {
 
 export function toLedgerEntry(row: Row): LedgerEntry {
   return {
+    seq: whole(row["seq"]),
     id: text(row["entry_id"]),
-    nodeId: text(row["node_id"]),
-    n: whole(row["n"]),
+    from: (maybeText(row["from_account"]) ?? TREASURY) as LedgerEntry["from"],
+    to: (maybeText(row["to_account"]) ?? `node:${text(row["node_id"])}`) as LedgerEntry["to"],
+    nodeId: maybeText(row["node_id"]),
+    n: maybeWhole(row["n"]),
+    balanceMicro: row["balance"] == null ? null : big(row["balance"]),
     amountMicro: whole(row["amount_micro"]),
-    balanceMicro: big(row["balance"]),
     kind: text(row["kind"]) as LedgerEntry["kind"],
     taskId: maybeText(row["task_id"]),
     at: whole(row["at"]),
+    hash: maybeText(row["hash"]),
   };
 }
 

@@ -1,6 +1,7 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the best tasks of the
- * backlog, what counts against quotas, the budgets and pauses, and the special lanes. The hub is the only writer of its database, so the last value that
+ * backlog, what counts against quotas, the budgets and pauses, the special lanes, and the newest entry of the ledger.
+ * The hub is the only writer of its database, so the last value that
  * it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
  *
  * What each saves, in processor time of services and store (SQLite in memory, 32 callers; the lowest tenth of 60 to 150
@@ -15,7 +16,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
-import type { Gate, Node, Task, Usage } from "../../domain/model.ts";
+import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { type Lanes, patchLanes } from "../sql/gate.ts";
@@ -46,6 +47,7 @@ export class RowCache {
   #lanes: Lanes | null = null;
   /** The budgets of one day, and the pauses. */
   #gate: { readonly id: string; readonly value: Gate } | null = null;
+  #ledgerHead: LedgerHead | null = null;
 
   constructor(read: <R>(query: Query<R>) => R) {
     this.#read = read;
@@ -61,6 +63,7 @@ export class RowCache {
     if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
     else if (as === "gate") this.#keepGate(id, value as Gate);
     else if (as === "lanes") this.#lanes = value as Lanes;
+    else if (as === "ledger") this.#ledgerHead = value as LedgerHead;
     else if (as === "usage") this.#usage.set(id, value as Usage);
     else if (value !== null && as === "task") this.#keepTask(value as Task);
     else if (value !== null) this.#nodes.set(id, value as Node);
@@ -96,6 +99,9 @@ export class RowCache {
       case "limit.used":
       case "limit.uses.removed":
         return;
+      case "lux.entered":
+        this.#ledgerHead = { seq: change.entry.seq, hash: change.entry.hash };
+        return;
       case "budget.saved":
       case "budget.deleted":
       case "pause.saved":
@@ -120,6 +126,7 @@ export class RowCache {
     this.#backlogs.clear();
     this.#gate = null;
     this.#lanes = null;
+    this.#ledgerHead = null;
   }
 
   #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
@@ -128,6 +135,7 @@ export class RowCache {
     if (as === "ready") return this.#backlogs.get(id)?.tasks;
     if (as === "lanes") return this.#lanes ?? undefined;
     if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
+    if (as === "ledger") return this.#ledgerHead ?? undefined;
     return this.#usage.get(id);
   }
 

@@ -38,7 +38,7 @@ export function Files(): JSX.Element {
   return (
     <>
       <header class="head">
-        <h1>Files {value && <small>{countOf(value.total)}</small>}</h1>
+        <h1>Files {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
       </header>
       {task && (
         <p>
@@ -53,7 +53,7 @@ export function Files(): JSX.Element {
           line={commandOf("file", "put", "report.pdf")}
         />
       )}
-      {value && value.total > 0 && (
+      {value && value.total !== 0 && (
         <Table
           label="Files"
           head={["Name", "Size", "Type", "Node", "Task", "Attached as", "Uploaded", "Actions"]}
@@ -86,7 +86,7 @@ export function Files(): JSX.Element {
       )}
       <nav class="pager" aria-label="Pages">
         {page > 1 && <a href={at(page - 1)}>Newer</a>}
-        {value && page < value.pages && (
+        {value?.pages != null && page < value.pages && (
           <a rel="next" href={at(page + 1)}>
             Older
           </a>
@@ -246,9 +246,7 @@ async function download(file: FileRecord): Promise<void> {
     const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
     if (isLarge && !(await askToConfirm(warning, "Download"))) return;
     const response = await hub.value.files.download({ file_id });
-    const url = URL.createObjectURL(await response.blob());
-    saveFrom(url, name);
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    saveBlob(await response.blob(), name);
   } catch (error) {
     const isGivenUp = error instanceof DOMException && error.name === "AbortError";
     if (!isGivenUp) showNotice(describe(error), true);
@@ -258,6 +256,13 @@ async function download(file: FileRecord): Promise<void> {
 /** Whether the file is answered without a secret. */
 async function isOpen(file: FileRecord): Promise<boolean> {
   return (await fetch(addressOf(file), { method: "HEAD" })).ok;
+}
+
+/** Saves what the page holds as a file. */
+export function saveBlob(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
+  saveFrom(url, name);
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
 function saveFrom(url: string, name: string): void {
