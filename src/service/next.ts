@@ -229,7 +229,7 @@ export class NextService {
         started,
         gifts,
         open: open.tasks,
-        special,
+        special: special ?? [],
         waiting: lanes.size === 0 ? (waiting ?? []) : [],
       };
       return nextTask(node, nodeId, rows, beat, known.isBeaten);

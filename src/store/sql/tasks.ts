@@ -241,7 +241,7 @@ const HEADS_LOADED = 8;
 /**
  * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
  * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
- * `closed`: without the creators and groups that the gate keeps back.
+ * `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
  */
 export function bestOfLanes(
   lanes: readonly Lane[],
@@ -251,8 +251,8 @@ export function bestOfLanes(
     readonly limit?: number;
     readonly notRevokedFrom?: string;
   } = {},
-): Query<readonly Task[]> {
-  if (lanes.length === 0) return { ...NO_ROW, shape: () => [], patch: (tasks) => tasks };
+): Query<readonly Task[] | null> {
+  if (lanes.length === 0) return NO_ROW;
   const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom } = options;
   const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1]);
   const params: Param[] = [JSON.stringify(ranked), limit];
@@ -280,8 +280,8 @@ export function bestOfLanes(
     CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.rank, t.seq`;
   const names = new Set(lanes.map(({ name }) => name));
   return {
-    ...many(sql("json_array_elements($1::json)"), params, toTask, TASKS_READ),
-    patch: (tasks, change) => patchHeads(tasks, change, names),
+    ...many(sql("json_array_elements(CAST($1 AS TEXT)::json)"), params, toTask, TASKS_READ),
+    patch: (tasks, change) => patchHeads(tasks ?? [], change, names),
     // Differs because each engine reads JSON in its own way.
     onSqlite: { sql: sql("json_each($1)"), params },
   };
