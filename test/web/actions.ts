@@ -592,7 +592,10 @@ async function old(stage: Stage): Promise<void> {
   for (let i = 0; i < 2; i++)
     await ok(hub.post("/batch", { requests: Array.from({ length: 500 }, () => note) }));
   await page.shows("Only its first 1,000 events.");
-  await page.go("tasks?q=antique");
+  await page.key("/");
+  await page.fill("text", "antique", "dialog");
+  await page.shows("Among the newest 10,000 tasks only; look further");
+  await page.click("#found a");
   await page.shows("No match so far.");
   await page.shows("The search has examined 10,000 tasks.");
   await page.click('a[rel="next"]');
@@ -923,8 +926,10 @@ async function keyboard(stage: Stage): Promise<void> {
   await page.key("j");
   await page.key("k");
   await page.until(`document.activeElement === document.querySelector("a.row")`);
-  await page.key("/");
+  await page.key("f");
   await page.until(`document.activeElement?.name === "q"`);
+  await page.key("Escape");
+  await page.until(`document.activeElement?.name !== "q"`);
   await page.eval(`document.activeElement.blur()`);
   await page.key("?");
   await page.shows("Keyboard");
@@ -934,6 +939,59 @@ async function keyboard(stage: Stage): Promise<void> {
   await page.until(
     `getComputedStyle(document.documentElement).backgroundColor !== ${JSON.stringify(before)}`,
   );
+}
+
+/** Anything is found by what it is called. */
+async function find(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "zebra-node");
+  const fields = { title: "The zebra crossing", task_type: "zebra", group: "zebra-group", tags: ["zebra"] };
+  const taskId = await addTask(hub, fields);
+  const form = new FormData();
+  form.set("metadata", "{}");
+  form.set("file", new File(["stripes"], "zebra.txt"));
+  await ok(hub.post("/file/upload", form));
+  using page = await admin(stage);
+  const look = async (text: string): Promise<void> => {
+    await page.key("/");
+    await page.fill("text", text, "dialog");
+  };
+  const hits = `[...document.querySelectorAll("#found a")].map((hit) => hit.innerText.replace(/\\s+/g, " "))`;
+  await look("zebra");
+  await page.until(`${hits}.length === 6`);
+  expect(await page.eval(hits)).toEqual([
+    "task The zebra crossing open zebra",
+    "node zebra-node online",
+    "group zebra-group 1 tasks",
+    "type zebra 1 task",
+    "tag zebra 1 task",
+    "file zebra.txt 7 B",
+  ]);
+  await loadAxe(page);
+  expect(await page.eval(VIOLATIONS)).toEqual([]);
+  await page.key("ArrowDown");
+  await page.until(`document.querySelector("#found [aria-selected=true]").innerText.includes("zebra-node")`);
+  await page.key("Enter");
+  await page.until(`location.hash === "#/nodes/zebra-node" && document.querySelector("dialog") === null`);
+  await look(taskId);
+  await page.until(`${hits}.length === 1`);
+  await page.key("Enter");
+  await page.until(`location.hash === "#/tasks/${taskId}"`);
+  await look("no such thing");
+  await page.shows("Nothing of this name.");
+  await page.fill("text", "mess", "dialog");
+  await page.until(`String(${hits}) === "page Messages"`);
+  await page.fill("text", "zebra.txt", "dialog");
+  await page.until(`${hits}.some((hit) => hit.startsWith("file"))`);
+  await page.eval(
+    `[...document.querySelectorAll("#found a")].find((hit) => hit.innerText.startsWith("file")).click()`,
+  );
+  await rows(page, 1);
+  await page.fill("q", "no-such-file");
+  await page.shows("No file matches.");
+  const { body } = await hub.get("/file/list?q=zebra");
+  for (const { file_id } of body["files"] as { file_id: string }[])
+    await ok(hub.post("/file/delete", { file_id }));
 }
 
 export const ACTIONS: readonly Action[] = [
@@ -962,6 +1020,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
   { name: "nothing is hidden or destroyed by mistake: all tasks, mistyped links, who failed", run: traps },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+  { name: "anything is found: by id, title, type, group, tag, node, file, page", run: find },
   { name: "an old task has its time line, and is found by its title", run: old },
 ];
 

@@ -42,7 +42,11 @@ export function costOf(sum: { readonly cost_usd: number | null; readonly reports
 }
 
 /** Variant B says `pending` of what is open or assigned. */
-export function stateOf({ status, assigned_node, ready }: AnyTask): string {
+export function stateOf({
+  status,
+  assigned_node,
+  ready,
+}: Pick<AnyTask, "status" | "assigned_node" | "ready">): string {
   if (status === "pending") return assigned_node !== null ? "assigned" : ready ? "open" : "waiting";
   return status === "open" && !ready ? "waiting" : status;
 }

@@ -229,12 +229,13 @@ export function ConfirmDialog(): JSX.Element | null {
 export function Modal(props: {
   title: string;
   onClose: () => void;
+  class?: string;
   children: ComponentChildren;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} aria-labelledby="modal-title" onClose={props.onClose}>
+    <dialog ref={dialog} class={props.class} aria-labelledby="modal-title" onClose={props.onClose}>
       <h2 id="modal-title">{props.title}</h2>
       {props.children}
     </dialog>
