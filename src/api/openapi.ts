@@ -28,6 +28,7 @@ import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
+import { limitSchema, pauseSchema } from "./limits.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -360,6 +361,9 @@ class Records {
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Spending", schemas.spendingSchema());
     this.#add("Budget", budgetSchema());
+    this.#add("Pause", pauseSchema());
+    this.#add("Limit", limitSchema());
+    this.#add("Requirements", schemas.requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());

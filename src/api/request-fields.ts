@@ -17,6 +17,8 @@ import {
   ON_LIMIT,
   OVERLAPS,
   type Priority,
+  type Requirements,
+  type Resources,
   SEND_TYPES,
   type UsageReport,
   WEBHOOK_FORMATS,
@@ -338,6 +340,62 @@ function usd(max: number) {
 export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
 
 export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
+/** The key of a limit; "" is that of the tasks without a type. */
+export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);
+export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_RUNNING_MAX));
+export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));
+export const holdSeconds = () => seconds(1, limit.HOLD_MAX_SECONDS);
+const NAME_OF_RESOURCE = /^[A-Za-z0-9._:-]+$/;
+/** Amounts by name; three decimals count. */
+export const resources = () =>
+  z.pipe(
+    z
+      .record(
+        z
+          .string()
+          .check(
+            z.maxLength(limit.RESOURCE_NAME_MAX_CHARS),
+            z.regex(NAME_OF_RESOURCE, "must be characters of A-Z a-z 0-9 . _ : -"),
+          ),
+        z.number().check(z.minimum(0), z.maximum(limit.RESOURCE_AMOUNT_MAX)),
+      )
+      .check(
+        z.refine(
+          (amounts) => Object.keys(amounts).length <= limit.RESOURCES_MAX,
+          `must have at most ${limit.RESOURCES_MAX} names`,
+        ),
+      ),
+    z.transform(toResources),
+  );
+function toResources(amounts: Readonly<Record<string, number>>): Resources {
+  const units = Object.entries(amounts).map(
+    ([name, amount]) => [name, Math.round(amount * limit.RESOURCE_UNITS)] as const,
+  );
+  return Object.fromEntries(units.filter(([, amount]) => amount > 0));
+}
+/** What a task requires of its node; null if that is nothing. */
+export const requires = () =>
+  z.pipe(
+    z.object({
+      capabilities: z.optional(
+        z
+          .array(
+            z.pipe(
+              chars(limit.CAPABILITY_MAX_CHARS).check(notBlank()),
+              z.transform((word: string) => word.trim()),
+            ),
+          )
+          .check(z.maxLength(limit.REQUIRED_WORDS_MAX)),
+      ),
+      resources: z.optional(resources()),
+    }),
+    z.transform(({ capabilities = [], resources = {} }): Requirements | null => {
+      const words = [...new Set(capabilities)];
+      return words.length === 0 && Object.keys(resources).length === 0
+        ? null
+        : { capabilities: words, resources };
+    }),
+  );
 export const budgetScope = () => word(BUDGET_SCOPES);
 export const budgetPeriod = () => word(BUDGET_PERIODS);
 export const onLimit = () => word(ON_LIMIT);

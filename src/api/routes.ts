@@ -14,6 +14,7 @@ import { type PlaceFor, invitationEndpoints } from "./invitations.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
+import { LIMIT_ENDPOINTS } from "./limits.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -60,6 +61,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...WEBHOOK_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,
+  ...LIMIT_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...STATS_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,

@@ -31,6 +31,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   webhook: "webhooks, which send events to a URL",
   lux: "the ledger of LUX",
   budget: "limits of what work may cost",
+  limit: "how many tasks of a limit key may run",
   node: "nodes",
   message: "messages",
   file: "files",

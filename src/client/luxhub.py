@@ -2165,6 +2165,11 @@ EventKind = Literal[
     "webhook.resumed",
     "budget.set",
     "budget.deleted",
+    "hub.paused",
+    "hub.resumed",
+    "limit.set",
+    "limit.held",
+    "limit.deleted",
     "budget.warning",
     "budget.exceeded",
     "lux.paid",
@@ -2199,6 +2204,8 @@ ErrorCode = Literal[
     "question_not_found",
     "file_not_found",
     "budget_not_found",
+    "pause_not_found",
+    "limit_not_found",
     "note_not_found",
     "key_not_found",
     "invitation_not_found",
@@ -2234,6 +2241,12 @@ ErrorCode = Literal[
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
+    "paused",
+    "pauses_limit",
+    "limit_reached",
+    "limits_limit",
+    "too_many_lanes",
+    "requirements_not_met",
     "key_exists",
     "keys_limit",
     "invitation_used",
@@ -2321,6 +2334,39 @@ class Budget(TypedDict):
     #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
     #: many.
     spent: Spending
+
+
+class Pause(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+    #: Why.
+    reason: str | None
+    #: Since when.
+    at: str
+
+
+class Limit(TypedDict):
+    #: The limit key; empty for tasks without a type.
+    key: str
+    #: How many tasks of the key may be assigned at once; null: any number.
+    running: int | None
+    #: How many tasks of the key may be handed out in any 60 s; null: any number.
+    per_minute: int | None
+    #: Until then none of its tasks is handed out; null: it is not held.
+    held_until: str | None
+    #: How many are assigned; 0 without `running`.
+    running_now: int
+    #: How many were handed out in the last minute; 0 without `per_minute`.
+    last_minute: int
+
+
+class Requirements(TypedDict):
+    #: All of them must be among the capabilities of the node.
+    capabilities: list[str]
+    #: Amounts by name, with three decimals.
+    resources: dict[str, float]
 
 
 class InputFile(TypedDict):
@@ -2556,6 +2602,11 @@ class Task(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2720,6 +2771,11 @@ class TaskDetails(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2749,6 +2805,10 @@ class Node(TypedDict):
     port: int | None
     #: The task types that the node takes; empty means all.
     capabilities: str | list[str]
+    #: What the node has; left out if it has said nothing.
+    resources: NotRequired[dict[str, float]]
+    #: What its unfinished tasks use of it.
+    resources_used: NotRequired[dict[str, float]]
     #: The balancer assigns the node no more unfinished tasks than this; null means any number.
     max_tasks: int | None
     #: Whether the balancer may assign the node tasks.
@@ -3478,6 +3538,15 @@ class NodeGetAnswer(TypedDict):
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
+
+
+class TaskCreateRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
+    resources: NotRequired[Mapping[str, float]]
 
 
 class TaskCreateAnswer(TypedDict):
@@ -4294,6 +4363,69 @@ class BudgetDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LimitSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit, and what of it is used.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitListAnswer(TypedDict):
+    success: Literal[True]
+    #: All limits and holds, by key.
+    limits: list[Limit]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit as it was.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitHoldAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit of the key, or only its hold.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPauseAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPausesAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused, by scope and value.
+    pauses: list[Pause]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class FileListAnswer(TypedDict):
     success: Literal[True]
     #: The files.
@@ -4488,6 +4620,15 @@ class GroupRetryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class SchedulePutTaskRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
+    resources: NotRequired[Mapping[str, float]]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -4522,6 +4663,11 @@ class SchedulePutTask(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[Sequence[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[SchedulePutTaskRequires]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
 
@@ -4828,6 +4974,7 @@ class Nodes(_Resource):
         host: str | None = None,
         port: int | None = None,
         capabilities: str | Sequence[str] | None = None,
+        resources: Mapping[str, float] | None = None,
         max_tasks: int | None = None,
         auto_assign: bool | None = None,
         options: CallOptions | None = None,
@@ -4840,6 +4987,7 @@ class Nodes(_Resource):
         port: Where people can reach the node: the hub does not use it.
         capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
             array.
+        resources: What the node has, as amounts by name with three decimals; tasks may require some of it.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """
@@ -4849,6 +4997,7 @@ class Nodes(_Resource):
             "host": host,
             "port": port,
             "capabilities": capabilities,
+            "resources": resources,
             "max_tasks": max_tasks,
             "auto_assign": auto_assign,
         }
@@ -4963,6 +5112,8 @@ class Tasks(_Resource):
         files: Sequence[str] | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
+        requires: TaskCreateRequires | None = None,
+        limit_key: str | None = None,
         for_node: str | None = None,
         unique_key: str | None = None,
         unique_for_s: float | None = None,
@@ -4996,6 +5147,10 @@ class Tasks(_Resource):
             commit.
         group: The group that the task joins. A group is its tasks: it begins with the first one.
         tags: Up to 16 words to find the task by, none with a comma.
+        requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
+            as much as it says.
+        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
+            `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -5023,6 +5178,8 @@ class Tasks(_Resource):
             "files": files,
             "group": group,
             "tags": tags,
+            "requires": requires,
+            "limit_key": limit_key,
             "for_node": for_node,
             "unique_key": unique_key,
             "unique_for_s": unique_for_s,
@@ -5101,6 +5258,7 @@ class Tasks(_Resource):
         reason: str | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskReleaseUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -5111,6 +5269,7 @@ class Tasks(_Resource):
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -5119,6 +5278,7 @@ class Tasks(_Resource):
             "reason": reason,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
@@ -5132,6 +5292,7 @@ class Tasks(_Resource):
         retry: bool | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskFailUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -5143,6 +5304,7 @@ class Tasks(_Resource):
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -5152,6 +5314,7 @@ class Tasks(_Resource):
             "retry": retry,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
@@ -6231,6 +6394,94 @@ class Costs(_Resource):
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
 
 
+class Limits(_Resource):
+    def set(
+        self,
+        key: str,
+        *,
+        running: int | None = None,
+        per_minute: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitSetAnswer:
+        """Limits how many tasks of a key run at once, or start in a minute.
+
+        key: The limit key; the key of a task is its `limit_key` or, without one, its `task_type`.
+        running: How many tasks of the key may be assigned at once; left out: any number.
+        per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
+        """
+        fields = {"key": key, "running": running, "per_minute": per_minute}
+        return cast("LimitSetAnswer", self._call("limit/set", fields, options))
+
+    def list(self, *, options: CallOptions | None = None) -> LimitListAnswer:
+        """All limits and holds, and what is used of them."""
+        return cast("LimitListAnswer", self._call("limit/list", None, options))
+
+    def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
+        """Deletes the limit of a key, and ends its hold.
+
+        key: The limit key.
+        """
+        fields = {"key": key}
+        return cast("LimitDeleteAnswer", self._call("limit/delete", fields, options))
+
+    def hold(
+        self,
+        key: str,
+        for_s: float,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitHoldAnswer:
+        """Lets a limit key rest: none of its tasks is handed out for a time.
+
+        key: The limit key.
+        for_s: How many seconds none of its tasks is handed out; a longer hold stays.
+        node_id: The node that asks for the hold; the event names it.
+        """
+        fields = {"key": key, "for_s": for_s, "node_id": node_id}
+        return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
+
+    def pause(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPauseAnswer:
+        """Stops handing out tasks: of a type, a limit key, a creator, or all.
+
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
+        reason: Why; everybody who asks why a task does not run can read it.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node, "reason": reason}
+        return cast("HubPauseAnswer", self._call("hub/pause", fields, options))
+
+    def resume(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubResumeAnswer:
+        """Ends a pause.
+
+        type: As in hub/pause.
+        limit_key: As in hub/pause.
+        creator_node: As in hub/pause.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
+        return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
+
+    def pauses(self, *, options: CallOptions | None = None) -> HubPausesAnswer:
+        """What is paused."""
+        return cast("HubPausesAnswer", self._call("hub/pauses", None, options))
+
+
 class Files(_FileTransfer):
     def list(
         self,
@@ -6695,6 +6946,13 @@ METHODS = {
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",
+    "hub/pause": "POST",
+    "hub/resume": "POST",
+    "hub/pauses": "GET",
+    "limit/set": "POST",
+    "limit/list": "GET",
+    "limit/delete": "POST",
+    "limit/hold": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

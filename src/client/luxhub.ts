@@ -145,6 +145,18 @@ export class LuxHub<V extends Variant = "A"> {
     head: this.#method("lux/head"),
   };
 
+  /** What is handed out, and what is not. */
+  readonly limits = {
+    set: this.#method("limit/set"),
+    list: this.#method("limit/list"),
+    delete: this.#method("limit/delete"),
+    /** Lets a limit key rest, for example after a provider has answered 429. */
+    hold: this.#method("limit/hold"),
+    pause: this.#method("hub/pause"),
+    resume: this.#method("hub/resume"),
+    pauses: this.#method("hub/pauses"),
+  };
+
   readonly costs = {
     /** Sums up what work has cost, by day, node, creator, type or model. */
     usage: this.#method("usage"),

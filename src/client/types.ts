@@ -42,6 +42,11 @@ export type EventKind =
   | "webhook.resumed"
   | "budget.set"
   | "budget.deleted"
+  | "hub.paused"
+  | "hub.resumed"
+  | "limit.set"
+  | "limit.held"
+  | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
   | "lux.paid"
@@ -141,6 +146,39 @@ export interface Budget {
    * many.
    */
   spent: Spending;
+}
+
+export interface Pause {
+  /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+  scope: "hub" | "type" | "limit_key" | "creator";
+  /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+  value: string | null;
+  /** Why. */
+  reason: string | null;
+  /** Since when. */
+  at: string;
+}
+
+export interface Limit {
+  /** The limit key; empty for tasks without a type. */
+  key: string;
+  /** How many tasks of the key may be assigned at once; null: any number. */
+  running: number | null;
+  /** How many tasks of the key may be handed out in any 60 s; null: any number. */
+  per_minute: number | null;
+  /** Until then none of its tasks is handed out; null: it is not held. */
+  held_until: string | null;
+  /** How many are assigned; 0 without `running`. */
+  running_now: number;
+  /** How many were handed out in the last minute; 0 without `per_minute`. */
+  last_minute: number;
+}
+
+export interface Requirements {
+  /** All of them must be among the capabilities of the node. */
+  capabilities: string[];
+  /** Amounts by name, with three decimals. */
+  resources: Record<string, number>;
 }
 
 export interface InputFile {
@@ -392,6 +430,13 @@ export interface Task<V extends Variant = "A"> {
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
+  /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
    */
@@ -560,6 +605,13 @@ export interface TaskDetails<V extends Variant = "A"> {
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
+  /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
    */
@@ -597,6 +649,10 @@ export interface Node<V extends Variant = "A"> {
   port: number | null;
   /** The task types that the node takes; empty means all. */
   capabilities: By<V, string, string[]>;
+  /** What the node has; left out if it has said nothing. */
+  resources?: Record<string, number> | undefined;
+  /** What its unfinished tasks use of it. */
+  resources_used?: Record<string, number> | undefined;
   /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
   max_tasks: number | null;
   /** Whether the balancer may assign the node tasks. */
@@ -1225,6 +1281,8 @@ export interface Problem {
     | "question_not_found"
     | "file_not_found"
     | "budget_not_found"
+    | "pause_not_found"
+    | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
     | "invitation_not_found"
@@ -1260,6 +1318,12 @@ export interface Problem {
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
+    | "paused"
+    | "pauses_limit"
+    | "limit_reached"
+    | "limits_limit"
+    | "too_many_lanes"
+    | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
     | "invitation_used"
@@ -1317,6 +1381,8 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
+      /** What the node has, as amounts by name with three decimals; tasks may require some of it. */
+      resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
       /** Whether the balancer may assign the node tasks. */
@@ -1571,6 +1637,20 @@ export interface Operations<V extends Variant = "A"> {
       /** Up to 16 words to find the task by, none with a comma. */
       tags?: readonly string[] | undefined;
       /**
+       * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+       * much as it says.
+       */
+      requires?:
+        | {
+            /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+            capabilities?: readonly string[] | undefined;
+            /** Amounts by name, with three decimals. */
+            resources?: Record<string, number> | undefined;
+          }
+        | undefined;
+      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      limit_key?: string | undefined;
+      /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
        * back or goes offline, other nodes may take it.
        */
@@ -1770,6 +1850,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1806,6 +1888,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -3527,6 +3611,20 @@ export interface Operations<V extends Variant = "A"> {
         group?: string | undefined;
         /** The words to find the task by; left out if it has none. */
         tags?: readonly string[] | undefined;
+        /**
+         * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+         * much as it says.
+         */
+        requires?:
+          | {
+              /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+              capabilities?: readonly string[] | undefined;
+              /** Amounts by name, with three decimals. */
+              resources?: Record<string, number> | undefined;
+            }
+          | undefined;
+        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
@@ -3886,6 +3984,144 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The budget, and what is spent of it. */
       budget: Budget;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Stops handing out tasks: of a type, a limit key, a creator, or all */
+  "hub/pause": {
+    request: {
+      /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
+      type?: string | undefined;
+      /** The limit key of the tasks. */
+      limit_key?: string | undefined;
+      /** The creator of the tasks. */
+      creator_node?: string | undefined;
+      /** Why; everybody who asks why a task does not run can read it. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends a pause */
+  "hub/resume": {
+    request: {
+      /** As in hub/pause. */
+      type?: string | undefined;
+      /** As in hub/pause. */
+      limit_key?: string | undefined;
+      /** As in hub/pause. */
+      creator_node?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** What is paused */
+  "hub/pauses": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** What is paused, by scope and value. */
+      pauses: Pause[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Limits how many tasks of a key run at once, or start in a minute */
+  "limit/set": {
+    request: {
+      /** The limit key; the key of a task is its `limit_key` or, without one, its `task_type`. */
+      key: string;
+      /** How many tasks of the key may be assigned at once; left out: any number. */
+      running?: number | undefined;
+      /** How many tasks of the key may be handed out in any 60 s; left out: any number. */
+      per_minute?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit, and what of it is used. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All limits and holds, and what is used of them */
+  "limit/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All limits and holds, by key. */
+      limits: Limit[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes the limit of a key, and ends its hold */
+  "limit/delete": {
+    request: {
+      /** The limit key. */
+      key: string;
+    };
+    answer: {
+      success: true;
+      /** The limit as it was. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Lets a limit key rest: none of its tasks is handed out for a time */
+  "limit/hold": {
+    request: {
+      /** The limit key. */
+      key: string;
+      /** How many seconds none of its tasks is handed out; a longer hold stays. */
+      for_s: number;
+      /** The node that asks for the hold; the event names it. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit of the key, or only its hold. */
+      limit: Limit;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -4495,6 +4731,13 @@ export const METHODS = {
   "budget/set": "POST",
   "budget/list": "GET",
   "budget/delete": "POST",
+  "hub/pause": "POST",
+  "hub/resume": "POST",
+  "hub/pauses": "GET",
+  "limit/set": "POST",
+  "limit/list": "GET",
+  "limit/delete": "POST",
+  "limit/hold": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

@@ -178,6 +178,27 @@ export const BUDGET_WARNING_AT = 0.8;
 export const BUDGET_VALUE_MAX_CHARS = 200;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
+/** Limits of limit keys, holds included. */
+export const LIMITS_MAX = 500;
+export const LIMIT_KEY_MAX_CHARS = 200;
+export const LIMIT_RUNNING_MAX = 10_000;
+export const LIMIT_PER_MINUTE_MAX = 60_000;
+export const HOLD_MAX_SECONDS = 3_600;
+export const PAUSES_MAX = 200;
+/** Special lanes (lane.ts) with unfinished tasks. */
+export const LANES_MAX = 10_000;
+/** How often one task/next reads again because other lanes have opened or closed meanwhile. */
+export const LANES_REREADS = 8;
+/** Resources of a node, or of a task. */
+export const RESOURCES_MAX = 16;
+export const RESOURCE_NAME_MAX_CHARS = 64;
+export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
+/** Resources are whole thousandths. */
+export const RESOURCE_UNITS = 1_000;
+/** Words that a task requires. */
+export const REQUIRED_WORDS_MAX = 16;
+/** Resources that every machine has: a task that needs only these does not come before others. */
+export const RESOURCES_OF_EVERY_NODE: ReadonlySet<string> = new Set(["cpu", "memory_gib"]);
 /** Types of ready tasks among which a node that takes every type chooses, while a budget keeps some types back. */
 export const OPEN_TYPES_MAX = 200;
 export const MODEL_MAX_CHARS = 128;

@@ -14,7 +14,7 @@
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
- *   budgets           wakes the workers and the balancer when a new period of budgets begins (next.ts)
+ *   budgets           wakes the workers and the balancer when time opens something of the gate (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   history           saves the sums of longer periods (history.ts), before `prune` removes old minutes
@@ -143,7 +143,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       everyMs: everySweep,
       onEveryHub: true,
       run: async () => {
-        if (next.turnDay()) balancer.wake();
+        if (next.openByTime()) balancer.wake();
       },
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),

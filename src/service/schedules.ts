@@ -3,10 +3,9 @@ import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SCHEDULES_DUE_BATCH } from "../domain/limits.ts";
 import type { Gate, Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
 import { type Fired, deleteSchedule, fire, putSchedule, runSchedule, skip } from "../domain/schedule.ts";
-import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { candidatesFor } from "../store/sql/balancer.ts";
 import {
@@ -134,8 +133,8 @@ export class ScheduleService {
   #takersOf(schedule: Schedule | null) {
     if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
     return {
-      candidates: candidatesFor(schedule.task.taskType, null),
-      gate: gateOn(dayOf(this.#clock.now())),
+      candidates: schedule.task.requires === null ? candidatesFor(schedule.task.taskType, null) : NO_ROW,
+      gate: gateOn(this.#clock.now()),
     };
   }
 }

@@ -299,6 +299,13 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("budget_set", { ...monthly, cost_usd: 50, tokens: 100_000_000, on_limit: "pause" });
   await call("budget_list");
   await post("budget_delete", monthly);
+  await post("hub_pause", { type: "research", reason: "The provider is down." });
+  await call("hub_pauses");
+  await post("hub_resume", { type: "research" });
+  await post("limit_set", { key: "openai", running: 8, per_minute: 60 });
+  await post("limit_hold", { key: "openai", for_s: 30, ...worker });
+  await call("limit_list");
+  await post("limit_delete", { key: "openai" });
   await call("usage", { by: "node", per_page: 2 });
   await call("file_list", { per_page: 1 });
   await call("file_download", { file_id });

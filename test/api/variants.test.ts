@@ -159,6 +159,13 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
+    await post("/hub/pause", { type: "none" }, "admin");
+    await post("/limit/set", { key: "k", running: 1 }, "admin");
+    for (const path of ["/hub/pauses", "/limit/list"])
+      seen.set(`GET ${path}`, await ok(hub.get(path, { variant, headers: { "X-Admin-Key": ADMIN_KEY } })));
+    await post("/hub/resume", { type: "none" }, "admin");
+    await post("/limit/hold", { key: "k", for_s: 1 });
+    await post("/limit/delete", { key: "k" }, "admin");
 
     const upload = async () => {
       const form = new FormData();

@@ -57,6 +57,7 @@ export const PARTS = {
     "usage",
     "budgets",
     "invitations",
+    "lanes",
     "next",
     "fates",
     "threads",

@@ -93,6 +93,15 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     budgets: "budget/list",
     delete_budget: "budget/delete",
   },
+  Limits: {
+    set: "limit/set",
+    list: "limit/list",
+    delete: "limit/delete",
+    hold: "limit/hold",
+    pause: "hub/pause",
+    resume: "hub/resume",
+    pauses: "hub/pauses",
+  },
   Files: {
     list: "file/list",
     delete: "file/delete",

@@ -5,7 +5,7 @@
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
-import type { BudgetKey } from "../../domain/model.ts";
+import type { BudgetKey, PauseKey } from "../../domain/model.ts";
 
 export type Table =
   | "answer_totals"
@@ -27,12 +27,15 @@ export type Table =
   | "keys"
   | "leases"
   | "ledger"
+  | "limit_uses"
+  | "limits"
   | "messages"
   | "minutes"
   | "nodes"
   | "periods"
   | "output_blocks"
   | "outputs"
+  | "pauses"
   | "questions"
   | "notes"
   | "quota_usage"
@@ -82,6 +85,9 @@ export const keyOf = {
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
+  pause: ({ scope, value }: PauseKey): ConflictKey => `pauses ${scope} ${value}`,
+  limit: (key: string): ConflictKey => `limits ${key}`,
+  limitUses: (key: string, second: number): ConflictKey => `limit_uses ${second} ${key}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   /** Whether a group may have ended. */
   groupEnding: (group: string): ConflictKey => `group_endings ${group}`,

@@ -30,6 +30,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeResources,
   encodeTags,
   keyIdOf,
 } from "./rows.ts";
@@ -121,6 +122,7 @@ const TASK_STATE: Columns<OfTask> = {
   attempts: whole(({ task }) => task.attempts),
   failures: whole(({ task }) => task.failures),
   restarts: whole(({ task }) => task.restarts),
+  counts_for: text(({ task }) => task.countsFor),
   run_until: whole(({ task }) => task.runUntil),
   lease_until: whole(({ task }) => task.leaseUntil),
   epoch: whole(({ task }) => task.epoch),
@@ -250,6 +252,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         host: text(({ node }) => node.host),
         port: whole(({ node }) => node.port),
         capabilities: text(({ node }) => encodeCapabilities(node.capabilities)),
+        resources: text(({ node }) => encodeResources(node.resources)),
         variant: text(({ node }) => node.variant),
         max_tasks: whole(({ node }) => node.maxTasks),
         auto_assign: flag(({ node }) => node.autoAssign),
@@ -330,6 +333,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       task_group: text(({ task }) => task.group),
       tags: text(({ task }) => encodeTags(task.tags)),
+      requires: text(({ task }) => task.requires && JSON.stringify(task.requires)),
+      limit_key: text(({ task }) => task.limitKey),
+      lane: text(({ task }) => task.lane),
       schedule: text(({ task }) => task.schedule?.name ?? null),
       retain_ms: whole(({ task }) => task.retainMs),
       schedule_at: whole(({ task }) => task.schedule?.at ?? null),
@@ -568,6 +574,60 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         .join(", ")}`,
     ),
     sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
+  },
+  "pause.saved": {
+    row: ({ pause }) => keyOf.pause(pause),
+    statement: upsert(
+      "pauses",
+      { scope: text(({ pause }) => pause.scope), value: text(({ pause }) => pause.value) },
+      { reason: text(({ pause }) => pause.reason), at: whole(({ pause }) => pause.at) },
+    ),
+  },
+  "pause.deleted": {
+    frees: true,
+    row: ({ key }) => keyOf.pause(key),
+    statement: remove("pauses", { scope: text(({ key }) => key.scope), value: text(({ key }) => key.value) }),
+  },
+  "limit.saved": {
+    row: ({ limit }) => keyOf.limit(limit.key),
+    statement: upsert(
+      "limits",
+      { limit_key: text(({ limit }) => limit.key) },
+      {
+        running: whole(({ limit }) => limit.running),
+        per_minute: whole(({ limit }) => limit.perMinute),
+        held_until: whole(({ limit }) => limit.heldUntil),
+      },
+    ),
+  },
+  "limit.deleted": {
+    frees: true,
+    row: ({ key }) => keyOf.limit(key),
+    statement: remove("limits", { limit_key: text(({ key }) => key) }),
+  },
+  "limit.used": {
+    row: ({ key, second }) => keyOf.limitUses(key, second),
+    statement: insert(
+      "limit_uses",
+      { limit_key: text(({ key }) => key), second: whole(({ second }) => second), uses: "1" },
+      ` ON CONFLICT (limit_key, second) DO UPDATE SET uses = limit_uses.uses + 1`,
+    ),
+  },
+  "limit.uses.removed": {
+    frees: true,
+    isSweep: true,
+    statement: customStatement("limit_uses", `DELETE FROM limit_uses WHERE limit_key = $1 AND second < $2`, [
+      text(({ key }) => key),
+      whole(({ before }) => before),
+    ]),
+  },
+  "tasks.counted": {
+    isSweep: true,
+    statement: customStatement(
+      "tasks",
+      `UPDATE tasks SET counts_for = $1 WHERE status = 'assigned' AND coalesce(limit_key, task_type) = $1`,
+      [text(({ key }) => key)],
+    ),
   },
   "budget.saved": {
     row: ({ budget }) => keyOf.budget(budget),
