@@ -842,7 +842,6 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX webhooks_push ON webhooks (push_task_id, name) WHERE push_task_id IS NOT NULL;
   CREATE INDEX webhooks_suspended ON webhooks (state) WHERE state = 'suspended';
   `,
-  `,
   `
   -- what a task requires of its node, the key of its limit, its special lane (NULL: the plain one of its type), and the
   -- key under which it is counted while it is assigned
