@@ -1086,8 +1086,8 @@ async function overview(stage: Stage): Promise<void> {
   using page = await admin(stage);
   await page.go("overview");
   // Nodes of other tests may take any type.
-  const any = await hub.get("/node/list?capability=glass&status=online&per_page=1");
-  if (any.body["total"] === 0)
+  const takers = await hub.get("/node/list?capability=glass&status=online&per_page=1");
+  if (takers.body["total"] === 0)
     await page.shows(/1 task has no node that can take it\.\s+Type “glass”: no node has/);
   await page.shows(/glass\s+1\s+/);
   await page.shows(/6×\s*The thread 3 broke at 12\s*weaving · 2 nodes/);
