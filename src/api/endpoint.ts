@@ -194,6 +194,8 @@ export type Declared = Access & {
  */
 type JsonDeclared<In, Out> = Omit<Declared, "method"> & {
   readonly input: () => z.ZodMiniType<In>;
+  /** Fields in which null is not the same as leaving them out. */
+  readonly clearable?: readonly string[];
   /** Fields that the specification names and the hub does not read: the response does not name them. */
   readonly unread?: readonly string[];
   /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
@@ -316,7 +318,7 @@ function jsonEndpoint<In, Out>(
   const parseInput = inputParser(declared.input);
   const ignoredIn = ignoredFinder(declared);
   const parse = (raw: JsonObject, variant: Variant, unread: readonly string[] = []): JsonRequest => {
-    const present = withoutAbsent(raw, method === "GET" ? "" : null);
+    const present = withoutAbsent(raw, method === "GET" ? "" : null, declared.clearable);
     const input = parseInput(present);
     const found = ignoredIn(present, variant);
     const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);

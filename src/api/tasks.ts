@@ -529,6 +529,7 @@ const update = writeEndpoint({
     "task_failed",
     "lower_reward",
   ],
+  clearable: ["not_before", "expires_at"],
   input: () =>
     z
       .object({
@@ -537,8 +538,8 @@ const update = writeEndpoint({
         description: z.optional(field.description()),
         priority: z.optional(field.priority()),
         lux_reward: z.optional(field.luxReward()),
-        not_before: z.optional(field.date()),
-        expires_at: z.optional(field.date()),
+        not_before: z.optional(z.nullable(field.date())),
+        expires_at: z.optional(z.nullable(field.date())),
       })
       .check(
         z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
@@ -550,7 +551,10 @@ const update = writeEndpoint({
     { services, transact, key, at, hasAdminKey },
     { task_id, lux_reward: luxRewardMicro, not_before, expires_at, ...fields },
   ) => {
-    const errors = schedulingErrors({ not_before, expires_at }, at);
+    const errors = schedulingErrors(
+      { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
+      at,
+    );
     if (errors.length > 0) throw invalidRequest(errors);
     const { title, description, priority } = fields;
     const patch = {

@@ -679,6 +679,9 @@ _UPLOAD_SILENCE_S = 300
 
 # ---- The hub
 
+#: Takes a value away where leaving it out would keep it: `hub.tasks.update(task_id, not_before=CLEAR)`.
+CLEAR: Any = object()
+
 
 def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
     path = file or os.environ.get("LUXHUB_JOINED")
@@ -989,6 +992,8 @@ def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
 
 def _plain(value: object) -> object:
     """Converts other sequences and mappings to lists and dicts, for json.dumps."""
+    if value is CLEAR:
+        return None
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
@@ -5472,8 +5477,8 @@ class Tasks(_Resource):
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
         lux_reward: It can only grow, unless the request has the administrator key too.
-        not_before: The task is not handed out before this time; one in the past: at once.
-        expires_at: If the task is not completed by this time, it fails.
+        not_before: The task is not handed out before this time; one in the past, or null: at once.
+        expires_at: If the task is not completed by this time, it fails; null: it expires no more.
         """
         fields = {
             "task_id": task_id,

@@ -2020,10 +2020,10 @@ export interface Operations<V extends Variant = "A"> {
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
       /** It can only grow, unless the request has the administrator key too. */
       lux_reward?: number | undefined;
-      /** The task is not handed out before this time; one in the past: at once. */
-      not_before?: string | undefined;
-      /** If the task is not completed by this time, it fails. */
-      expires_at?: string | undefined;
+      /** The task is not handed out before this time; one in the past, or null: at once. */
+      not_before?: string | null | undefined;
+      /** If the task is not completed by this time, it fails; null: it expires no more. */
+      expires_at?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };

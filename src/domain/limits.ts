@@ -754,6 +754,13 @@ export const RETENTION_LOOK_TASKS = 500;
  * looking at all unfinished tasks.
  */
 export const RETENTION_UNFINISHED_MAX = 10_000;
+/**
+ * How much later than it should be the next time of a schedule is when the clock was set back: after smaller corrections
+ * the schedule waits.
+ */
+export const SCHEDULE_REWOUND_MS = 3 * HOUR_MS;
+/** How often the hub looks for such schedules. */
+export const SCHEDULES_REWIND_EVERY_MS = 5 * MINUTE_MS;
 /** Schedules that are due, read at once. */
 export const SCHEDULES_DUE_BATCH = 100;
 /** Webhooks of administrators; push notification configs of A2A, in all and of one task. */

@@ -10,6 +10,7 @@
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   schedules         creates the tasks of schedules that are due (schedules.ts)
+ *   rewound           brings schedules back whose next time lies far ahead since the clock was set back (schedules.ts)
  *   put-backs         retries to put back messages and tasks whose receiver hung up (blocked-calls.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
@@ -127,6 +128,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await runTasks(parts, balancer, signal);
     }),
     writing("schedules", everySweep, (signal) => fireSchedules(parts, signal)),
+    writing("rewound", limit.SCHEDULES_REWIND_EVERY_MS, async () => {
+      const schedules = await parts.schedules.rewindAll();
+      if (schedules > 0) log.warn("the clock was set back: schedules begin again at its time", { schedules });
+    }),
     // Each hub holds its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => takes.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
