@@ -794,9 +794,9 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     const listed = await at.keys("list");
     expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +MINT +EXPIRES +STATE +USED\n/);
-    expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid +-\n/);
-    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid +-\n/);
-    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nprimary +full +- +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +- +never +valid +-\n/);
     expect(listed.stdout).not.toContain(secret);
     expect(listed.stdout).not.toContain(at.hub.secret);
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
