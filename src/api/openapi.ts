@@ -26,7 +26,9 @@ import {
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
 import { scheduleSchema } from "./schedules.ts";
+import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
+import { limitSchema, pauseSchema } from "./limits.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -359,6 +361,9 @@ class Records {
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Spending", schemas.spendingSchema());
     this.#add("Budget", budgetSchema());
+    this.#add("Pause", pauseSchema());
+    this.#add("Limit", limitSchema());
+    this.#add("Requirements", schemas.requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
@@ -383,6 +388,7 @@ class Records {
     this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
+    this.#add("Webhook", webhookSchema());
     this.#add("Key", schemas.keySchema());
     this.#add("Invitation", invitationSchema());
     this.#add("Event", schemas.eventSchema());

@@ -14,6 +14,7 @@ import { type PlaceFor, invitationEndpoints } from "./invitations.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
+import { LIMIT_ENDPOINTS } from "./limits.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -26,6 +27,7 @@ import { STATS_ENDPOINTS } from "./stats.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
+import { WEBHOOK_ENDPOINTS } from "./webhooks.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -56,8 +58,10 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LUX_ENDPOINTS,
   ...GROUP_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
+  ...WEBHOOK_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,
+  ...LIMIT_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...STATS_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,

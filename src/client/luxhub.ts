@@ -145,6 +145,18 @@ export class LuxHub<V extends Variant = "A"> {
     head: this.#method("lux/head"),
   };
 
+  /** What is handed out, and what is not. */
+  readonly limits = {
+    set: this.#method("limit/set"),
+    list: this.#method("limit/list"),
+    delete: this.#method("limit/delete"),
+    /** Lets a limit key rest, for example after a provider has answered 429. */
+    hold: this.#method("limit/hold"),
+    pause: this.#method("hub/pause"),
+    resume: this.#method("hub/resume"),
+    pauses: this.#method("hub/pauses"),
+  };
+
   readonly costs = {
     /** Sums up what work has cost, by day, node, creator, type or model. */
     usage: this.#method("usage"),
@@ -187,6 +199,17 @@ export class LuxHub<V extends Variant = "A"> {
     /** Creates a task of the schedule now. */
     run: this.#method("schedule/run"),
     delete: this.#method("schedule/delete"),
+  };
+
+  readonly webhooks = {
+    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
+    put: this.#method("webhook/put"),
+    list: this.#method("webhook/list"),
+    /** Sends a test message now. */
+    test: this.#method("webhook/test"),
+    /** Delivers again, from the cursor or after another event. */
+    resume: this.#method("webhook/resume"),
+    delete: this.#method("webhook/delete"),
   };
 
   readonly keys = {
@@ -356,7 +379,7 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create"]);
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
  * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
  * not store an answer with a ticket, and who joins has no key yet.

@@ -15,9 +15,10 @@
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
- *   budgets           wakes the workers and the balancer when a new period of budgets begins (next.ts)
+ *   budgets           wakes the workers and the balancer when time opens something of the gate (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
+ *   history           saves the sums of longer periods (history.ts), before `prune` removes old minutes
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   leases            deletes advisory leases after their deadline (leases.ts)
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
@@ -48,6 +49,7 @@ import type { KeyRing } from "./keys.ts";
 import type { LeaseService } from "./leases.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
+import type { History } from "./history.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { Takes } from "./blocked-calls.ts";
@@ -72,6 +74,7 @@ export type ChoreParts = {
   readonly retention: Retention;
   readonly leases: LeaseService;
   readonly minutes: Minutes;
+  readonly history: History;
   /** From startNote(). */
   readonly noteStart: () => Promise<void>;
   /** Compares the secrets with those of the other hubs on the database; null where there are no others. */
@@ -86,7 +89,8 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, leases, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
+  const { store, blobs, leases, messages, minutes, history, next, takes, log, noteStart, compareSecrets } =
+    parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -144,12 +148,13 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       everyMs: everySweep,
       onEveryHub: true,
       run: async () => {
-        if (next.turnDay()) balancer.wake();
+        if (next.openByTime()) balancer.wake();
       },
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
+    writing("history", limit.PERIODS_SAVE_EVERY_MS, () => history.save()),
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     freeing("leases", everySweep, async (_, lateMs) => {
       await clock.check(lateMs); // a standstill since the last check ends no lease

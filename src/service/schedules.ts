@@ -12,10 +12,9 @@ import {
   runSchedule,
   skip,
 } from "../domain/schedule.ts";
-import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { candidatesFor } from "../store/sql/balancer.ts";
 import {
@@ -158,8 +157,8 @@ export class ScheduleService {
   #takersOf(schedule: Schedule | null) {
     if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
     return {
-      candidates: candidatesFor(schedule.task.taskType, null),
-      gate: gateOn(dayOf(this.#clock.now())),
+      candidates: schedule.task.requires === null ? candidatesFor(schedule.task.taskType, null) : NO_ROW,
+      gate: gateOn(this.#clock.now()),
     };
   }
 }
