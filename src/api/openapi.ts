@@ -24,6 +24,7 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { pendingReviewSchema } from "./reviews.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { budgetSchema } from "./budgets.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
@@ -363,6 +364,8 @@ class Records {
     this.#add("OutputAttempt", outputAttemptSchema());
     this.#add("Question", schemas.questionSchema());
     this.#add("OpenQuestion", openQuestionSchema());
+    this.#add("Review", schemas.reviewSchema());
+    this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));

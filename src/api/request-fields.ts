@@ -14,10 +14,13 @@ import {
   KEY_ROLES,
   ON_DEPENDENCY,
   ON_LIMIT,
+  ON_REVIEW_TIMEOUT,
   OVERLAPS,
   type Priority,
+  type Reviewer,
   SEND_TYPES,
   type UsageReport,
+  VERDICTS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isCron, isTimeZone } from "../lib/cron.ts";
@@ -172,6 +175,30 @@ export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
 export const onDependency = () => word(ON_DEPENDENCY);
+const REVIEWER = new RegExp(
+  `^(?:creator|node:[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}|capability:[^,]{1,${limit.TASK_TYPE_MAX_CHARS}})$`,
+);
+
+function isReviewer(text: string): text is Reviewer {
+  return REVIEWER.test(text) && !/:\s*$/.test(text);
+}
+
+/** Who checks a result. */
+export const reviewer = () =>
+  z.pipe(
+    chars(limit.ID_MAX_CHARS),
+    z.pipe(
+      z.transform((text: string) => text.trim()),
+      z.custom<Reviewer>(
+        (text) => typeof text === "string" && isReviewer(text),
+        "must be creator, node:<node_id> or capability:<word>",
+      ),
+    ),
+  );
+export const reviewWithin = () => seconds(1, limit.REVIEW_MAX_SECONDS);
+export const onReviewTimeout = () => word(ON_REVIEW_TIMEOUT);
+export const verdict = () => word(VERDICTS);
+export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
 export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
 const DATE =

@@ -24,9 +24,12 @@ import {
   type MessageFate,
   type Moment,
   type Node,
+  ON_REVIEW_TIMEOUT,
   PRIORITIES,
   QUESTION_STATES,
   type Question,
+  REVIEW_STATES,
+  type Review,
   SEND_TYPES,
   type Spending,
   type Task,
@@ -35,7 +38,7 @@ import {
   type Usage,
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
-import { isAsking, isReady } from "../domain/task.ts";
+import { isAsking, isInReview, isReady } from "../domain/task.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
@@ -126,6 +129,36 @@ export function encodeSpending(spending: Spending) {
   };
 }
 
+/** The check of a task's results. What says something of the last one is null until there is one. */
+export const reviewSchema = () =>
+  z.strictObject({
+    by: z.string(),
+    within_s: z.number(),
+    on_timeout: z.enum(ON_REVIEW_TIMEOUT),
+    state: z.nullable(z.enum(REVIEW_STATES)),
+    epoch: z.nullable(count()),
+    until: z.nullable(time()),
+    note: z.nullable(z.string()),
+    reviewed_by: z.nullable(z.string()),
+    reviewed_at: z.nullable(time()),
+    timed_out: z.boolean(),
+  });
+
+export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
+  return {
+    by,
+    within_s: withinMs / SECOND_MS,
+    on_timeout: onTimeout,
+    state: check?.state ?? null,
+    epoch: check?.epoch ?? null,
+    until: maybeTime(check?.until ?? null),
+    note: check?.note ?? null,
+    reviewed_by: check?.decidedBy ?? null,
+    reviewed_at: maybeTime(check?.decidedAt ?? null),
+    timed_out: check?.timedOut ?? false,
+  };
+}
+
 export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -154,7 +187,10 @@ export const taskSchema = (variant: Variant) =>
     depends_on: z.array(z.string()),
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
-    waiting_for: z.nullable(z.literal("answer")),
+    waiting_for: z.nullable(z.enum(["answer", "review"])),
+    review: z.optional(reviewSchema()),
+    parent_task: z.optional(z.string()),
+    made_for: z.optional(z.literal("review")),
     failure: z.nullable(failureSchema()),
     files: z.array(z.string()),
     inputs: z.array(z.string()),
@@ -197,7 +233,9 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     depends_on: task.dependsOn,
     started_at: maybeTime(task.startedAt),
     progress: task.progress,
-    waiting_for: isAsking(task) ? "answer" : null,
+    waiting_for: isAsking(task) ? "answer" : isInReview(task) ? "review" : null,
+    ...(task.review && { review: encodeReview(task.review) }),
+    ...(task.child && { parent_task: task.child.of, made_for: task.child.as }),
     failure: task.failure && encodeFailure(task.failure),
     files: task.files,
     inputs: inputsOf(task),

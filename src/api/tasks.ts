@@ -2,7 +2,8 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
-import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
+import { PRIMARY_KEY_ID } from "../domain/key.ts";
+import { type KeyRecord, type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/spending.ts";
 import type { Completion, Created, HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
@@ -51,7 +52,7 @@ export const taskAnswer = (variant: Variant) =>
     task: taskSchema(variant),
   });
 
-function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
+export function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
   return {
     task_id: task.taskId,
     status: variant.statusWord(task.status),
@@ -133,6 +134,9 @@ export function newTask() {
     max_run_s: z.optional(field.taskMaxRun()),
     max_cost_usd: z.optional(field.costLimit()),
     retain_s: z.optional(field.retention()),
+    review: z.optional(field.reviewer()),
+    review_within_s: z.optional(field.reviewWithin()),
+    on_review_timeout: z.optional(field.onReviewTimeout()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -202,6 +206,13 @@ export function draftOf(
     retainMs: input.retain_s ?? null,
     group: input.group ?? null,
     tags: input.tags ?? [],
+    ...(input.review !== undefined && {
+      reviewTerms: {
+        by: input.review,
+        withinMs: input.review_within_s ?? limit.REVIEW_DEFAULT_SECONDS * SECOND_MS,
+        onTimeout: input.on_review_timeout ?? "pay",
+      },
+    }),
   };
 }
 
@@ -301,6 +312,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "task_failed",
       "node_offline",
       "node_draining",
+      "node_excluded",
       "budget_exceeded",
     ],
     input: taskAndNode,
@@ -553,24 +565,40 @@ const complete = writeEndpoint({
     "stale_lease",
     "usage_limit",
     "lux_balance_limit",
+    "own_work",
+    "verdict_missing",
+    "node_excluded",
   ],
   input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
-  handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
+  answer: () => 
+    z.strictObject({
+      status: z.literal("completed"),
+      lux_paid: z.number(),
+      lux_held: z.optional(z.number()),
+      task_id: z.string(),
+    }),
+  handle: ({ services, variant, transact, key }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
       usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,
+      keyId: nameOfKey(key),
     }),
-  encode: ({ taskId, luxPaidMicro }: Completion) => ({
+  encode: ({ taskId, luxPaidMicro, luxHeldMicro }: Completion) => ({
     status: "completed",
     lux_paid: toLux(luxPaidMicro),
+    ...(luxHeldMicro !== null && { lux_held: toLux(luxHeldMicro) }),
     task_id: taskId,
   }),
 });
+
+/** What identifies a caller besides its node; null: the secret of the hub, which all may share. */
+export function nameOfKey(key: KeyRecord | null): string | null {
+  return key === null || key.keyId === PRIMARY_KEY_ID ? null : key.keyId;
+}
 
 const revoke = writeEndpoint({
   method: "POST",

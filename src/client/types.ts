@@ -30,6 +30,9 @@ export type EventKind =
   | "task.retried"
   | "task.updated"
   | "task.completed"
+  | "task.review_requested"
+  | "task.review_passed"
+  | "task.review_rejected"
   | "task.deleted"
   | "group.ended"
   | "schedule.saved"
@@ -72,7 +75,7 @@ export interface Failure {
    * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
    * the task ended.
    */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | "rejected";
   /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
   /** The node that held the task or, if it was cancelled, the node that cancelled it. */
@@ -276,6 +279,48 @@ export interface OpenQuestion {
   creator_node: string | null;
 }
 
+export interface Review {
+  /** Who checks: `creator`, `node:<node_id>` or `capability:<word>`. */
+  by: string;
+  /** Seconds that a result waits for its review. */
+  within_s: number;
+  /** What happens when nobody has reviewed it in time. */
+  on_timeout: "pay" | "reject";
+  /** The state of the last result; null until there is one. */
+  state: "pending" | "passed" | "rejected" | null;
+  /** The dispatch whose result it is: send it with task/review. */
+  epoch: number | null;
+  /** The deadline of the review. */
+  until: string | null;
+  /** What the reviewer wrote. */
+  note: string | null;
+  /** The node that reviewed; null: a caller that named none, or the deadline. */
+  reviewed_by: string | null;
+  /** When it was passed or rejected. */
+  reviewed_at: string | null;
+  /** Whether the deadline decided. */
+  timed_out: boolean;
+}
+
+export interface PendingReview {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** The reward that the result waits for. */
+  lux_held: number;
+  /**
+   * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+   * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+   * type for another node.
+   */
+  review: Review;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -286,6 +331,17 @@ export interface Context<V extends Variant = "A"> {
   checkpoint?: Checkpoint | undefined;
   /** The newest questions about the task with their answers, oldest first: at most 20. */
   answers?: Question[] | undefined;
+  /** Why the last result was rejected. */
+  review?:
+    | {
+        /** The progress of the work; the task shows it as `progress`. */
+        note: string | null;
+        /** The node that reviewed; null: a caller that named none, or the deadline. */
+        reviewed_by: string | null;
+        /** When it was passed or rejected. */
+        reviewed_at: string | null;
+      }
+    | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
   /**
@@ -363,8 +419,17 @@ export interface Task<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** How its results are checked; only on tasks with a review. */
+  review?: Review | undefined;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /** `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. */
+  made_for?: "review" | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -472,8 +537,17 @@ export interface TaskDetails<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** How its results are checked; only on tasks with a review. */
+  review?: Review | undefined;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /** `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. */
+  made_for?: "review" | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -1016,6 +1090,8 @@ export interface Problem {
     | "not_your_message"
     | "viewer_not_allowed"
     | "lower_reward"
+    | "own_work"
+    | "not_reviewer"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
@@ -1048,6 +1124,10 @@ export interface Problem {
     | "task_files_limit"
     | "question_answered"
     | "question_timed_out"
+    | "not_in_review"
+    | "review_decided"
+    | "verdict_missing"
+    | "node_excluded"
     | "questions_limit"
     | "schedule_not_found"
     | "group_not_found"
@@ -1330,6 +1410,16 @@ export interface Operations<V extends Variant = "A"> {
        * own.
        */
       retain_s?: number | undefined;
+      /**
+       * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+       * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+       * type for another node.
+       */
+      review?: string | undefined;
+      /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+      review_within_s?: number | undefined;
+      /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+      on_review_timeout?: "pay" | "reject" | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -1510,6 +1600,8 @@ export interface Operations<V extends Variant = "A"> {
       status: "completed";
       /** LUX that the task paid. */
       lux_paid: number;
+      /** The reward while the result waits for its review; only of tasks with a review. */
+      lux_held?: number | undefined;
       /** The id of the task. */
       task_id: string;
       /**
@@ -2246,6 +2338,47 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Passes or rejects the result of a task: pays its reward, or opens it again */
+  "task/review": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The node that reviews. */
+      node_id?: string | undefined;
+      /** `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt. */
+      verdict: "pass" | "reject";
+      /** For the worker who does it again: it gets it in `context.review`. */
+      note?: string | undefined;
+      /** `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`. */
+      epoch?: number | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** The results that wait for a review, the most urgent first */
+  reviews: {
+    request: {
+      /** The id of the last event that the hub examined: the next `since`. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The results that wait, the most urgent first. */
+      reviews: PendingReview[];
+      /** How many there are in all. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** Sends a message to one node */
   "message/send": {
     request: {
@@ -2857,6 +2990,8 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many of its tasks are neither completed nor failed. */
       unfinished: number;
+      /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+      in_review?: number | undefined;
       /** How many tasks there are of each status. */
       by_status: By<
         V,
@@ -2887,7 +3022,7 @@ export interface Operations<V extends Variant = "A"> {
       last_updated_at: string;
       /** The rewards of all its tasks. */
       lux_reward: number;
-      /** The rewards of its completed tasks. */
+      /** The rewards of its completed tasks, but for those that wait for a review. */
       lux_paid: number;
       /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
       usage: Spending | null;
@@ -3015,6 +3150,16 @@ export interface Operations<V extends Variant = "A"> {
          * own.
          */
         retain_s?: number | undefined;
+        /**
+         * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+         * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+         * type for another node.
+         */
+        review?: string | undefined;
+        /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+        review_within_s?: number | undefined;
+        /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+        on_review_timeout?: "pay" | "reject" | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** The name of the group of tasks. */
@@ -3654,6 +3799,8 @@ export const METHODS = {
   "task/answer": "POST",
   "task/{task_id}/questions": "GET",
   questions: "GET",
+  "task/review": "POST",
+  reviews: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",

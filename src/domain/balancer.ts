@@ -23,7 +23,7 @@ export type Candidate = Pick<
 >;
 
 /** What the balancer reads of an open task. */
-export type WaitingTask = Pick<Task, "taskType" | "revokedFrom">;
+export type WaitingTask = Pick<Task, "taskType" | "revokedFrom" | "notNodes">;
 
 export type Assignment<T> = { readonly task: T; readonly nodeId: string };
 
@@ -117,10 +117,14 @@ function shortlistsOf(
 }
 
 /** The first available node in the balancer's order, among nodes that take the task's type. */
-function firstOf<C extends Candidate>({ revokedFrom }: WaitingTask, fitting: readonly C[]): C | null {
+function firstOf<C extends Candidate>(
+  { revokedFrom, notNodes }: WaitingTask,
+  fitting: readonly C[],
+): C | null {
   let first: C | null = null;
   for (const node of fitting) {
     if (!isAvailable(node) || node.nodeId === revokedFrom) continue;
+    if (notNodes.length > 0 && notNodes.includes(node.nodeId)) continue;
     if (first === null || comesBefore(node, first)) first = node;
   }
   return first;

@@ -8,6 +8,7 @@ import type {
   Budget,
   BudgetKey,
   Checkpoint,
+  Child,
   DeliveryState,
   FileRecord,
   KeyRecord,
@@ -18,6 +19,7 @@ import type {
   OutputAttempt,
   OutputBlock,
   Question,
+  Review,
   Schedule,
   Spending,
   Note,
@@ -88,6 +90,19 @@ export type Change =
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
   /** What its creator has set: title, description, priority and reward. */
   | { readonly kind: "task.edited"; readonly task: Task }
+  /** How its results are checked, and the check of the last one. */
+  | { readonly kind: "task.reviewed"; readonly taskId: string; readonly review: Review }
+  /** Its result was rejected. */
+  | { readonly kind: "result.removed"; readonly taskId: string }
+  /** The hub created it for another task. */
+  | {
+      readonly kind: "task.related";
+      readonly taskId: string;
+      readonly child: Child;
+      readonly notNodes: readonly string[];
+    }
+  /** What a task and its children need of one another must be looked at; it was (family.ts). */
+  | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }

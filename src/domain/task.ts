@@ -12,7 +12,7 @@
  *      |                |  v dependency               v with the last attempt
  *      +--------------> failed <----------------------+
  *        dependency
- *   any --delete--> (none)       open --update--> open
+ *   any --delete--> (none)       open --update--> open       completed, in review --rejected--> open or failed
  *
  *   dependency       a task that it depends on has failed or is deleted, unless it runs however they end
  *                    (onDependency); also at once, when it is created or retried
@@ -49,23 +49,27 @@ import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from 
 import { payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
-import { assert } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
-import type {
-  Checkpoint,
-  Failure,
-  FileRecord,
-  Moment,
-  Node,
-  OnDependency,
-  Task,
-  TaskOrigin,
-  TaskQuestions,
-  TaskResult,
-  TaskStatus,
-  TaskTemplate,
-  UsageReport,
+import {
+  type Checkpoint,
+  type Child,
+  type Failure,
+  type FileRecord,
+  type Moment,
+  type Node,
+  type OnDependency,
+  type Review,
+  type Task,
+  type TaskOrigin,
+  type TaskQuestions,
+  type TaskResult,
+  type TaskStatus,
+  type TaskTemplate,
+  type UsageReport,
+  VERDICTS,
+  type Verdict,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
@@ -75,6 +79,9 @@ export type TaskDraft = TaskTemplate &
     readonly onDependency?: OnDependency;
     /** Left out: it has none. */
     readonly unique?: Unique | null;
+    /** Of a task that the hub creates for another one; and the nodes that may not have it. */
+    readonly child?: Child | null;
+    readonly notNodes?: readonly string[];
   };
 
 /** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
@@ -85,6 +92,8 @@ export type Created = Task & { readonly deduplicated?: true };
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
+  /** Whether its result waits for a review; left out: no. */
+  readonly inReview?: boolean;
   /**
    * Of a task that failed through its dependencies: the one at the root of it, which failed in another way or was
    * deleted. A retry of that one can open all of them again.
@@ -125,13 +134,23 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const { unique, onDependency = "fail", ...fields } = draft;
+  const {
+    unique,
+    onDependency = "fail",
+    reviewTerms = null,
+    child = null,
+    notNodes = [],
+    ...fields
+  } = draft;
   const { dependsOn } = draft;
-  const wait = waitFor({ taskId, dependsOn, onDependency }, byId(dependencies), at);
+  const wait = waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;
   const blank: Task = {
     ...fields,
     onDependency,
+    review: reviewTerms && { ...reviewTerms, check: null },
+    child,
+    notNodes,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
     seq: 0,
@@ -171,6 +190,8 @@ export function create(
   const created: Task = node ? { ...task, ...handedOut(task, node.nodeId, at) } : task;
   const changes: Change[] = [
     { kind: "task.created", task: created },
+    ...(created.review ? [reviewed(created.taskId, created.review)] : []),
+    ...(child ? [{ kind: "task.related", taskId, child, notNodes } as const] : []),
     ...tallies(null, created, at.now),
     ...wait.changes,
     taskEvent("task.created", task, task.creatorNode, at.now, { title: task.title }),
@@ -201,7 +222,7 @@ export function createWith(
 
 /** The task that keeps another from being created with its unique key; `tasks` have the key. */
 export function holderOfKey(tasks: readonly Task[], { now }: Pick<Moment, "now">): Task | null {
-  const isHeld = (task: Task): boolean => !isFinished(task) || (task.uniqueUntil ?? 0) > now;
+  const isHeld = (task: Task): boolean => !hasEnded(task) || (task.uniqueUntil ?? 0) > now;
   return tasks.find(isHeld) ?? null;
 }
 
@@ -269,7 +290,7 @@ export function take(
   }
   if (task.status === "assigned") return notOpen(task);
   if (!isReady(task, at.now)) return notReady(task);
-  const refused = refusesTasks(node) ?? keptBack(task, node, at);
+  const refused = refusesTasks(node) ?? notForNode(task, node) ?? keptBack(task, node, at);
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
@@ -317,7 +338,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
-  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, nodeId);
+  const mayHave = (task: Task): boolean =>
+    !isClosed(at.gate?.closed, task, nodeId) && !isExcluded(task, nodeId);
   const best = draining || isFull ? undefined : found.open.find(mayHave);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
@@ -373,6 +395,8 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
 export type Completion = {
   readonly taskId: string;
   readonly luxPaidMicro: number;
+  /** The reward, while the result waits for its review; null: the task has no review. */
+  readonly luxHeldMicro: number | null;
   /** The node has a task limit and one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
   /** Tasks wait for this one. */
@@ -380,14 +404,25 @@ export type Completion = {
 };
 
 /**
+ * `claimOnComplete`: an open task is taken for the node first. `keyId`: the name of the caller's key; null: the secret
+ * that all share.
+ */
+export type CompleteRequest = UsageRequest & {
+  readonly result: TaskResult;
+  readonly claimOnComplete: boolean;
+  readonly keyId?: string | null;
+};
+
+/**
  * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
  * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
- * may with this completes nevertheless: the result is there, and it is paid.
+ * may with this completes nevertheless: the result is there, and it is paid. The reward of a task with a review is held
+ * until the verdict (review.ts).
  */
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  asked: CompleteRequest & { readonly entryId: string },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -404,10 +439,15 @@ export function complete(
   if (task.status === "open") {
     if (!asked.claimOnComplete) return notAssigned(task, "Claim or assign it first.");
     if (!isReady(task, at.now)) return notReady(task);
+    const excluded = notForNode(task, node);
+    if (excluded) return excluded;
     before = { ...task, ...handedOut(task, node.nodeId, at) };
     changes.push(taskEvent("task.assigned", before, node.nodeId, at.now, { by: "complete" }));
   }
-  const payment = payReward(node, task, asked.entryId, at.now);
+  const unfit = task.child && unfitVerdict(task, task.child, asked);
+  if (unfit) return unfit;
+  const review = beginReview(before, asked.keyId ?? null, at);
+  const payment = review ? accept(null) : payReward(node, task, asked.entryId, at.now);
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -416,6 +456,7 @@ export function complete(
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
+    review,
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
@@ -425,9 +466,10 @@ export function complete(
   changes.push(...spent.saved, movedFrom(task, after, at.now));
   changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...closedQuestions(task, at.now));
-  changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
-  changes.push(...settlement(after, "completed"));
+  changes.push(...tallies(task, after, at.now, review ? 0 : task.luxRewardMicro));
+  if (!review) changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
+  if (review) changes.push(...reviewRequested(after, review, at));
   changes.push(...payment.changes);
   return accept(completion(after, node.maxTasks !== null), changes);
 }
@@ -779,8 +821,8 @@ export function retryWithDependents(
   const first = isFailed ? retry(task, dependencies, candidates, asked, at) : accept(task);
   if (first.kind === "rejected") return first;
   const changes: Change[] = [...first.changes];
-  const remember = ({ taskId, status, hasDependents }: Task, brokenBy: string | null): void =>
-    void known.set(taskId, { taskId, status, hasDependents, brokenBy });
+  const remember = (task: Task, brokenBy: string | null): void =>
+    void known.set(task.taskId, asDependency(task, brokenBy));
   remember(first.answer, null);
   if (first.answer.status === "failed") return accept({ task: first.answer, opened: 0 }, changes);
   let opened = 0;
@@ -835,8 +877,7 @@ export function retryGroup(
   for (const task of tasks) {
     if (isOverspent(task) || firstFailure(task, known) !== null) continue;
     const step = reopen(task, known, at);
-    const { taskId, status, hasDependents } = step.after;
-    known.set(taskId, { taskId, status, hasDependents, brokenBy: null });
+    known.set(step.after.taskId, asDependency(step.after, null));
     opened.push(step.after);
     changes.push(...step.changes);
   }
@@ -851,7 +892,8 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
     ...withoutLeases(task, null),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
-    ...(isFinished(task) ? [] : settlement(task, "deleted")),
+    ...(hasEnded(task) ? [] : settlement(task, "deleted")),
+    ...(task.review === null ? [] : [touchedFamily(task.taskId)]),
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
 }
@@ -870,7 +912,7 @@ function withoutTask(task: Task): readonly Change[] {
 
 /** Whether a task has ended, and its retention is over. `before`: ended before it; null: tasks are kept forever. */
 export function isPastRetention(task: Task, before: number | null, now: number): boolean {
-  if (!isFinished(task)) return false;
+  if (!hasEnded(task)) return false;
   if (task.uniqueUntil !== null && task.uniqueUntil > now) return false; // it still holds its key
   const until = retainUntil(task);
   return until === null ? before !== null && task.updatedAt < before : until <= now;
@@ -878,7 +920,7 @@ export function isPastRetention(task: Task, before: number | null, now: number):
 
 /** When the retention of its own ends; null: it has none, or has not ended. */
 export function retainUntil(task: Task): number | null {
-  return task.retainMs !== null && isFinished(task) ? task.updatedAt + task.retainMs : null;
+  return task.retainMs !== null && hasEnded(task) ? task.updatedAt + task.retainMs : null;
 }
 
 /**
@@ -1014,6 +1056,7 @@ const ATTEMPT_EVENTS = {
   timed_out: "task.timed_out",
   offline: "task.requeued",
   budget: "task.attempt_failed",
+  rejected: "task.review_rejected",
 } as const;
 
 type EndOfAttempt = {
@@ -1021,16 +1064,19 @@ type EndOfAttempt = {
   readonly message: string;
   /** Whether another attempt is allowed. */
   readonly retry: boolean;
+  /** More of its event. */
+  readonly data?: EventData;
 };
 
 /** Assigned -> open after a backoff, or failed when it was the last attempt. */
-function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Moment): Step {
+export function endAttempt(task: Task, { kind, message, retry, data: more }: EndOfAttempt, at: Moment): Step {
   const nodeId = task.assignedNode;
   const attempts = task.attempts + 1;
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
   const counted: Task = { ...task, attempts, failures };
-  const data = kind === "failed" || kind === "budget" ? { attempts, error: message } : { attempts };
+  const error = kind === "failed" || kind === "budget" ? { error: message } : {};
+  const data = { attempts, ...error, ...more };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
   const notBefore = kind === "offline" ? task.notBefore : at.now + backoffOf(counted);
@@ -1067,6 +1113,11 @@ function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
 function backoffOf({ backoffMs, attempts }: Task): number {
   const doublings = Math.min(attempts - 1, 30); // a number that stays finite
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
+}
+
+/** Ends an unfinished task because it is not needed any more. */
+export function endFor(task: Task, message: string, at: Moment): Step {
+  return end(task, { kind: "cancelled", message, nodeId: null, at: at.now }, at);
 }
 
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
@@ -1134,6 +1185,11 @@ function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at
   return runUntil === null ? steady + timeoutMs : Math.min(steady + timeoutMs, runUntil);
 }
 
+function asDependency(task: Task, brokenBy: string | null): Dependency {
+  const { taskId, status, hasDependents } = task;
+  return { taskId, status, hasDependents, inReview: isInReview(task), brokenBy };
+}
+
 function byId(dependencies: readonly Dependency[]): ReadonlyMap<string, Dependency> {
   return new Map(dependencies.map((dependency) => [dependency.taskId, dependency]));
 }
@@ -1157,7 +1213,7 @@ function firstFailure(
  * however they end.
  */
 function waitFor(
-  task: Pick<Task, "taskId" | "dependsOn" | "onDependency">,
+  task: Pick<Task, "taskId" | "dependsOn" | "onDependency" | "child">,
   dependencies: ReadonlyMap<string, Dependency>,
   at: Moment,
 ): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
@@ -1168,7 +1224,8 @@ function waitFor(
   }
   const unfinished = task.dependsOn.flatMap((taskId) => {
     const dependency = dependencies.get(taskId);
-    return dependency && !isFinished(dependency) ? [dependency] : [];
+    if (!dependency || task.child?.of === taskId) return []; // its result is what the child checks
+    return !isFinished(dependency) || dependency.inReview ? [dependency] : [];
   });
   const changes: Change[] = [];
   if (unfinished.length > 0) {
@@ -1201,7 +1258,7 @@ function noLongerWaits({ taskId, unmet }: Task): Change {
 }
 
 /** Asks the periodic work to update the tasks that depend on this one. */
-function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
+export function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
   return hasDependents ? [{ kind: "dependency.settled", taskId, outcome }] : [];
 }
 
@@ -1225,7 +1282,7 @@ function movedFrom(before: Task, task: Task, now: number): Change {
 }
 
 /** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */
-function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
+export function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
   assert(after === null || isSound(after), "a task has a holder exactly when it is assigned or completed");
@@ -1243,15 +1300,26 @@ function tallies(before: Task | null, after: Task | null, now: number, rewardMic
   const taker = after?.assignedNode ?? null;
   if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, rewardMicro));
   if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
-  changes.push(...usageTally(before, after), ...touchedGroup(before, after));
+  changes.push(...usageTally(before, after), ...touchedGroup(before, after), ...touchedParent(before, after));
   return changes;
 }
 
 /** The end of a task may be the end of its group (group.ts). A new task that has failed at once has ended too. */
 function touchedGroup(before: Task | null, after: Task | null): readonly Change[] {
   const group = (after ?? before)?.group ?? null;
-  if (group === null || (before !== null && isFinished(before))) return [];
-  return after !== null && !isFinished(after) ? [] : [{ kind: "group.touched", group }];
+  if (group === null || (before !== null && hasEnded(before))) return [];
+  return after !== null && !hasEnded(after) ? [] : [{ kind: "group.touched", group }];
+}
+
+/** Its parent waits for the end of a child (family.ts). */
+function touchedParent(before: Task | null, after: Task | null): readonly Change[] {
+  const child = before?.child ?? null;
+  if (child === null || before === null || isFinished(before)) return [];
+  return after !== null && !isFinished(after) ? [] : [touchedFamily(child.of)];
+}
+
+export function touchedFamily(taskId: string): Change {
+  return { kind: "family.touched", taskId };
 }
 
 function isSound({ status, assignedNode }: Task): boolean {
@@ -1279,8 +1347,72 @@ function nodeTally(
   };
 }
 
-function completion({ taskId, luxRewardMicro, hasDependents }: Task, madeRoom: boolean): Completion {
-  return { taskId, luxPaidMicro: luxRewardMicro, madeRoom, hasDependents };
+function completion(task: Task, madeRoom: boolean): Completion {
+  const { taskId, luxRewardMicro, hasDependents, review } = task;
+  const isHeld = isInReview(task);
+  return {
+    taskId,
+    luxPaidMicro: isHeld ? 0 : luxRewardMicro,
+    luxHeldMicro: review && (isHeld ? luxRewardMicro : 0),
+    madeRoom,
+    hasDependents,
+  };
+}
+
+// ---- Review: the rest is in review.ts
+
+/** Whether its result waits for a verdict. */
+export function isInReview({ review }: Pick<Task, "review">): boolean {
+  return review?.check?.state === "pending";
+}
+
+/** Finished, and no verdict can open it again. */
+export function hasEnded(task: Pick<Task, "status" | "review">): boolean {
+  return isFinished(task) && !isInReview(task);
+}
+
+/** The review of a result that comes now; null: the task has none. */
+function beginReview({ review, epoch }: Task, keyId: string | null, at: Moment): Review | null {
+  if (review === null) return null;
+  const undecided = { note: null, decidedBy: null, decidedAt: null, timedOut: false };
+  const until = at.now + review.withinMs;
+  return { ...review, check: { state: "pending", epoch, keyId, until, ...undecided } };
+}
+
+export function reviewed(taskId: string, review: Review): Change {
+  return { kind: "task.reviewed", taskId, review };
+}
+
+/** The event reaches the stream of the node that is to decide, and that of the creator. */
+function reviewRequested(task: Task, review: Review, at: Moment): readonly Change[] {
+  const { by, check } = review;
+  const { taskId, creatorNode } = task;
+  const reviewer = by === "creator" ? creatorNode : by.startsWith("node:") ? by.slice("node:".length) : null;
+  const until = new Date(must(check, "a result is in review").until).toISOString();
+  return [
+    reviewed(taskId, review),
+    ...(by.startsWith("capability:") ? [touchedFamily(taskId)] : []),
+    taskEvent("task.review_requested", task, reviewer, at.now, { by, until }),
+  ];
+}
+
+/** The verdict in the result of a task that checks another; null: it has none. */
+export function verdictOf({ extra }: TaskResult): Verdict | null {
+  const fields = extra === null ? {} : Object(JSON.parse(extra));
+  return VERDICTS.find((verdict) => verdict === fields.verdict) ?? null;
+}
+
+/** Why a result cannot be the verdict on that of another task. */
+function unfitVerdict(task: Task, child: Child, { result, keyId = null }: CompleteRequest): Rejected | null {
+  if (child.notKey !== null && child.notKey === keyId) return ownWork(child.of);
+  if (verdictOf(result) !== null) return null;
+  const detail = `Task ${task.taskId} checks the result of task ${child.of}: its result must have verdict, "pass" or "reject".`;
+  return reject("verdict_missing", detail);
+}
+
+export function ownWork(taskId: string): Rejected {
+  const detail = `The result of task ${taskId} came from this node, or with this key: another one must review it.`;
+  return reject("own_work", detail);
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {
@@ -1311,6 +1443,17 @@ function failedEvent(task: Task, holder: string | null, { kind, message, at }: F
 }
 
 // ---- Refusals
+
+/** Whether a node may never have a task, although the task fits. */
+export function isExcluded({ notNodes }: Pick<Task, "notNodes">, nodeId: string): boolean {
+  return notNodes.length > 0 && notNodes.includes(nodeId);
+}
+
+function notForNode(task: Task, { nodeId }: Node): Rejected | null {
+  if (!isExcluded(task, nodeId)) return null;
+  const detail = `Task ${task.taskId} is not for ${nodeId}: it checks what ${nodeId} has done. Leave it to another node.`;
+  return reject("node_excluded", detail);
+}
 
 /** Whether a task is completed or has failed. */
 export const isFinished = ({ status }: Pick<Task, "status">): boolean =>

@@ -17,7 +17,7 @@ import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts"
 import type { Gate, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { dayOf } from "../domain/spending.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, isExcluded as mayNotHave, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
@@ -55,10 +55,15 @@ type Known = {
   readonly node: Node | null;
   readonly types: readonly string[] | null;
   readonly isBeaten: boolean;
+  /** The best tasks for all nodes are such as this one may not have. */
+  readonly isExcluded: boolean;
 };
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
-type HandOut = { readonly found?: Committed<Next> | undefined; readonly current: Node | null };
+type HandOut = {
+  readonly found?: Committed<Next> | undefined;
+  readonly current: Node | null;
+} & Pick<Known, "isExcluded">;
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
@@ -106,6 +111,7 @@ export class NextService {
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     let node: Node | null | undefined;
     let isBeaten = false;
+    let isExcluded = false;
     const take = async (): Promise<Committed<Next> | null> => {
       if (node === undefined)
         node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
@@ -113,7 +119,9 @@ export class NextService {
         const taken = node ? this.#openTypes(node, typesFor(node, asked.taskTypes)) : [];
         worker?.beginRead(taken, node?.variant ?? null);
         const types = taken ?? (await this.#openBacklogTypes());
-        const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
+        const known = { node, types, isBeaten, isExcluded };
+        const { found, current, ...seen } = await this.#handOut(transact, asked, known, signal);
+        ({ isExcluded } = seen);
         node = current;
         if (!found) continue; // the node has changed, or the caller is gone
         isBeaten = true;
@@ -205,19 +213,22 @@ export class NextService {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(known.types, inBatch, this.#gate?.closed ?? null),
+      open: bestReady(known.types, inBatch, this.#gate?.closed ?? null, known.isExcluded ? nodeId : null),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
       gate: gateOn(dayOf(this.#clock.now())),
     };
     const before = this.#gate?.closed ?? null;
     let current = known.node;
     let isFilled = true;
+    let isExcluded = false;
     const found = await transact(load, ({ node, waiting, started, gifts, open, gate }) => {
       this.#gate = gate;
       if (!isSameClosed(gate.closed, before)) return UNDECIDED; // other tasks may be handed out
       current = node;
       isFilled = waiting?.length !== SWEEP_BATCH;
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
+      isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
+      if (isExcluded && !open.isAll) return UNDECIDED; // there may be others behind them
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
       const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
@@ -225,7 +236,7 @@ export class NextService {
     });
     if (found?.ended) await this.#tasks.settleAfter(found.ended);
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
-    return { found, current };
+    return { found, current, isExcluded };
   }
 
   /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */

@@ -9,6 +9,7 @@ import {
   Rejection,
   UNDECIDED,
   accept,
+  nodeNotFound,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -24,10 +25,11 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult } from "../domain/model.ts";
+import type { FileRecord, Gate, Moment, Node, Task } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
+  type CompleteRequest,
   type Created,
   type CreatorRequest,
   type RetryRequest,
@@ -46,6 +48,7 @@ import {
   extend,
   fail,
   holderOfKey,
+  isExcluded,
   makeReady,
   release,
   releaseAll,
@@ -96,6 +99,7 @@ import type { Committed, Loaded, Query, Store, Transact } from "../store/store.t
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { ReviewService } from "./reviews.ts";
 import { TaskLists } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
@@ -153,6 +157,7 @@ export class TaskService {
   /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
   readonly lists: TaskLists;
+  readonly reviews: ReviewService;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -163,6 +168,11 @@ export class TaskService {
     this.lists = new TaskLists(store);
     store.onCommit((changes) => {
       if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
+      if (changes.some(({ kind }) => kind === "family.touched")) void this.#checkFamiliesIfPossible();
+    });
+    this.reviews = new ReviewService(store, clock, newId, {
+      candidates: (task) => candidatesIfBalanced(task, task?.assignedNode ?? null),
+      follow: () => this.#settleIfPossible(),
     });
   }
 
@@ -189,13 +199,15 @@ export class TaskService {
     const taskId = asked.taskId ?? this.#newId();
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
+    const reviewer = reviewerOf(draft);
+    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique && reviewer === null)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -226,6 +238,8 @@ export class TaskService {
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      const reviewer = reviewerOf(draft);
+      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -255,7 +269,7 @@ export class TaskService {
 
   async complete(
     transact: Transact<Completion>,
-    asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean },
+    asked: CompleteRequest,
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
@@ -542,7 +556,8 @@ export class TaskService {
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH), gate: this.#gate() };
       const count = await this.#store.transact(load, ({ node: current, waiting, gate }) => {
         const at = this.#at();
-        const mayHave = (task: Task): boolean => !isClosed(gate.closed, task, nodeId);
+        const mayHave = (task: Task): boolean =>
+          !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
         const found = current ? balance(waiting.filter(mayHave), [current], at.now) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         return accept(found.length, changes);
@@ -595,6 +610,8 @@ export class TaskService {
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
     if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
     if (work.questions) steps.push(() => this.#timeOutQuestions());
+    if (work.reviews) steps.push(() => this.#timeOutReviews());
+    if (work.families) steps.push(() => this.#checkFamilies());
     if (work.groups) steps.push(() => this.#endGroups());
     return steps;
   }
@@ -611,6 +628,23 @@ export class TaskService {
       return accept(due.length, changes);
     });
     return { moved, isMore: moved >= SWEEP_BATCH };
+  }
+
+  async #timeOutReviews(): Promise<StepResult> {
+    const moved = await this.reviews.timeOut();
+    return { moved, isMore: moved >= SWEEP_BATCH };
+  }
+
+  async #checkFamilies(): Promise<StepResult> {
+    const moved = await this.reviews.checkFamilies();
+    return { moved, isMore: moved > 0 };
+  }
+
+  /** If it fails, the periodic work does the same. */
+  #checkFamiliesIfPossible(): Promise<void> {
+    return this.#together("families", async () => {
+      if (await this.reviews.checkFamilies()) await this.#settleIfPossible();
+    });
   }
 
   /** Applies a rule to the tasks of a query. Returns how many there were. */
@@ -701,9 +735,9 @@ export class TaskService {
 
   /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
-    const { capabilities, draining } = await getNode(this.#store, nodeId);
-    if (draining) return new Rows([]);
-    const sizes = await this.#store.read(claimableSizes(capabilities, limit));
+    const node = await getNode(this.#store, nodeId);
+    if (node.draining) return new Rows([]);
+    const sizes = await this.#store.read(claimableSizes(node.capabilities, limit, nodeId));
     // A task may have been claimed before its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
@@ -724,9 +758,17 @@ export function candidatesIfBalanced(
 
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
+/** The node that reviews the results of a new task, if the task names one. */
+function reviewerOf({ reviewTerms }: TaskDraft): string | null {
+  return reviewTerms?.by.startsWith("node:") ? reviewTerms.by.slice("node:".length) : null;
+}
+
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn, unique }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
+  const { balanced, taskType, dependsOn, unique } = draft;
+  const reviewer = reviewerOf(draft);
   return {
+    reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -734,7 +776,9 @@ function ofNewTask({ balanced, taskType, dependsOn, unique }: TaskDraft, { fileI
   };
 }
 
-function rowsOf({ candidates, dependencies, files }: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey">) {
+type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer">;
+
+function rowsOf({ candidates, dependencies, files }: LoadedRows) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 

@@ -26,6 +26,7 @@ export const TABLES: readonly Table[] = [
   { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
   { name: "group_endings", key: ["task_group"] },
+  { name: "family_checks", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },

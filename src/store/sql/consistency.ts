@@ -9,6 +9,8 @@ export type Fact = { readonly name: string; readonly holds: string; readonly sql
 const SHOWN = 5;
 /** What a task knows of its questions. */
 const QUESTIONS = "coalesce(json_extract(questions, '$.state'), 'none')";
+/** The state of its last result. */
+const REVIEW = "coalesce(json_extract(review, '$.check.state'), 'none')";
 const NOT_ASKING = `${QUESTIONS} <> 'open'`;
 
 export const FACTS: readonly Fact[] = [
@@ -33,19 +35,19 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "payments",
-    holds: "every reward was paid once, to the node that completed the task",
+    holds: "every reward was paid once, to the node that completed the task, and after its review",
     sql: `
       SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
       WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
       UNION ALL
       SELECT 'task ' || task_id || ' was not paid' FROM tasks
-      WHERE status = 'completed' AND lux_reward_micro > 0
+      WHERE status = 'completed' AND lux_reward_micro > 0 AND review_until IS NULL
         AND task_id NOT IN (SELECT task_id FROM ledger WHERE kind = 'reward')
       UNION ALL
       SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
       JOIN tasks t ON t.task_id = l.task_id
       WHERE l.kind = 'reward'
-        AND (t.status <> 'completed' OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
+        AND (t.status <> 'completed' OR t.review_until IS NOT NULL OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
       LIMIT ${SHOWN}`,
   },
   {
@@ -163,6 +165,21 @@ export const FACTS: readonly Fact[] = [
         OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))`,
   },
   {
+    name: "reviews",
+    holds:
+      "a task has a deadline of its review exactly while its completed result waits for one, and a rejected one is not completed",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', and its review is ' || ${REVIEW} FROM tasks
+      WHERE review IS NOT NULL AND (
+        (review_until IS NOT NULL) <> (${REVIEW} = 'pending')
+        OR (status = 'completed') <> (${REVIEW} IN ('pending', 'passed')))
+        OR (review IS NULL AND review_until IS NOT NULL)
+      UNION ALL
+      SELECT 'task ' || task_id || ' does not say what it was created for' FROM tasks
+      WHERE (child IS NULL) <> (parent_task IS NULL) OR json_extract(child, '$.of') <> parent_task
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "spending",
     holds:
       "what a task has spent is the sum of its usage reports, and every sum of a day has all of that day",
@@ -235,7 +252,8 @@ export const FACTS: readonly Fact[] = [
       UNION ALL
       SELECT 'task ' || d.task_id || ' waits for ' || d.depends_on || ', which will not tell it' FROM dependencies d
       WHERE d.task_id NOT IN (SELECT task_id FROM tasks) OR NOT EXISTS (
-        SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND status IN ('open', 'assigned') AND has_dependents = 1
+        SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND (status IN ('open', 'assigned') OR review_until IS NOT NULL)
+          AND has_dependents = 1
         UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
       UNION ALL
       SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM tasks

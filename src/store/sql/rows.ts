@@ -26,6 +26,7 @@ import type {
 import type { Dependency } from "../../domain/task.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
+import type { PendingReview } from "./reviews.ts";
 
 const NAMED = "a row has every column that it is decoded from";
 
@@ -155,6 +156,9 @@ export function toTask(row: Row): Task {
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
   const tags = maybeText(row["tags"]);
+  const review = maybeText(row["review"]);
+  const child = maybeText(row["child"]);
+  const notNodes = maybeText(row["not_nodes"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -195,6 +199,9 @@ export function toTask(row: Row): Task {
     hasOutput: flag(row["has_output"]),
     retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    review: review === null ? null : (JSON.parse(review) as Task["review"]),
+    child: child === null ? null : (JSON.parse(child) as Task["child"]),
+    notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     group: maybeText(row["task_group"]),
@@ -346,6 +353,19 @@ export function toDependency(row: Row): Dependency {
     status: text(row["status"]) as Task["status"],
     hasDependents: flag(row["has_dependents"]),
     brokenBy: maybeText(row["broken_by"]),
+    inReview: maybeWhole(row["review_until"]) !== null,
+  };
+}
+
+export function toPendingReview(row: Row): PendingReview {
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    creatorNode: maybeText(row["creator_node"]),
+    assignedNode: maybeText(row["assigned_node"]),
+    luxRewardMicro: whole(row["lux_reward_micro"]),
+    review: JSON.parse(text(row["review"])) as PendingReview["review"],
   };
 }
 

@@ -378,6 +378,52 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
     }),
   },
+  "task.reviewed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        review: text(({ review }) => JSON.stringify(review)),
+        review_until: whole(({ review: { check } }) => (check?.state === "pending" ? check.until : null)),
+      },
+    ),
+  },
+  "result.removed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { problem: "NULL", improvement: "NULL", lesson: "NULL", result_extra: "NULL" },
+    ),
+  },
+  "task.related": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        parent_task: text(({ child }) => child.of),
+        child: text(({ child }) => JSON.stringify(child)),
+        not_nodes: text(({ notNodes }) => encodeTags(notNodes)),
+      },
+    ),
+  },
+  "family.touched": {
+    row: ({ taskId }) => keyOf.family(taskId),
+    statement: insert(
+      "family_checks",
+      { task_id: text(({ taskId }) => taskId) },
+      ` ON CONFLICT (task_id) DO NOTHING`,
+    ),
+    sum: (_, later) => later,
+  },
+  "family.checked": {
+    isSweep: true, // so that it stays before or behind what is summed
+    frees: true,
+    statement: remove("family_checks", { task_id: text(({ taskId }) => taskId) }),
+  },
   "task.deleted": {
     frees: true,
     row: ({ taskId }) => keyOf.task(taskId),

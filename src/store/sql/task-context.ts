@@ -18,6 +18,7 @@ export type InputTask = {
   readonly status: TaskStatus;
   readonly assignedNode: string | null;
   readonly resultVerified: boolean;
+  readonly inReview: boolean;
   readonly bytes: number;
 };
 
@@ -27,7 +28,7 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     (column) => `coalesce(octet_length(${column}), 0)`,
   );
   const sql = `
-    SELECT task_id, title, status, assigned_node, result_verified, ${lengths.join(" + ")} AS bytes
+    SELECT task_id, title, status, assigned_node, result_verified, review_until, ${lengths.join(" + ")} AS bytes
     FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   const toInput = (row: Row): InputTask => ({
     taskId: String(row["task_id"]),
@@ -35,6 +36,7 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     status: row["status"] as TaskStatus,
     assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
     resultVerified: row["result_verified"] === 1,
+    inReview: row["review_until"] != null,
     bytes: Number(row["bytes"]),
   });
   return many(sql, ids, toInput, ["tasks"]);
