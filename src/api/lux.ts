@@ -1,10 +1,19 @@
-/** The endpoints of LUX, the reward units: signin and lux/ledger. */
+/** The endpoints of LUX, the reward units: signin, and the ledger of a node and of all. */
 import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
 import { type SignIn, toLux } from "../domain/lux.ts";
+import type { LedgerHead } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { encodeEntry, encodePage, entrySchema, pageSchema, time } from "./response-schemas.ts";
+import {
+  encodeEntry,
+  encodePage,
+  entrySchema,
+  ledgerHeadSchema,
+  pageSchema,
+  time,
+} from "./response-schemas.ts";
 
 const signin = writeEndpoint({
   method: "POST",
@@ -45,4 +54,36 @@ const ledger = readEndpoint({
   encode: (page) => encodePage("entries", page, encodeEntry),
 });
 
-export const LUX_ENDPOINTS: readonly Endpoint[] = [signin, ledger];
+function encodeHead({ seq, hash }: LedgerHead) {
+  return { seq, hash };
+}
+
+const entries = readEndpoint({
+  path: "/api/v1/lux/entries",
+  readsMany: true,
+  auth: "secret",
+  summary: "The whole ledger after an entry, oldest first, with the hash chain",
+  rejections: [],
+  input: () =>
+    z.object({
+      since: z.optional(field.eventCursor()),
+      limit: z.optional(field.queryCount(limit.ENTRIES_MAX)),
+    }),
+  answer: () => z.strictObject({ entries: z.array(entrySchema()), head: ledgerHeadSchema() }),
+  handle: ({ services }, { since, limit: most }) =>
+    services.lux.entries(since ?? 0, most ?? limit.ENTRIES_DEFAULT),
+  encode: ({ entries, head }) => ({ entries: entries.map(encodeEntry), head: encodeHead(head) }),
+});
+
+const head = readEndpoint({
+  path: "/api/v1/lux/head",
+  auth: "secret",
+  summary: "The newest entry of the whole ledger: its number and its hash",
+  rejections: [],
+  input: () => z.object({}),
+  answer: () => z.strictObject({ head: ledgerHeadSchema() }),
+  handle: ({ services }) => services.lux.head(),
+  encode: (head) => ({ head: encodeHead(head) }),
+});
+
+export const LUX_ENDPOINTS: readonly Endpoint[] = [signin, ledger, entries, head];

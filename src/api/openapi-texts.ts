@@ -27,7 +27,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   agent: "The same mailboxes under other paths, and the event stream of a node.",
   note: "Notes: a shared memory of the nodes, by key, with compare-and-set.",
   lease: "Advisory leases on names and paths, so that two nodes do not work on the same thing.",
-  lux: "LUX, the reward units: an append-only ledger for each node.",
+  lux: "LUX, the reward units: an append-only ledger of double entries, with a hash chain.",
   cost: "What work has cost in tokens and dollars, and the budgets: what it may cost.",
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   schedule: "Schedules, which create a task at certain times.",
@@ -225,14 +225,25 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Tasks
   task_id: "The id of the task.",
   "Event.task_id": "The task that the event is about.",
-  "LedgerEntry.task_id": "The task that paid; null for a daily bonus.",
+  "LedgerEntry.task_id": "The task of a reward; null for a daily bonus.",
+  head: "The newest entry of the ledger.",
+  "LedgerHead.seq": "Its number; 0: the ledger has no entry.",
+  "LedgerHead.hash": "Its hash; null: it is older than the hash chain, or there is no entry.",
+  "LedgerEntry.seq": "The number of the entry in the ledger of all nodes: 1, 2, 3, …",
+  "LedgerEntry.from": "The account that it comes from: `treasury`, or `held:` and the task_id.",
+  "LedgerEntry.to":
+    "The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.",
+  prev_hash:
+    "The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain.",
+  "LedgerEntry.hash":
+    "SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older than the hash chain.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
   "events.task_id": "Only events about this task.",
   "events.node_id": "Only events about this node.",
   "Event.node_id": "The node that the event is about.",
   "FileRecord.node_id": "The node that the file is attached to.",
-  "LedgerEntry.node_id": "The node that was paid.",
+  "LedgerEntry.node_id": "The node that was paid; null: the entry goes to another account.",
   "Failure.node_id": "The node that held the task or, if it was cancelled, the node that cancelled it.",
   "task_revoke.node_id": "The node that gets the task; without it the task is open again.",
   "task_cancel.node_id": "The node that cancels the task.",
@@ -498,6 +509,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
   retry: "Whether the task may be tried again.",
   note: "The progress of the work; the task shows it as `progress`.",
   lux_paid: "LUX that the task paid.",
+  receipt: "The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.",
+  entry_id: "The id of the ledger entry.",
+  "Receipt.amount": "LUX that were paid.",
+  "Receipt.hash":
+    "The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null: the entry is older than the hash chain.",
   assignments: "The tasks and the nodes that get them.",
   results: "The result of each assignment, in the same order.",
   "task_batch_assign.success": "Whether this request, or this assignment, succeeded.",
@@ -579,7 +595,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   next_signin_at: "The next midnight in UTC.",
   entries: "The entries.",
   amount: "LUX, exact to 6 decimals.",
-  "LedgerEntry.kind": "`reward` of a task, or `signin`.",
+  "LedgerEntry.kind":
+    "`reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back goes back to the treasury).",
 
   // Files
   file_id: "The id of the file.",

@@ -378,6 +378,8 @@ class Records {
     this.#add("FoundNote", foundNoteSchema());
     this.#add("AdvisoryLease", schemas.advisoryLeaseSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
+    this.#add("LedgerHead", schemas.ledgerHeadSchema());
+    this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());

@@ -19,7 +19,6 @@ import {
   KEY_ROLES,
   type KeyRecord,
   type Lease,
-  type LedgerEntry,
   type Message,
   type MessageFate,
   type Moment,
@@ -29,6 +28,7 @@ import {
   QUESTION_STATES,
   type Question,
   REVIEW_STATES,
+  type Receipt,
   type Review,
   SEND_TYPES,
   type Spending,
@@ -44,6 +44,7 @@ import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import type { CursorPage, Page } from "../service/list-pages.ts";
+import type { ChainedEntry } from "../store/sql/lux.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { encodeCursor } from "./request-fields.ts";
@@ -437,23 +438,42 @@ const STATE_WORDS: Readonly<Record<DeliveryState, string>> = {
 
 export const entrySchema = () =>
   z.strictObject({
+    seq: z.int(),
     id: z.string(),
-    node_id: z.string(),
+    node_id: z.nullable(z.string()),
+    from: z.string(),
+    to: z.string(),
     amount: z.number(),
-    kind: z.enum(["reward", "signin"]),
+    kind: z.enum(["reward", "signin", "hold", "return"]),
     task_id: z.nullable(z.string()),
     at: time(),
+    prev_hash: z.nullable(z.string()),
+    hash: z.nullable(z.string()),
   });
 
-export function encodeEntry(entry: LedgerEntry): JsonAnswer {
+export function encodeEntry(entry: ChainedEntry): JsonAnswer {
   return {
+    seq: entry.seq,
     id: entry.id,
     node_id: entry.nodeId,
+    from: entry.from,
+    to: entry.to,
     amount: toLux(entry.amountMicro),
     kind: entry.kind,
     task_id: entry.taskId,
     at: isoTime(entry.at),
+    prev_hash: entry.prevHash,
+    hash: entry.hash,
   };
+}
+
+export const ledgerHeadSchema = () => z.strictObject({ seq: z.int(), hash: z.nullable(z.string()) });
+
+export const receiptSchema = () =>
+  z.strictObject({ entry_id: z.string(), amount: z.number(), hash: z.nullable(z.string()) });
+
+export function encodeReceipt({ entryId, amountMicro, hash }: Receipt): JsonAnswer {
+  return { entry_id: entryId, amount: toLux(amountMicro), hash };
 }
 
 export const fileSchema = () =>

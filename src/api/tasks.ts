@@ -32,9 +32,11 @@ import {
   cursorPageSchema,
   encodeCursorPage,
   encodeLease,
+  encodeReceipt,
   encodeTask,
   encodeTaskState,
   leaseSchema,
+  receiptSchema,
   statusWord,
   taskSchema,
   taskStateSchema,
@@ -572,11 +574,12 @@ const complete = writeEndpoint({
   input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
-  answer: () => 
+  answer: () =>
     z.strictObject({
       status: z.literal("completed"),
       lux_paid: z.number(),
       lux_held: z.optional(z.number()),
+      receipt: z.nullable(receiptSchema()),
       task_id: z.string(),
     }),
   handle: ({ services, variant, transact, key }, { result, usage, ...holder }) =>
@@ -587,10 +590,11 @@ const complete = writeEndpoint({
       claimOnComplete: variant.claimOnComplete,
       keyId: nameOfKey(key),
     }),
-  encode: ({ taskId, luxPaidMicro, luxHeldMicro }: Completion) => ({
+  encode: ({ taskId, receipt, luxHeldMicro }: Completion) => ({
     status: "completed",
-    lux_paid: toLux(luxPaidMicro),
+    lux_paid: toLux(receipt?.amountMicro ?? 0),
     ...(luxHeldMicro !== null && { lux_held: toLux(luxHeldMicro) }),
+    receipt: receipt && encodeReceipt(receipt),
     task_id: taskId,
   }),
 });

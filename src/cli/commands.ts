@@ -64,8 +64,8 @@ const EPOCH: Flag = {
   help: "the epoch of the lease: 409 stale_lease if the task was handed out again since",
 };
 
-/** Clients of a hub without --json, because they print no record. */
-const NO_JSON: readonly string[] = ["file get", "worker", "mcp", "mcp-config"];
+/** Clients of a hub without --json, because they print no record, or only JSON. */
+const NO_JSON: readonly string[] = ["file get", "lux export", "worker", "mcp", "mcp-config"];
 
 function remote(
   name: string,
@@ -78,6 +78,15 @@ function remote(
   const all = { ...flags, ...(json && !NO_JSON.includes(name) && { json }), ...place };
   return { name, words, summary, flags: all, isRemote: true, ...(about !== "" && { about }) };
 }
+
+const LUX_ABOUT = `luxhub lux export, head and verify are about the ledger of all nodes; see luxhub lux verify --help.`;
+
+const VERIFY_ABOUT = `FILE is an export (luxhub lux export); without it, or for -, standard input. Every entry has the
+SHA-256 of itself and of the hash before it. So one changed digit is found, and a missing, moved or added entry. That
+nothing is missing at the end, and that the ledger was not written anew, is what --head shows.
+Exit code 1: the export is not intact.
+
+luxhub lux export | luxhub lux verify --head 5f2c…`;
 
 const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory).";
 
@@ -266,7 +275,24 @@ creator or type. ${ADMIN_ABOUT}`,
   ),
   remote("budget list", "", "all budgets, and what is spent of them", {}, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
-  remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
+  remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }, LUX_ABOUT),
+  remote(
+    "lux export",
+    "",
+    "the ledger of all nodes, oldest first, a line of JSON each",
+    {},
+    "luxhub lux export > ledger.jsonl",
+  ),
+  remote("lux head", "", "the number and the hash of the newest entry of the ledger: note it for lux verify"),
+  {
+    name: "lux verify",
+    words: "[FILE]",
+    summary: "verify an exported ledger, without a hub: nothing in it was changed, removed or added",
+    flags: {
+      head: { value: "HASH", help: "a hash that lux head or a receipt showed: its entry must be there" },
+    },
+    about: VERIFY_ABOUT,
+  },
   remote(
     "events",
     "",
@@ -691,8 +717,8 @@ administrator key is for X-Admin-Key.`,
     words: "",
     summary: "check everything of the hub, even while it runs",
     flags: PLACE,
-    about: `Checks the whole database, the ledger and all totals against their rows, the bytes of every file
-against its checksum, the clock, the free space, the version of SQLite, the secrets, and
+    about: `Checks the whole database, the ledger with its hashes and all totals against their rows, the bytes of
+every file against its checksum, the clock, the free space, the version of SQLite, the secrets, and
 the permissions of their files. It changes nothing. For a hub on PostgreSQL it needs room for a copy
 of the rows in the data directory.
 Exit code 0: no error found. 1: an error was found.`,

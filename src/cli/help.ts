@@ -28,6 +28,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   schedule: "schedules, which create tasks at certain times",
   group: "tasks that were created with the same group",
+  lux: "the ledger of LUX",
   budget: "limits of what work may cost",
   node: "nodes",
   message: "messages",

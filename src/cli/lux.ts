@@ -1,36 +1,111 @@
-/** `luxhub lux NODE`: prints the balance and the ledger of a node. */
+/** `luxhub lux`: the balance and the ledger of a node; exports the whole ledger, and verifies an export offline. */
 import type { Environment } from "../config.ts";
+import { ENTRIES_MAX } from "../domain/limits.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { UsageError, readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
-import { collect, limitOf, rowsOf, runRemote } from "./remote.ts";
-import { plain, print, printJsonList, printTable, timeText } from "./table.ts";
+import { helpOf } from "./help.ts";
+import { LedgerCheck } from "./ledger-check.ts";
+import {
+  type Remote,
+  type Run,
+  collect,
+  limitOf,
+  printError,
+  rowsOf,
+  runGroup,
+  runRemote,
+} from "./remote.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import { plain, print, printJson, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { Values } from "./values.ts";
 
-export function luxCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote(
-    "lux",
-    async (remote) => {
-      const { hub, json, words } = remote;
-      const [nodeId = ""] = words;
-      const load = async (page: { readonly page: number; readonly per_page: number }) => {
-        const { entries, pages } = await hub.lux.ledger({ node_id: nodeId, ...page });
-        return { rows: entries, pages };
-      };
-      const entries = rowsOf(load, ({ id }) => id, limitOf(remote));
-      if (json) {
-        await printJsonList(entries);
-        return EXIT.OK;
-      }
-      const { node } = await hub.nodes.get({ node_id: nodeId });
-      print(`${plain(node.node_id)} has ${node.lux_balance} LUX`);
-      const rows = (await collect(entries)).map(({ at, amount, kind, task_id }) => [
-        timeText(at),
-        amount,
-        kind,
-        task_id,
-      ]);
-      if (rows.length > 0) printTable(["TIME", "LUX", "KIND", "TASK"], rows);
-      return EXIT.OK;
-    },
-    argv,
-    env,
-  );
+const VERIFY = "lux verify";
+const HASH = /^[0-9a-f]{64}$/;
+
+const RUNS: Readonly<Record<string, Run>> = {
+  "lux export": async ({ hub }) => {
+    for (let since = 0; ;) {
+      const { entries } = await hub.lux.entries({ since, limit: ENTRIES_MAX });
+      for (const entry of entries) printJsonLine(entry);
+      const last = entries.at(-1);
+      if (!last) return EXIT.OK;
+      since = last.seq;
+    }
+  },
+  "lux head": async ({ hub, json }) => {
+    const { head } = await hub.lux.head({});
+    if (json) printJson(head);
+    else writeLine(`${head.seq}  ${head.hash ?? "no hash"}`);
+    return EXIT.OK;
+  },
+};
+
+export function luxCommand(argv: readonly string[], env: Environment): Promise<number> | number {
+  const [word = ""] = argv;
+  if (word === "verify") return verify(argv.slice(1));
+  return Object.hasOwn(RUNS, `lux ${word}`)
+    ? runGroup("lux", RUNS, argv, env)
+    : runRemote("lux", show, argv, env);
+}
+
+async function show(remote: Remote): Promise<number> {
+  const { hub, json, words } = remote;
+  const [nodeId = ""] = words;
+  const load = async (page: { readonly page: number; readonly per_page: number }) => {
+    const { entries, pages } = await hub.lux.ledger({ node_id: nodeId, ...page });
+    return { rows: entries, pages };
+  };
+  const entries = rowsOf(load, ({ id }) => id, limitOf(remote));
+  if (json) {
+    await printJsonList(entries);
+    return EXIT.OK;
+  }
+  const { node } = await hub.nodes.get({ node_id: nodeId });
+  print(`${plain(node.node_id)} has ${node.lux_balance} LUX`);
+  const rows = (await collect(entries)).map(({ at, amount, kind, task_id }) => [
+    timeText(at),
+    amount,
+    kind,
+    task_id,
+  ]);
+  if (rows.length > 0) printTable(["TIME", "LUX", "KIND", "TASK"], rows);
+  return EXIT.OK;
+}
+
+/** Verifies an export without a hub and without a secret. */
+async function verify(argv: readonly string[]): Promise<number> {
+  const args = readArguments(argv, formOf(VERIFY));
+  if (args.help) return writeLineUnlessClosed(helpOf(VERIFY));
+  const values = new Values(args, VERIFY);
+  const head = values.text("head")?.toLowerCase() ?? null;
+  if (head !== null && !HASH.test(head))
+    throw new UsageError(`--head is ${JSON.stringify(head)}; it must be 64 hexadecimal digits`, VERIFY);
+  const [path = "-", extra] = args.words;
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, VERIFY);
+  const check = new LedgerCheck(head);
+  try {
+    for await (const line of linesOf(path === "-" ? Bun.stdin.stream() : Bun.file(path).stream()))
+      check.take(line);
+  } catch (error) {
+    printError(`${path === "-" ? "standard input" : path} cannot be read: ${reasonOf(error)}`);
+    return EXIT.FAILED;
+  }
+  const { faults, more, summary } = check.end();
+  for (const fault of faults) printError(fault);
+  if (more > 0) printError(`and ${more} more faults`);
+  writeLine(faults.length === 0 ? summary : `NOT INTACT: ${summary}`);
+  return faults.length === 0 ? EXIT.OK : EXIT.FAILED;
+}
+
+async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of bytes) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
 }

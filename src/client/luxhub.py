@@ -2823,18 +2823,47 @@ class AdvisoryLease(TypedDict):
 
 
 class LedgerEntry(TypedDict):
+    #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
+    seq: int
     #: The id of the entry.
     id: str
-    #: The node that was paid.
-    node_id: str
+    #: The node that was paid; null: the entry goes to another account.
+    node_id: str | None
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    from: str
+    #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
+    to: str
     #: LUX, exact to 6 decimals.
     amount: float
-    #: `reward` of a task, or `signin`.
-    kind: Literal["reward", "signin"]
-    #: The task that paid; null for a daily bonus.
+    #: `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back
+    #: goes back to the treasury).
+    kind: Literal["reward", "signin", "hold", "return"]
+    #: The task of a reward; null for a daily bonus.
     task_id: str | None
     #: When it happened.
     at: str
+    #: The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain.
+    prev_hash: str | None
+    #: SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
+    #: than the hash chain.
+    hash: str | None
+
+
+class LedgerHead(TypedDict):
+    #: Its number; 0: the ledger has no entry.
+    seq: int
+    #: Its hash; null: it is older than the hash chain, or there is no entry.
+    hash: str | None
+
+
+class Receipt(TypedDict):
+    #: The id of the ledger entry.
+    entry_id: str
+    #: LUX that were paid.
+    amount: float
+    #: The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null: the
+    #: entry is older than the hash chain.
+    hash: str | None
 
 
 class FileRecord(TypedDict):
@@ -3304,6 +3333,8 @@ class TaskCompleteAnswer(TypedDict):
     status: Literal["completed"]
     #: LUX that the task paid.
     lux_paid: float
+    #: The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.
+    receipt: Receipt | None
     #: The id of the task.
     task_id: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
@@ -3874,6 +3905,26 @@ class LuxLedgerAnswer(TypedDict):
     total: int
     #: How many pages there are.
     pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LuxEntriesAnswer(TypedDict):
+    success: Literal[True]
+    #: The entries.
+    entries: list[LedgerEntry]
+    #: The newest entry of the ledger.
+    head: LedgerHead
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LuxHeadAnswer(TypedDict):
+    success: Literal[True]
+    #: The newest entry of the ledger.
+    head: LedgerHead
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5451,6 +5502,25 @@ class Lux(_Resource):
         fields = {"node_id": node_id, "page": page, "per_page": per_page}
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
 
+    def entries(
+        self,
+        *,
+        since: int | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LuxEntriesAnswer:
+        """The whole ledger after an entry, oldest first, with the hash chain.
+
+        since: The id of a message: only those after it.
+        limit: How many to return at most.
+        """
+        fields = {"since": since, "limit": limit}
+        return cast("LuxEntriesAnswer", self._call("lux/entries", fields, options))
+
+    def head(self, *, options: CallOptions | None = None) -> LuxHeadAnswer:
+        """The newest entry of the whole ledger: its number and its hash."""
+        return cast("LuxHeadAnswer", self._call("lux/head", None, options))
+
 
 class Costs(_Resource):
     def usage(
@@ -5816,6 +5886,8 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "lux/entries": "GET",
+    "lux/head": "GET",
     "group/{group}": "GET",
     "group/cancel": "POST",
     "group/retry": "POST",

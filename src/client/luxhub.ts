@@ -141,6 +141,9 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+    /** The ledger of all nodes, oldest first. */
+    entries: this.#method("lux/entries"),
+    head: this.#method("lux/head"),
   };
 
   readonly costs = {

@@ -809,18 +809,53 @@ export interface AdvisoryLease {
 }
 
 export interface LedgerEntry {
+  /** The number of the entry in the ledger of all nodes: 1, 2, 3, … */
+  seq: number;
   /** The id of the entry. */
   id: string;
-  /** The node that was paid. */
-  node_id: string;
+  /** The node that was paid; null: the entry goes to another account. */
+  node_id: string | null;
+  /** The account that it comes from: `treasury`, or `held:` and the task_id. */
+  from: string;
+  /** The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`. */
+  to: string;
   /** LUX, exact to 6 decimals. */
   amount: number;
-  /** `reward` of a task, or `signin`. */
-  kind: "reward" | "signin";
-  /** The task that paid; null for a daily bonus. */
+  /**
+   * `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held
+   * back goes back to the treasury).
+   */
+  kind: "reward" | "signin" | "hold" | "return";
+  /** The task of a reward; null for a daily bonus. */
   task_id: string | null;
   /** When it happened. */
   at: string;
+  /** The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain. */
+  prev_hash: string | null;
+  /**
+   * SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
+   * than the hash chain.
+   */
+  hash: string | null;
+}
+
+export interface LedgerHead {
+  /** Its number; 0: the ledger has no entry. */
+  seq: number;
+  /** Its hash; null: it is older than the hash chain, or there is no entry. */
+  hash: string | null;
+}
+
+export interface Receipt {
+  /** The id of the ledger entry. */
+  entry_id: string;
+  /** LUX that were paid. */
+  amount: number;
+  /**
+   * The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null:
+   * the entry is older than the hash chain.
+   */
+  hash: string | null;
 }
 
 export interface FileRecord {
@@ -1602,6 +1637,8 @@ export interface Operations<V extends Variant = "A"> {
       lux_paid: number;
       /** The reward while the result waits for its review; only of tasks with a review. */
       lux_held?: number | undefined;
+      /** The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt. */
+      receipt: Receipt | null;
       /** The id of the task. */
       task_id: string;
       /**
@@ -2972,6 +3009,43 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** The whole ledger after an entry, oldest first, with the hash chain */
+  "lux/entries": {
+    request: {
+      /** The id of a message: only those after it. */
+      since?: number | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The entries. */
+      entries: LedgerEntry[];
+      /** The newest entry of the ledger. */
+      head: LedgerHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The newest entry of the whole ledger: its number and its hash */
+  "lux/head": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** The newest entry of the ledger. */
+      head: LedgerHead;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** A group of tasks: counts, times, failures; may wait for its end */
   "group/{group}": {
     request: {
@@ -3823,6 +3897,8 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "lux/entries": "GET",
+  "lux/head": "GET",
   "group/{group}": "GET",
   "group/cancel": "POST",
   "group/retry": "POST",

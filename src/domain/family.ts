@@ -14,7 +14,7 @@ import {
   TITLE_MAX_CHARS,
 } from "./limits.ts";
 import type { Moment, Task, TaskResult } from "./model.ts";
-import { type ReviewVerdict, type Workers, settleFor } from "./review.ts";
+import { type Accounts, type ReviewVerdict, settleFor } from "./review.ts";
 import { create, endFor, isFinished, isInReview, verdictOf } from "./task.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -27,15 +27,15 @@ export type Family = {
   readonly ids: readonly string[];
 };
 
-export function checkFamilies(families: readonly Family[], workers: Workers, at: Moment): readonly Change[] {
+export function checkFamilies(families: readonly Family[], accounts: Accounts, at: Moment): readonly Change[] {
   return families.flatMap((family) => [
     { kind: "family.checked", taskId: family.taskId } as const,
-    ...checkReview(family, workers, at),
+    ...checkReview(family, accounts, at),
   ]);
 }
 
 /** Creates the task for a review, takes its verdict, and ends it when there is nothing to review any more. */
-function checkReview({ parent, children, ids }: Family, workers: Workers, at: Moment): readonly Change[] {
+function checkReview({ parent, children, ids }: Family, accounts: Accounts, at: Moment): readonly Change[] {
   const [taskId, entryId] = ids;
   const pending = parent !== null && isInReview(parent) ? parent : null;
   const epoch = pending?.review?.check?.epoch;
@@ -56,7 +56,7 @@ function checkReview({ parent, children, ids }: Family, workers: Workers, at: Mo
   };
   return [
     ...changes,
-    ...settleFor(workers, pending, given, must(entryId, "a family has ids"), at).changes,
+    ...settleFor(accounts, pending, given, must(entryId, "a family has ids"), at).changes,
   ];
 }
 

@@ -272,6 +272,9 @@ export const PAGE_MAX = 1_000_000_000;
 export const PULL_DEFAULT = 20;
 export const PULL_MAX = 1_000;
 export const TOP_NODES_MAX = 10;
+/** Entries of the ledger in one answer of lux/entries. */
+export const ENTRIES_DEFAULT = 100;
+export const ENTRIES_MAX = 1_000;
 export const EVENTS_DEFAULT = 100;
 export const EVENTS_MAX = 1_000;
 /** Events of the log that one call with a task_id or a node_id examines, in some milliseconds. */

@@ -1,16 +1,90 @@
 /**
- * LUX: an append-only ledger (specification 4, LUX economy). No entry is ever edited. Each has the sum of its node's
- * entries up to itself, so the newest entry has the balance. Amounts are whole millionths of a LUX.
+ * LUX: an append-only ledger (specification 4, LUX economy). Every entry is a double entry: it moves LUX from one
+ * account to another. No entry is ever edited. An entry that goes to a node has the sum of the node's entries up to
+ * itself, so the newest one has the balance. Amounts are whole millionths of a LUX.
+ *
+ * The entries are a hash chain: each has the SHA-256 of itself and of the hash before it, so an export can be verified
+ * without the hub. `transfer` alone makes entries. It needs the newest entry (LedgerHead): transactions are serial, so
+ * no other entry can come between.
  */
-import { DAY_MS, utcDayStart } from "../lib/clock.ts";
-import { type Decision, accept, nodeNotFound, reject } from "./decision.ts";
+import { DAY_MS, isoTime, utcDayStart } from "../lib/clock.ts";
+import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
+import type { NewEvent } from "./event.ts";
 import { BALANCE_MAX_MICRO, MICRO_PER_LUX, SIGNIN_LUX } from "./limits.ts";
-import type { LedgerEntry, Node, Task } from "./model.ts";
+import type { HeldAccount, LedgerEntry, LedgerHead, Node, Receipt, Task } from "./model.ts";
 
-type Payment = Omit<LedgerEntry, "n" | "balanceMicro" | "at">;
+export const TREASURY = "treasury";
 
-/** A node's number of entries, and its balance. */
-type Account = Pick<Node, "entries" | "balanceMicro">;
+/** The account of what is held back of a task's reward. */
+export function heldAccount(taskId: string): HeldAccount {
+  return `held:${taskId}`;
+}
+
+/** The head of a ledger without entries. */
+export const EMPTY_LEDGER: LedgerHead = { seq: 0, hash: null };
+
+/** What the first entry of the hash chain has for the hash before it. */
+export const GENESIS_HASH = "0".repeat(64);
+
+/** An entry as its hash covers it. */
+export type HashedEntry = Pick<
+  LedgerEntry,
+  "seq" | "id" | "from" | "to" | "amountMicro" | "kind" | "taskId" | "at"
+>;
+
+/**
+ * Returns the SHA-256, as hex, of nine lines joined by line feeds: the hash before it, seq, id, time in ISO 8601, kind,
+ * from, to, the amount in LUX with six decimals, and the task_id, which may be empty. docs/concepts.md documents it.
+ */
+export function hashOfEntry(entry: HashedEntry, prevHash: string): string {
+  const { seq, id, at, kind, from, to, amountMicro, taskId } = entry;
+  const amount = toLux(amountMicro).toFixed(6);
+  const lines = [prevHash, seq, id, isoTime(at), kind, from, to, amount, taskId ?? ""];
+  return Bun.SHA256.hash(lines.join("\n"), "hex");
+}
+
+/** What is wrong with an entry that stands behind `before` in the ledger; null: nothing. */
+export function chainFault(
+  entry: HashedEntry & Pick<LedgerEntry, "hash">,
+  before: LedgerHead,
+): string | null {
+  const { seq, hash } = entry;
+  if (seq !== before.seq + 1) return `entry ${seq} stands behind entry ${before.seq}`;
+  if (hash === null)
+    return before.hash === null ? null : `entry ${seq} has no hash, and an earlier one has one`;
+  if (hash === hashOfEntry(entry, before.hash ?? GENESIS_HASH)) return null;
+  return `entry ${seq} is not the one that its hash was made of`;
+}
+
+/** Who gets a transfer: a node, with its number of entries and its balance; or another account. */
+type Recipient = Pick<Node, "nodeId" | "entries" | "balanceMicro"> | HeldAccount | typeof TREASURY;
+
+/**
+ * Makes the next entry of the ledger. Its caller saves it (`lux.entered`) and, if it goes to a node, adds it to the
+ * totals of that node. The entry is the head for a further transfer of the same transaction.
+ */
+export function transfer(
+  head: LedgerHead,
+  what: Pick<LedgerEntry, "id" | "amountMicro" | "kind" | "taskId" | "at">,
+  to: Recipient,
+  from: HeldAccount | typeof TREASURY = TREASURY,
+): LedgerEntry | Rejected {
+  const seq = head.seq + 1;
+  const account = typeof to === "string" ? to : (`node:${to.nodeId}` as const);
+  const hashed = { ...what, seq, from, to: account };
+  const hash = hashOfEntry(hashed, head.hash ?? GENESIS_HASH);
+  if (typeof to === "string") return { ...hashed, nodeId: null, n: null, balanceMicro: null, hash };
+  const { nodeId } = to;
+  const balanceMicro = to.balanceMicro + BigInt(what.amountMicro);
+  if (balanceMicro > BALANCE_MAX_MICRO)
+    return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
+  return { ...hashed, nodeId, n: to.entries + 1, balanceMicro, hash };
+}
+
+/** What one who was paid keeps of an entry. */
+export function receiptOf({ id, amountMicro, hash }: LedgerEntry): Receipt {
+  return { entryId: id, amountMicro, hash };
+}
 
 export type SignIn = {
   readonly luxEarnedMicro: number;
@@ -36,6 +110,9 @@ export function signinHorizon(now: number): number {
   return utcDayStart(now) + 2 * DAY_MS;
 }
 
+/** A new entry: its id, and the ledger that it continues. */
+export type NewEntry = { readonly entryId: string; readonly head: LedgerHead };
+
 /**
  * Pays 10 LUX once a UTC day; another sign-in on the same day is accepted and pays nothing.
  * @param lastSigninAt the latest sign-in before `signinHorizon`
@@ -43,11 +120,11 @@ export function signinHorizon(now: number): number {
 export function signIn(
   node: Node | null,
   lastSigninAt: number | null,
-  asked: { nodeId: string; entryId: string },
+  asked: NewEntry & { readonly nodeId: string },
   now: number,
 ): Decision<SignIn> {
   if (!node) return nodeNotFound(asked.nodeId);
-  const { balanceMicro, idleSince } = node;
+  const { nodeId, balanceMicro, idleSince } = node;
   // A sign-in of tomorrow counts as well: a clock set back over midnight must not pay a day twice.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
     const nextSigninAt = utcDayStart(lastSigninAt) + DAY_MS;
@@ -55,45 +132,67 @@ export function signIn(
   }
   const nextSigninAt = utcDayStart(now) + DAY_MS;
   const amountMicro = SIGNIN_LUX * MICRO_PER_LUX;
-  const entry = {
-    id: asked.entryId,
-    nodeId: node.nodeId,
-    amountMicro,
-    kind: "signin",
-    taskId: null,
-  } as const;
-  const paid = pay(entry, node, now);
-  if (paid.kind === "rejected") return paid;
-  const earned = {
-    assigned: 0,
-    completed: 0,
-    luxEarnedMicro: 0,
-    entries: 1,
-    balanceMicro: amountMicro,
-  } as const;
-  return accept({ luxEarnedMicro: amountMicro, already: false, balanceMicro: paid.answer, nextSigninAt }, [
-    { kind: "node.tallied", nodeId: node.nodeId, ...earned, idleSince },
-    ...paid.changes,
+  const what = { id: asked.entryId, amountMicro, kind: "signin", taskId: null, at: now } as const;
+  const entry = transfer(asked.head, what, node);
+  if ("code" in entry) return entry;
+  const total = { assigned: 0, completed: 0, luxEarnedMicro: 0, entries: 1, balanceMicro: amountMicro };
+  const answer = {
+    luxEarnedMicro: amountMicro,
+    already: false,
+    balanceMicro: balanceMicro + BigInt(amountMicro),
+    nextSigninAt,
+  };
+  return accept(answer, [
+    { kind: "node.tallied", nodeId, ...total, idleSince },
+    { kind: "lux.entered", entry },
+    { kind: "event.logged", event: paidEvent("lux.signin", entry, nodeId) },
   ]);
 }
 
-/** Pays a task's reward, if it has one. The answer is the node's new balance. */
-export function payReward(node: Node, task: Task, entryId: string, now: number): Decision<bigint> {
-  if (task.luxRewardMicro === 0) return accept(node.balanceMicro);
-  const { nodeId } = node;
-  const amountMicro = task.luxRewardMicro;
-  return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, node, now);
+/** Pays a task's reward, if it has one. The answer is the receipt. */
+export function payReward(
+  node: Node,
+  { taskId, luxRewardMicro: amountMicro }: Task,
+  { entryId, head }: NewEntry,
+  now: number,
+  from: HeldAccount | typeof TREASURY = TREASURY,
+): Decision<Receipt | null> {
+  if (amountMicro === 0) return accept(null);
+  const entry = transfer(head, { id: entryId, amountMicro, kind: "reward", taskId, at: now }, node, from);
+  if ("code" in entry) return entry;
+  return accept(receiptOf(entry), [
+    { kind: "lux.entered", entry },
+    { kind: "event.logged", event: paidEvent("lux.paid", entry, node.nodeId) },
+  ]);
 }
 
-function pay(payment: Payment, account: Account, now: number): Decision<bigint> {
-  const { nodeId, taskId, amountMicro } = payment;
-  const balanceMicro = account.balanceMicro + BigInt(amountMicro);
-  if (balanceMicro > BALANCE_MAX_MICRO) {
-    return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
-  }
-  const kind = payment.kind === "reward" ? "lux.paid" : "lux.signin";
-  return accept(balanceMicro, [
-    { kind: "lux.entered", entry: { ...payment, n: account.entries + 1, balanceMicro, at: now } },
-    { kind: "event.logged", event: { kind, at: now, nodeId, taskId, data: { amount: toLux(amountMicro) } } },
-  ]);
+/** Holds a task's reward back until its result is reviewed. It pays nobody yet. */
+export function hold(task: Task, entry: NewEntry, now: number): Decision<null> {
+  return moveReward("hold", task, TREASURY, heldAccount(task.taskId), entry, now);
+}
+
+/** Gives back what is held of a task's reward. */
+export function returnHeld(task: Task, entry: NewEntry, now: number): Decision<null> {
+  return moveReward("return", task, heldAccount(task.taskId), TREASURY, entry, now);
+}
+
+function moveReward(
+  kind: "hold" | "return",
+  { taskId, luxRewardMicro: amountMicro }: Task,
+  from: HeldAccount | typeof TREASURY,
+  to: HeldAccount | typeof TREASURY,
+  { entryId, head }: NewEntry,
+  now: number,
+): Decision<null> {
+  if (amountMicro === 0) return accept(null);
+  const entry = transfer(head, { id: entryId, amountMicro, kind, taskId, at: now }, to, from);
+  return "code" in entry ? entry : accept(null, [{ kind: "lux.entered", entry }]);
+}
+
+function paidEvent(
+  kind: "lux.paid" | "lux.signin",
+  { at, taskId, amountMicro }: LedgerEntry,
+  nodeId: string,
+): NewEvent {
+  return { kind, at, nodeId, taskId, data: { amount: toLux(amountMicro) } };
 }

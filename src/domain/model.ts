@@ -110,6 +110,8 @@ export type Task = {
   readonly result: TaskResult | null;
   /** The result came with a key that is bound to the node that completed it. */
   readonly resultVerified: boolean;
+  /** What its node was paid for it; null: nothing. */
+  readonly receipt: Receipt | null;
   /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node that it was last revoked from: the balancer does not assign it to that node at once. */
@@ -471,19 +473,42 @@ export type Schedule = ScheduleDraft & {
 
 // ---- LUX
 
-export type LuxKind = "reward" | "signin";
+/** `hold`: a reward that is held back from the one who earned it; `return`: it goes back to the treasury. */
+export type LuxKind = "reward" | "signin" | "hold" | "return";
 
+/** What is held back of the reward of one task. */
+export type HeldAccount = `held:${string}`;
+
+/** One side of an entry. The account of a node has a prefix, so no node_id can name another account. */
+export type Account = "treasury" | HeldAccount | `node:${string}`;
+
+/** Moves LUX from one account to another: its two halves sum to zero. */
 export type LedgerEntry = {
+  /** Its number in the ledger: 1, 2, 3, … */
+  readonly seq: number;
   readonly id: string;
-  readonly nodeId: string;
-  /** Its number among the entries of its node: 1, 2, 3, … */
-  readonly n: number;
+  readonly from: Account;
+  readonly to: Account;
+  /** The node that it goes to, its number among the entries of that node, and the node's balance with it; or all null. */
+  readonly nodeId: string | null;
+  readonly n: number | null;
+  readonly balanceMicro: bigint | null;
   readonly amountMicro: number;
-  /** The node's balance with this entry. */
-  readonly balanceMicro: bigint;
   readonly kind: LuxKind;
   readonly taskId: string | null;
   readonly at: number;
+  /** SHA-256 of the entry and of the hash before it (domain/lux.ts), as hex; null: it is older than the hash chain. */
+  readonly hash: string | null;
+};
+
+/** The newest entry of the ledger; `seq` is 0 if there is none. */
+export type LedgerHead = Pick<LedgerEntry, "seq" | "hash">;
+
+/** What the one who completed a task was paid. `hash`: as in LedgerEntry. */
+export type Receipt = {
+  readonly entryId: string;
+  readonly amountMicro: number;
+  readonly hash: string | null;
 };
 
 // ---- Messages

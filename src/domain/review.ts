@@ -15,8 +15,8 @@
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, type Rejected, accept, nodeNotFound, reject, taskNotFound } from "./decision.ts";
 import { REVIEW_POSTPONED_MS } from "./limits.ts";
-import { payReward } from "./lux.ts";
-import type { Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
+import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
+import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
 import { recharged } from "./quota.ts";
 import {
   assignIfBalanced,
@@ -56,7 +56,7 @@ type ReviewRows = {
 export function review(
   { task, node, worker, candidates }: ReviewRows,
   asked: ReviewRequest,
-  entryId: string,
+  entry: NewEntry,
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
@@ -73,7 +73,7 @@ export function review(
     return isRepeat && !check.timedOut ? accept(task) : decided(task, check);
   }
   const verdict = { verdict: asked.verdict, note: asked.note, by: reviewer, timedOut: false };
-  const settled = settle(task, must(worker, "a completed task has a node"), verdict, entryId, at);
+  const settled = settle(task, must(worker, "a completed task has a node"), verdict, entry, at);
   if (settled.kind === "rejected") return settled;
   return assignIfBalanced(settled.answer, candidates, settled.changes, at);
 }
@@ -117,7 +117,7 @@ export function settle(
   task: Task,
   worker: Node,
   { verdict, note, by, timedOut }: ReviewVerdict,
-  entryId: string,
+  entry: NewEntry,
   at: Moment,
 ): Decision<Task> {
   const { review: terms, taskId } = task;
@@ -130,16 +130,20 @@ export function settle(
   if (verdict === "reject") {
     const unsettled: Task = { ...task, review: after, result: null, resultVerified: false };
     const message = note ?? (timedOut ? "Nobody reviewed its result in time." : "Its result was rejected.");
+    const returned = returnHeld(task, entry, at.now);
+    if (returned.kind === "rejected") return returned;
     const ended = endAttempt(unsettled, { kind: "rejected", message, retry: true, data }, at);
-    return accept(ended.after, [...ended.changes, { kind: "result.removed", taskId }, ...always]);
+    const removed: Change = { kind: "result.removed", taskId };
+    return accept(ended.after, [...ended.changes, removed, ...always, ...returned.changes]);
   }
-  const payment = payReward(worker, task, entryId, at.now);
+  const payment = payReward(worker, task, entry, at.now, heldAccount(taskId));
   if (payment.kind === "rejected") return payment;
-  const passed = recharged({ ...task, review: after, updatedAt: at.now });
+  const receipt = payment.answer;
+  const passed = recharged({ ...task, review: after, receipt, updatedAt: at.now });
   return accept(passed, [
     { kind: "task.moved", task: passed },
     ...always,
-    ...tallies(task, passed, at.now, task.luxRewardMicro),
+    ...tallies(task, passed, at.now, receipt?.amountMicro ?? 0),
     ...settlement(passed, "completed"),
     taskEvent("task.review_passed", passed, worker.nodeId, at.now, data),
     ...payment.changes,
@@ -151,10 +155,10 @@ function forItsChild({ review, taskId }: Task): readonly Change[] {
   return review?.by.startsWith("capability:") ? [touchedFamily(taskId)] : [];
 }
 
-/** Settles reviews whose deadline has passed. `workers`: the nodes that did the work; `entryIds`: one for each task. */
+/** Settles reviews whose deadline has passed. `entryIds`: one for each task. */
 export function timeOutReviews(
   due: readonly Task[],
-  workers: Workers,
+  accounts: Accounts,
   entryIds: readonly string[],
   at: Moment,
 ): Accepted<readonly Task[]> {
@@ -162,7 +166,7 @@ export function timeOutReviews(
     const { onTimeout } = must(task.review, "a task in review has terms");
     const verdict = onTimeout === "pay" ? ("pass" as const) : ("reject" as const);
     const entryId = must(entryIds[i], "each task has the id of an entry");
-    return settleFor(workers, task, { verdict, note: null, by: null, timedOut: true }, entryId, at);
+    return settleFor(accounts, task, { verdict, note: null, by: null, timedOut: true }, entryId, at);
   });
   return accept(
     steps.map(({ answer }) => answer),
@@ -172,15 +176,16 @@ export function timeOutReviews(
 
 /** Settles a review without a caller, who could be refused. A worker that cannot be paid now is paid later. */
 export function settleFor(
-  workers: Workers,
+  accounts: Accounts,
   task: Task,
   verdict: ReviewVerdict,
   entryId: string,
   at: Moment,
 ): Accepted<Task> {
-  const settled = settle(task, workers.of(task), verdict, entryId, at);
+  const entry = { entryId, head: accounts.head };
+  const settled = settle(task, accounts.of(task), verdict, entry, at);
   if (settled.kind === "accepted") {
-    workers.follow(settled.changes);
+    accounts.follow(settled.changes);
     return settled;
   }
   const terms = must(task.review, "a task in review has terms");
@@ -188,21 +193,28 @@ export function settleFor(
   return accept(task, [reviewed(task.taskId, { ...terms, check })]);
 }
 
-/** The nodes that did the work, as the settlements of one transaction change them. */
-export class Workers {
+/** The nodes that did the work, and the newest entry of the ledger, as the settlements of one transaction change them. */
+export class Accounts {
   readonly #nodes: Map<string, Node>;
+  #head: LedgerHead;
 
-  constructor(nodes: readonly Node[]) {
+  constructor(nodes: readonly Node[], head: LedgerHead) {
     this.#nodes = new Map(nodes.map((node) => [node.nodeId, node]));
+    this.#head = head;
   }
 
+  get head(): LedgerHead {
+    return this.#head;
+  }
+
+  /** The node that completed a task. */
   of({ assignedNode }: Task): Node {
     return must(this.#nodes.get(assignedNode ?? ""), "a completed task has a node");
   }
 
-  /** What was paid counts for the next payment. */
   follow(changes: readonly Change[]): void {
     for (const change of changes) {
+      if (change.kind === "lux.entered") this.#head = change.entry;
       const node = change.kind === "node.tallied" ? this.#nodes.get(change.nodeId) : undefined;
       if (change.kind !== "node.tallied" || !node) continue;
       const entries = node.entries + change.entries;

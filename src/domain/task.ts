@@ -46,7 +46,7 @@ import {
 import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
-import { payReward } from "./lux.ts";
+import { type NewEntry, hold, payReward, returnHeld } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert, must } from "../lib/assert.ts";
@@ -60,6 +60,7 @@ import {
   type Moment,
   type Node,
   type OnDependency,
+  type Receipt,
   type Review,
   type Task,
   type TaskOrigin,
@@ -159,6 +160,7 @@ export function create(
     assignedNode: null,
     result: null,
     resultVerified: false,
+    receipt: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
@@ -394,7 +396,8 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
 
 export type Completion = {
   readonly taskId: string;
-  readonly luxPaidMicro: number;
+  /** What was paid; null: nothing. */
+  readonly receipt: Receipt | null;
   /** The reward, while the result waits for its review; null: the task has no review. */
   readonly luxHeldMicro: number | null;
   /** The node has a task limit and one task less: the balancer may have one for it. */
@@ -422,7 +425,7 @@ export type CompleteRequest = UsageRequest & {
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: CompleteRequest & { readonly entryId: string },
+  asked: CompleteRequest & NewEntry,
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -447,7 +450,7 @@ export function complete(
   const unfit = task.child && unfitVerdict(task, task.child, asked);
   if (unfit) return unfit;
   const review = beginReview(before, asked.keyId ?? null, at);
-  const payment = review ? accept(null) : payReward(node, task, asked.entryId, at.now);
+  const payment = review ? hold(task, asked, at.now) : payReward(node, task, asked, at.now);
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -457,6 +460,7 @@ export function complete(
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     review,
+    receipt: payment.answer,
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
@@ -466,7 +470,7 @@ export function complete(
   changes.push(...spent.saved, movedFrom(task, after, at.now));
   changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...closedQuestions(task, at.now));
-  changes.push(...tallies(task, after, at.now, review ? 0 : task.luxRewardMicro));
+  changes.push(...tallies(task, after, at.now, payment.answer?.amountMicro ?? 0));
   if (!review) changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
   if (review) changes.push(...reviewRequested(after, review, at));
@@ -884,10 +888,23 @@ export function retryGroup(
   return accept(opened, changes);
 }
 
-/** Deletes a task in any state. LUX that was paid for it stays paid. */
-export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
+/**
+ * Deletes a task in any state. LUX that was paid for it stays paid. `entry`: for what is held of its reward; it may be
+ * null for a task that is not in review.
+ */
+export function remove(
+  task: Task | null,
+  taskId: string,
+  now: number,
+  entry: NewEntry | null = null,
+): Decision<Task> {
   if (!task) return taskNotFound(taskId);
+  const held = isInReview(task)
+    ? returnHeld(task, must(entry, "what is held is returned"), now)
+    : accept(null);
+  if (held.kind === "rejected") return held;
   return accept(task, [
+    ...held.changes,
     ...withoutTask(task),
     ...withoutLeases(task, null),
     ...tallies(task, null, now),
@@ -1348,15 +1365,9 @@ function nodeTally(
 }
 
 function completion(task: Task, madeRoom: boolean): Completion {
-  const { taskId, luxRewardMicro, hasDependents, review } = task;
-  const isHeld = isInReview(task);
-  return {
-    taskId,
-    luxPaidMicro: isHeld ? 0 : luxRewardMicro,
-    luxHeldMicro: review && (isHeld ? luxRewardMicro : 0),
-    madeRoom,
-    hasDependents,
-  };
+  const { taskId, receipt, luxRewardMicro, hasDependents, review } = task;
+  const luxHeldMicro = review && (isInReview(task) ? luxRewardMicro : 0);
+  return { taskId, receipt, luxHeldMicro, madeRoom, hasDependents };
 }
 
 // ---- Review: the rest is in review.ts

@@ -2,14 +2,14 @@
  * The use cases of reviews (domain/review.ts) and of families of tasks (domain/family.ts): a verdict, the list of what
  * waits for one, and the steps of the periodic work for deadlines and marked families.
  */
-import { accept } from "../domain/decision.ts";
+import { UNDECIDED, accept } from "../domain/decision.ts";
 import { type Family, checkFamilies } from "../domain/family.ts";
 import { FAMILIES_CHECKED, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Node, Task } from "../domain/model.ts";
-import { type ReviewRequest, Workers, review, timeOutReviews } from "../domain/review.ts";
-import { UNDECIDED } from "../domain/decision.ts";
+import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodeEver } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
@@ -67,10 +67,12 @@ export class ReviewService {
         node: asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId),
         worker: did === null ? NO_ROW : nodeEver(did),
         candidates: this.#followers.candidates(before),
+        head: ledgerHead(),
       };
-      const reviewed = await transact(load, ({ candidates, ...rows }) => {
+      const reviewed = await transact(load, ({ candidates, head, ...rows }) => {
         const now = rows.task?.assignedNode ?? null;
-        if (now === did) return review({ ...rows, candidates: candidates ?? [] }, asked, entryId, this.#at());
+        if (now === did)
+          return review({ ...rows, candidates: candidates ?? [] }, asked, { entryId, head }, this.#at());
         did = now;
         return UNDECIDED;
       });
@@ -95,10 +97,14 @@ export class ReviewService {
   /** Settles at most SWEEP_BATCH reviews at their deadline. Returns how many there were. */
   async timeOut(): Promise<number> {
     const { now } = this.#at();
-    const load = { due: dueReviews(now, SWEEP_BATCH), workers: workersOfDueReviews(now, SWEEP_BATCH) };
+    const load = {
+      due: dueReviews(now, SWEEP_BATCH),
+      workers: workersOfDueReviews(now, SWEEP_BATCH),
+      head: ledgerHead(),
+    };
     const entryIds = Array.from({ length: SWEEP_BATCH }, () => this.#newId());
-    return this.#store.transact(load, ({ due, workers }) => {
-      const { changes } = timeOutReviews(due, new Workers(workers), entryIds, this.#at());
+    return this.#store.transact(load, ({ due, workers, head }) => {
+      const { changes } = timeOutReviews(due, new Accounts(workers, head), entryIds, this.#at());
       return accept(due.length, changes);
     });
   }
@@ -109,9 +115,10 @@ export class ReviewService {
       marked: markedFamilies(FAMILIES_CHECKED),
       members: familyMembers(FAMILIES_CHECKED),
       workers: familyWorkers(FAMILIES_CHECKED),
+      head: ledgerHead(),
     };
     const ids = Array.from({ length: FAMILIES_CHECKED * IDS_OF_FAMILY }, () => this.#newId());
-    return this.#store.transact(load, ({ marked, members, workers }) => {
+    return this.#store.transact(load, ({ marked, members, workers, head }) => {
       const families = marked.map(
         (taskId, i): Family => ({
           taskId,
@@ -120,7 +127,7 @@ export class ReviewService {
           ids: ids.slice(i * IDS_OF_FAMILY, (i + 1) * IDS_OF_FAMILY),
         }),
       );
-      return accept(marked.length, checkFamilies(families, new Workers(workers), this.#at()));
+      return accept(marked.length, checkFamilies(families, new Accounts(workers, head), this.#at()));
     });
   }
 

@@ -49,6 +49,7 @@ import {
   fail,
   holderOfKey,
   isExcluded,
+  isInReview,
   makeReady,
   release,
   releaseAll,
@@ -69,6 +70,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/budgets.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
+import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -273,9 +275,14 @@ export class TaskService {
   ): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId), ...this.#ofUsage(asked) };
-    const done = await transact(load, ({ task, node, known, gate }) =>
-      complete(task, node, { ...asked, entryId }, this.#at(gate), known),
+    const load = {
+      task: taskById(taskId),
+      node: nodeById(nodeId),
+      head: ledgerHead(),
+      ...this.#ofUsage(asked),
+    };
+    const done = await transact(load, ({ task, node, head, known, gate }) =>
+      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
     );
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
@@ -477,9 +484,17 @@ export class TaskService {
   }
 
   async remove(transact: Transact<Task>, taskId: string): Promise<Committed<Task>> {
-    const task = await transact({ task: taskById(taskId) }, ({ task }) =>
-      remove(task, taskId, this.#clock.now()),
-    );
+    const entryId = this.#newId();
+    let task: Committed<Task> | undefined;
+    for (let isHeld = false; !task;) {
+      // The ledger is needed only for what is held of a reward.
+      const load = { task: taskById(taskId), head: isHeld ? ledgerHead() : NO_ROW };
+      task = await transact(load, ({ task, head }) => {
+        isHeld = task !== null && isInReview(task);
+        if (isHeld && !head) return UNDECIDED;
+        return remove(task, taskId, this.#clock.now(), head && { entryId, head });
+      });
+    }
     if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);

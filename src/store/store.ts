@@ -39,7 +39,7 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "ready" | "usage" | "gate";
+    readonly as: "task" | "node" | "ready" | "usage" | "gate" | "ledger";
     readonly id: string;
   };
   /** It has no row while this table has none, and reads no other table then: an engine need not run it. */

@@ -18,6 +18,7 @@ import { POSTGRES_MIGRATIONS } from "../store/postgres/migrations.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { refuseOldSqlite, sqliteVersion } from "../store/sqlite/version.ts";
+import { findChainFault } from "./ledger-chain.ts";
 import { temporaryCopy } from "./backup.ts";
 import { type Source, postgresSource, storedAt } from "./source.ts";
 import { toTargetError } from "./target.ts";
@@ -50,6 +51,7 @@ async function* examineServer(dir: DataDir, url: string, tools: Tools): AsyncGen
     const db = new Database(copy, { readonly: true });
     try {
       yield* examineFacts(db, tools);
+      yield examineChain(db, tools);
       yield examineClock(db, tools);
       yield* examineFiles(db, source.open, tools);
     } finally {
@@ -88,6 +90,7 @@ async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Fin
     try {
       db.run("BEGIN"); // one snapshot for all checks of rows
       yield* examineFacts(db, tools);
+      yield examineChain(db, tools);
       yield examineClock(db, tools);
       db.run("COMMIT"); // the checks of files take long, and a snapshot keeps the hub from truncating its log
       yield* examineFiles(db, (fileId) => storedAt(join(dir.path, blobFileOf(fileId))), tools);
@@ -167,6 +170,21 @@ function* examineFacts(db: Database, { onProgress, signal }: Tools): Generator<F
     } catch (error) {
       yield bad(name, `it cannot be checked: ${messageOf(error)}`);
     }
+  }
+}
+
+function examineChain(db: Database, { onProgress, signal }: Tools): Finding {
+  try {
+    const fault = findChainFault(db, (entries) => {
+      signal.throwIfAborted();
+      onProgress(`checking the hashes: ${entries} entries`);
+    });
+    return fault === null
+      ? ok("hashes", "every entry of the ledger is the one that its hash was made of")
+      : bad("hashes", fault);
+  } catch (error) {
+    signal.throwIfAborted();
+    return bad("hashes", `they cannot be checked: ${messageOf(error)}`);
   }
 }
 

@@ -52,6 +52,8 @@ const PATHS = {
   "/message/history": ["GET"],
   "/signin": ["POST"],
   "/lux/ledger": ["GET"],
+  "/lux/entries": ["GET"],
+  "/lux/head": ["GET"],
   "/file/upload": ["POST"],
   "/file/download/x": ["GET"],
   "/file/list": ["GET"],

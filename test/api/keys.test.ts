@@ -66,6 +66,8 @@ const ENDPOINTS = {
   "GET /message/history": "S",
   "POST /signin": "S",
   "GET /lux/ledger": "S",
+  "GET /lux/entries": "S",
+  "GET /lux/head": "S",
   "POST /file/upload": "S",
   "GET /file/download/x": "Public",
   "GET /file/list": "Public",

@@ -35,6 +35,8 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["receive", limit.RECEIVE_DEFAULT, 10],
   ["history", limit.HISTORY_DEFAULT, 50],
   ["messages of one answer", limit.MESSAGES_MAX, 1_000],
+  ["ledger entries", limit.ENTRIES_DEFAULT, 100],
+  ["ledger entries of one answer", limit.ENTRIES_MAX, 1_000],
   ["events", limit.EVENTS_DEFAULT, 100],
   ["events of one answer", limit.EVENTS_MAX, 1_000],
   ["timeout of receive, s", limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS, 5],

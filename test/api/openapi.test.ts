@@ -283,6 +283,8 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("lease_release", { ...leased, fencing: 1 });
   await post("signin", worker);
   await call("lux_ledger", { ...worker, per_page: 2 });
+  await call("lux_entries", { since: 0, limit: 2 });
+  await call("lux_head");
   const monthly = { scope: "type", value: "research", per: "month" };
   await post("budget_set", { ...monthly, cost_usd: 50, tokens: 100_000_000, on_limit: "pause" });
   await call("budget_list");

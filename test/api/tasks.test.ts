@@ -325,6 +325,11 @@ describe("complete", () => {
       success: true,
       status: "completed",
       lux_paid: 2.000001,
+      receipt: {
+        entry_id: expect.any(String),
+        amount: 2.000001,
+        hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
       task_id: taskId,
     });
     const task = await taskOf(hub, taskId);

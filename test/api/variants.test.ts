@@ -138,6 +138,8 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/lux/entries");
+    await get("/lux/head");
     await get("/usage", "?by=node");
     const budget = { scope: "node", value: "n1", per: "day" };
     await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");

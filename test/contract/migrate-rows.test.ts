@@ -75,7 +75,7 @@ async function check(store: Store): Promise<void> {
   expect(await store.read(fileTotals())).toEqual({ files: 3, bytes: 6_000 });
   // Of the node that holds the task, or of another.
   expect(await store.read(taskById("t152"))).toMatchObject({ files: ["f1", "f2"], outputs: ["f2"] });
-  const numbers = async (): Promise<readonly number[]> =>
+  const numbers = async (): Promise<readonly (number | null)[]> =>
     (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
   const listed = async (nodeId: string): Promise<readonly string[]> =>

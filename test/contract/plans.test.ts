@@ -415,9 +415,7 @@ describe("store: sqlite: plans", () => {
 
   test("a page of the ledger is a range of the node's index", async () => {
     const query = luxReads.ledgerPage("n1", 100, 119);
-    expect(await ways(query, "ledger")).toEqual([
-      "SEARCH ledger USING INDEX ledger_node (node_id=? AND n>? AND n<?)",
-    ]);
+    expect(await ways(query, "l")).toEqual(["SEARCH l USING INDEX ledger_node (node_id=? AND n>? AND n<?)"]);
   });
 
   const deliveryPrunes: readonly (readonly [boolean, readonly string[]])[] = [
@@ -531,6 +529,8 @@ describe("store: sqlite: plans", () => {
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
+    entriesAfter: luxReads.entriesAfter(0, 20),
+    ledgerHead: luxReads.ledgerHead(),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),

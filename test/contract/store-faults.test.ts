@@ -185,6 +185,10 @@ test("a gathered change that is refused rejects only its transaction, and the ev
   const heard: (readonly number[])[] = [];
   store.onCommit((_, eventIds) => heard.push(eventIds));
   const entry = {
+    seq: 1,
+    from: "treasury",
+    to: "node:n1",
+    hash: null,
     nodeId: "n1",
     n: 1,
     amountMicro: 1,

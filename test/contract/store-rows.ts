@@ -2,11 +2,11 @@
 import type { Change } from "../../src/domain/change.ts";
 import { EVENT_KINDS, type LoggedEvent } from "../../src/domain/event.ts";
 import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
+import { GENESIS_HASH, hashOfEntry } from "../../src/domain/lux.ts";
 import type {
   DeliveryState,
   FileRecord,
   KeyRecord,
-  LedgerEntry,
   Message,
   Node,
   Priority,
@@ -14,6 +14,7 @@ import type {
   TaskOrigin,
 } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
+import type { ChainedEntry } from "../../src/store/sql/lux.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import type { Query } from "../../src/store/store.ts";
 import { message, node, tally, task } from "../domain/samples.ts";
@@ -40,7 +41,7 @@ export type Rows = {
   readonly nodes: readonly Node[];
   /** In the order of creation. */
   readonly tasks: readonly Task[];
-  readonly ledger: readonly LedgerEntry[];
+  readonly ledger: readonly ChainedEntry[];
   readonly files: readonly FileRecord[];
   readonly events: readonly LoggedEvent[];
   readonly keys: readonly KeyRecord[];
@@ -168,8 +169,8 @@ export function makeTasks(roll: (sides: number) => number): Tasks {
 
 export const DAY = 86_400_000;
 
-export function makeLedger(): { ledger: LedgerEntry[]; changes: Change[] } {
-  const ledger: LedgerEntry[] = [];
+export function makeLedger(): { ledger: ChainedEntry[]; changes: Change[] } {
+  const ledger: ChainedEntry[] = [];
   const balances = new Map<string, bigint>();
   const counts = new Map<string, number>();
   for (let i = 0; i < 220; i++) {
@@ -183,16 +184,10 @@ export function makeLedger(): { ledger: LedgerEntry[]; changes: Change[] } {
     // Some out of the order of time: a clock that was set back.
     const at = DAY * (i === 60 ? 500 : i) + 5;
     const taskId = signin ? null : `paid${i}`;
-    ledger.push({
-      id: `e${i}`,
-      nodeId,
-      n,
-      amountMicro,
-      balanceMicro,
-      kind: signin ? "signin" : "reward",
-      taskId,
-      at,
-    });
+    const what = { id: `e${i}`, amountMicro, kind: signin ? "signin" : "reward", taskId, at } as const;
+    const hashed = { ...what, seq: i + 1, from: "treasury", to: `node:${nodeId}` } as const;
+    const prevHash = ledger.at(-1)?.hash ?? GENESIS_HASH;
+    ledger.push({ ...hashed, nodeId, n, balanceMicro, prevHash, hash: hashOfEntry(hashed, prevHash) });
   }
   return { ledger, changes: ledger.map((entry) => ({ kind: "lux.entered", entry })) };
 }

@@ -80,25 +80,42 @@ for (const engine of ENGINES) {
         nodes: nodeReads.nodesById(["n1"]),
         totals: taskReads.taskTotals(),
         entries: luxReads.ledgerPage("n1", 1, 9),
+        head: luxReads.ledgerHead(),
         last: eventReads.lastEventId(),
       };
       const step = (n: number): Promise<unknown> =>
-        store.transact(load, ({ nodes: [found], totals, entries, last }) => {
-          const seen = [found?.tasksAssigned, found?.lastHeartbeatAt, totals.open, entries.length, last];
-          const paid = { id: `e${n}`, n: n + 1, amountMicro: 1, balanceMicro: 1n, kind: "reward" } as const;
+        store.transact(load, ({ nodes: [found], totals, entries, head, last }) => {
+          const seen = [
+            found?.tasksAssigned,
+            found?.lastHeartbeatAt,
+            totals.open,
+            entries.length,
+            head.seq,
+            last,
+          ];
+          const amounts = { n: n + 1, amountMicro: 1, balanceMicro: 1n } as const;
+          const accounts = { from: "treasury", to: "node:n1", nodeId: "n1" } as const;
+          const paid = {
+            seq: n + 1,
+            id: `e${n}`,
+            ...accounts,
+            ...amounts,
+            kind: "reward",
+            hash: `h${n}`,
+          } as const;
           return accept(seen, [
             tally({ nodeId: "n1", assigned: 1 }),
             { kind: "tasks.tallied", open: 2, assigned: 0, completed: 0, failed: 0 },
-            { kind: "lux.entered", entry: { ...paid, nodeId: "n1", taskId: null, at: 1 } },
+            { kind: "lux.entered", entry: { ...paid, taskId: null, at: 1 } },
             heartbeatChange("n1", { now: n, steady: n, leaseMs: 0 }),
             event("a"),
           ]);
         });
-      const first = [0, node("n1").lastHeartbeatAt, 0, 0, 0];
+      const first = [0, node("n1").lastHeartbeatAt, 0, 0, 0, 0];
       expect(await Promise.all([step(0), step(1), step(2)])).toEqual([
         first,
-        [1, 0, 2, 1, 1],
-        [2, 1, 4, 2, 2],
+        [1, 0, 2, 1, 1, 1],
+        [2, 1, 4, 2, 2, 2],
       ]);
     });
 

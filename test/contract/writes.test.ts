@@ -345,11 +345,15 @@ function writesOf(engine: Engine): void {
     await write(store, { kind: "task.created", task: task("t") }, { kind: "task.deleted", taskId: "t" });
     expect(await store.read(taskReads.taskById("t"))).toBeNull();
     const amounts = { amountMicro: 1, balanceMicro: 1n };
-    const entry = { id: "e", nodeId: "n1", n: 64, ...amounts, taskId: "t", at: 5 };
+    const accounts = { from: "treasury", to: "node:n1", nodeId: "n1" } as const;
+    const entry = { id: "e", ...accounts, n: 64, ...amounts, taskId: "t", at: 5, hash: null } as const;
+    let seq = 0;
     const enter = (patch: Partial<LedgerEntry>) =>
-      outcome(write(store, { kind: "lux.entered", entry: { ...entry, kind: "reward", ...patch } }));
+      outcome(
+        write(store, { kind: "lux.entered", entry: { seq: ++seq, ...entry, kind: "reward", ...patch } }),
+      );
     expect(await enter({})).toBeNull();
-    expect(await enter({ n: 65 })).toBeInstanceOf(Error);
+    expect(await enter({ seq: 1, n: 65 })).toBeInstanceOf(Error); // two in one place
     expect(await enter({ id: "other" })).toBeInstanceOf(Error); // two with one number
     expect(await enter({ id: "n2's", nodeId: "n2" })).toBeNull();
     expect(await enter({ id: "f", n: 65, kind: "signin", taskId: null })).toBeNull();

@@ -1,4 +1,5 @@
 /** The rules of advisory leases: what they cost without one, the limit of all, and what cannot be had at once. */
+import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { type LeaseRows, acquire, conflicts } from "../../src/domain/lease.ts";
@@ -24,7 +25,12 @@ function endings(held: Task): readonly { readonly kind: string; readonly changes
   const asked = { taskId: "t", nodeId: "n1", epoch: null };
   const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
   const decisions = {
-    complete: complete(held, one, { ...asked, result, claimOnComplete: false, entryId: "e" }, AT),
+    complete: complete(
+      held,
+      one,
+      { ...asked, result, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER },
+      AT,
+    ),
     release: release(held, one, [], { ...asked, reason: null }, AT),
     fail: fail(held, one, [], { ...asked, error: "e", retry: true }, AT),
     failed: fail(held, one, [], { ...asked, error: "e", retry: false }, AT),

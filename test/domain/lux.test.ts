@@ -2,7 +2,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { BALANCE_MAX_MICRO, LUX_REWARD_MAX, MICRO_PER_LUX } from "../../src/domain/limits.ts";
-import { type SignIn, payReward, signIn, signinHorizon, toLux, toMicro } from "../../src/domain/lux.ts";
+import {
+  EMPTY_LEDGER,
+  type SignIn,
+  payReward,
+  signIn,
+  signinHorizon,
+  toLux,
+  toMicro,
+} from "../../src/domain/lux.ts";
 import type { LedgerEntry, Node } from "../../src/domain/model.ts";
 import { node, sketch, task } from "./samples.ts";
 
@@ -64,7 +72,7 @@ describe("sign-in", () => {
   const day = (hours: number, date = 15): number => Date.UTC(2025, 5, date, hours);
   const midnight = day(0, 16);
   const ask = (lastSigninAt: number | null, now: number, account: Account = NEW) =>
-    signIn(node("n1", account), lastSigninAt, { nodeId: "n1", entryId: "e" }, now);
+    signIn(node("n1", account), lastSigninAt, { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER }, now);
   const words = (answer: SignIn): string =>
     `${answer.luxEarnedMicro} ${answer.already} ${answer.balanceMicro} ${new Date(answer.nextSigninAt).toISOString()}`;
   const paid = (at: number, before: Account): void => {
@@ -119,7 +127,9 @@ describe("sign-in", () => {
   });
 
   test("an unknown node earns nothing", () => {
-    expect(sketch(signIn(null, null, { nodeId: "n1", entryId: "e" }, day(12)), words)).toBe("node_not_found");
+    expect(
+      sketch(signIn(null, null, { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER }, day(12)), words),
+    ).toBe("node_not_found");
   });
 
   test("never pays twice on one UTC day, even if the clock goes back", () => {
@@ -149,14 +159,17 @@ describe("sign-in", () => {
 describe("the balance limit", () => {
   const reward = task("t", { luxRewardMicro: 7 });
   const pay = (balanceMicro: bigint) =>
-    sketch(payReward(node("n1", { entries: 8, balanceMicro }), reward, "e", 1), String);
+    sketch(
+      payReward(node("n1", { entries: 8, balanceMicro }), reward, { entryId: "e", head: EMPTY_LEDGER }, 1),
+      String,
+    );
   test("accepts the last payment that fits", () => {
     expect(pay(BALANCE_MAX_MICRO - 7n)).toContain(`ledger n1 #9 reward 7 ${BALANCE_MAX_MICRO}`);
   });
   test("rejects a payment that does not fit", () =>
     expect(pay(BALANCE_MAX_MICRO - 6n)).toBe("lux_balance_limit"));
   test("rejects a sign-in that does not fit", () => {
-    const asked = { nodeId: "n1", entryId: "e" };
+    const asked = { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER };
     const rich = node("n1", { entries: 1, balanceMicro: BALANCE_MAX_MICRO });
     const decision = signIn(rich, null, asked, 1);
     expect(decision).toMatchObject({ kind: "rejected", code: "lux_balance_limit" });
@@ -167,11 +180,16 @@ describe("the balance limit", () => {
 });
 
 test("the first reward is the node's first entry", () => {
-  expect(sketch(payReward(node("n1"), task("t", { luxRewardMicro: 7 }), "e", 1), String)).toContain(
-    "ledger n1 #1 reward 7 7",
-  );
+  expect(
+    sketch(
+      payReward(node("n1"), task("t", { luxRewardMicro: 7 }), { entryId: "e", head: EMPTY_LEDGER }, 1),
+      String,
+    ),
+  ).toContain("ledger n1 #1 reward 7 7");
 });
 
 test("a reward of 0 is no payment", () => {
-  expect(sketch(payReward(node("n1"), task("t"), "e", 1), String)).toEqual(["answers 0"]);
+  expect(sketch(payReward(node("n1"), task("t"), { entryId: "e", head: EMPTY_LEDGER }, 1), String)).toEqual([
+    "answers null",
+  ]);
 });

@@ -126,6 +126,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     assignedNode: null,
     result: null,
     resultVerified: false,
+    receipt: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,

@@ -2,6 +2,7 @@
  * The rules of tasks (domain/task.ts) as tables: every state of a task with every command and every kind of node.
  * The tables are records over closed unions: a state that has no cell does not compile.
  */
+import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { describe, expect, test } from "bun:test";
 import type { Decision } from "../../src/domain/decision.ts";
 import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
@@ -64,7 +65,13 @@ const STAGES: Readonly<Record<Stage, Task | null>> = {
     failures: 10,
   }),
   assigned: task("t", { luxRewardMicro: REWARD, status: "assigned", assignedNode: "n1" }),
-  completed: task("t", { luxRewardMicro: REWARD, status: "completed", assignedNode: "n1", result: RESULT }),
+  completed: task("t", {
+    luxRewardMicro: REWARD,
+    status: "completed",
+    assignedNode: "n1",
+    result: RESULT,
+    receipt: { entryId: "e", amountMicro: REWARD, hash: "h" },
+  }),
 };
 
 /** Who asks, or is named. */
@@ -241,10 +248,10 @@ describe("complete", () => {
     complete(
       before,
       found && { ...found, entries: 3, balanceMicro: balance },
-      { taskId: "t", nodeId, epoch: null, result: RESULT, claimOnComplete, entryId: "e" },
+      { taskId: "t", nodeId, epoch: null, result: RESULT, claimOnComplete, entryId: "e", head: EMPTY_LEDGER },
       AT,
     );
-  const words = ({ taskId, luxPaidMicro }: Completion): string => `${taskId} pays ${luxPaidMicro}`;
+  const words = ({ taskId, receipt }: Completion): string => `${taskId} pays ${receipt?.amountMicro ?? 0}`;
 
   for (const variant of ["A", "B"] as const) {
     describe(`in ${variant}`, () => {
@@ -262,6 +269,7 @@ describe("complete", () => {
       ...task("t", { luxRewardMicro: REWARD, assignedNode: "n1" }),
       status: "completed",
       result: RESULT,
+      receipt: { entryId: "e", amountMicro: REWARD, hash: expect.stringMatching(/^[0-9a-f]{64}$/) },
       updatedAt: NOW,
     });
   });
@@ -280,6 +288,7 @@ describe("complete", () => {
           result: { ...RESULT, extra },
           claimOnComplete: false,
           entryId: "e",
+          head: EMPTY_LEDGER,
         },
         AT,
       ).kind;
@@ -556,7 +565,7 @@ describe("the holder", () => {
     });
 
   test("complete with an older epoch is refused, whoever holds it", () => {
-    const more = { result: RESULT, claimOnComplete: true, entryId: "e" };
+    const more = { result: RESULT, claimOnComplete: true, entryId: "e", head: EMPTY_LEDGER };
     for (const nodeId of ["n1", "n2"])
       expect(complete(LEASED, node(nodeId), { ...asked(nodeId, 6), ...more }, AT)).toMatchObject({
         code: "stale_lease",
@@ -566,7 +575,7 @@ describe("the holder", () => {
 
   test("complete after the lease has run out succeeds until periodic work takes the task back", () => {
     const late: Task = { ...LEASED, timeoutMs: 1, leaseUntil: STEADY - 1 };
-    const more = { result: RESULT, claimOnComplete: false, entryId: "e" };
+    const more = { result: RESULT, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER };
     expect(complete(late, node("n1"), { ...asked("n1", 7), ...more }, AT).kind).toBe("accepted");
   });
 
@@ -884,7 +893,7 @@ describe("how long an open task has been ready when it is handed out", () => {
     const done = complete(
       open,
       node("n1"),
-      { ...asked, result: RESULT, claimOnComplete: true, entryId: "e" },
+      { ...asked, result: RESULT, claimOnComplete: true, entryId: "e", head: EMPTY_LEDGER },
       LATER,
     );
     const given = take(held, node("n1"), { ...asked, by: "claim" }, LATER);
@@ -952,7 +961,7 @@ describe("dependencies", () => {
     const done = complete(
       held,
       node("n1"),
-      { ...by, result: RESULT, claimOnComplete: false, entryId: "e" },
+      { ...by, result: RESULT, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER },
       AT,
     );
     expect(last(done)).toContain("dependency.settled t completed");

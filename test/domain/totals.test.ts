@@ -2,6 +2,7 @@
  * For any sequence of commands: the running totals equal the counts of rows, a task pays once, a balance is the sum of
  * its entries, and the node of a task is registered. Random commands over a small world (domain/task, node, balancer).
  */
+import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkGroups } from "../../src/domain/group.ts";
@@ -141,7 +142,13 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
     }
     case "complete": {
       const result = { problem: "p", improvement: "i", lesson: command.lesson, extra: null };
-      const asked = { ...command, epoch: null, result, entryId: `e${now}` };
+      const asked = {
+        ...command,
+        epoch: null,
+        result,
+        entryId: `e${now}`,
+        head: world.ledger.at(-1) ?? EMPTY_LEDGER,
+      };
       return complete(findTask(command.taskId), findNode(command.nodeId), asked, at);
     }
     case "revoke": {

@@ -111,6 +111,7 @@ export class World {
       case "lux.entered":
         if (change.entry.n !== this.#entriesOf(change.entry.nodeId) + 1)
           throw new Error("entered out of turn");
+        if (change.entry.seq !== this.ledger.length + 1) throw new Error("entered in another place");
         this.ledger.push(change.entry);
         return;
       case "usage.tallied": {
@@ -126,7 +127,7 @@ export class World {
     }
   }
 
-  #entriesOf(nodeId: string): number {
+  #entriesOf(nodeId: string | null): number {
     return this.ledger.filter((entry) => entry.nodeId === nodeId).length;
   }
 

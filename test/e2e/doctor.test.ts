@@ -15,6 +15,7 @@ const LINES = [
     "database",
     "schema",
     "ledger",
+    "accounts",
     "entries",
     "payments",
     "nodes",
@@ -22,6 +23,7 @@ const LINES = [
     "messages",
     "totals",
     "events",
+    "hashes",
   ],
   ...["clock", "files", "orphans", "space"],
 ];
@@ -71,8 +73,30 @@ const ROWS: readonly Harm[] = [
     says: /BAD +payments +task \S+ was not paid/,
   },
   {
+    name: "a changed payment, everywhere but in its hash",
+    harm: `UPDATE ledger SET amount_micro = 1400000, balance_micro = 1400000 WHERE node_id = 'b' AND n = 1;
+      UPDATE ledger SET balance_micro = balance_micro - 100000 WHERE node_id = 'b' AND n > 1;
+      UPDATE nodes SET balance_micro = balance_micro - 100000, lux_earned_micro = lux_earned_micro - 100000 WHERE node_id = 'b'`,
+    says: /BAD +hashes +entry \d+ is not the one that its hash was made of/,
+  },
+  {
+    name: "an entry that was removed",
+    harm: "DELETE FROM ledger WHERE seq = 2",
+    says: /BAD +accounts +of the entries 1 to 5 there are 4/,
+  },
+  {
+    name: "a payment out of nothing",
+    harm: "UPDATE ledger SET from_account = 'node:b' WHERE seq = 2",
+    says: /BAD +accounts +entry 2 moves 1500000 from node:b to node:/,
+  },
+  {
+    name: "a reward that stays held back",
+    harm: "INSERT INTO ledger SELECT 6, 'x', NULL, 'held:t', NULL, NULL, 7, NULL, 'hold', 't', at, hash FROM ledger WHERE seq = 5",
+    says: /BAD +accounts +held:t has 7 millionths/,
+  },
+  {
     name: "a payment made twice",
-    harm: "INSERT INTO ledger SELECT 'x', 'a', n + 10, amount_micro, balance_micro, kind, task_id, at FROM ledger WHERE node_id = 'b' AND n = 1",
+    harm: "INSERT INTO ledger SELECT 6, 'x', NULL, NULL, 'a', n + 10, amount_micro, balance_micro, kind, task_id, at, hash FROM ledger WHERE node_id = 'b' AND n = 1",
     says: /BAD +payments +task \S+ was paid 2 times/,
   },
   {

@@ -628,6 +628,7 @@ describe("limits", () => {
     ["Tasks examined only to count them", count("LIST_COUNTED_MAX")],
     ["`limit` of task/pull", count("PULL_MAX")],
     ["`limit` of events", count("EVENTS_MAX")],
+    ["`limit` of lux/entries", count("ENTRIES_MAX")],
     ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
     ["`limit` and `count` of messages", count("MESSAGES_MAX")],
     ["`timeout` of receive and poll, `wait` of task/…", `${count("WAIT_MAX_SECONDS")} s`],
@@ -730,6 +731,7 @@ describe("limits", () => {
     ["docs/endpoints.md", `one page of ${count("WHOLE_PAGE")}.`],
     ["docs/endpoints.md", `Pays ${count("SIGNIN_LUX")} LUX once per UTC day`],
     ["docs/events.md", `\`limit\` (${count("EVENTS_DEFAULT")} if left out)`],
+    ["docs/endpoints.md", `them (${count("ENTRIES_DEFAULT")} if left out, at most ${count("ENTRIES_MAX")})`],
     ["docs/events.md", `seconds (${count("POLL_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
     ["docs/api.md", `keeps it for ${valueOf("IDEMPOTENCY_RETAIN_MS") / 3_600_000} hours`],
     [

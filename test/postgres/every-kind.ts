@@ -134,6 +134,8 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
     "/schedule/list",
     "/task/pull?node_id=n1",
     ...["n1", "n2", "big"].map((nodeId) => `/lux/ledger?node_id=${nodeId}`),
+    "/lux/entries",
+    "/lux/head",
     ...["n1", "n2", "silent"].map((nodeId) => `/message/history?node_id=${nodeId}`),
     "/file/list?per_page=50",
     "/note/search?q=quote",

@@ -10,6 +10,7 @@ import { acknowledge } from "../../src/domain/message.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import { complete, create as createTask, next, retryWithDependents, take } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { ledgerHead } from "../../src/store/sql/lux.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { NO_ROW } from "../../src/store/sql/query.ts";
@@ -383,9 +384,18 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
         take(rows.task, rows.node, { taskId, nodeId, by: "claim" }, AT),
       );
     const finish = (taskId: string): Part =>
-      part({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) => {
+      part({ task: taskById(taskId), node: nodeById(nodeId), head: ledgerHead() }, (rows) => {
         const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
-        const asked = { taskId, nodeId, epoch: 1, result, claimOnComplete: false, entryId: `e${taskId}` };
+        const { head } = rows;
+        const asked = {
+          taskId,
+          nodeId,
+          epoch: 1,
+          result,
+          claimOnComplete: false,
+          entryId: `e${taskId}`,
+          head,
+        };
         return complete(rows.task, rows.node, asked, AT);
       });
     const nextOne = part(

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { codeOf } from "../../src/lib/reason.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
+import { findChainFault } from "../../src/upkeep/ledger-chain.ts";
 
 /** @throws {Error} when the rows of a SQLite database contradict each other. A file that a test has damaged is left out. */
 export function checkConsistency(path: string): void {
@@ -12,6 +13,8 @@ export function checkConsistency(path: string): void {
       if (faults.length > 0)
         throw new Error(`After the test the ${name} are inconsistent: ${faults.join("; ")}`);
     }
+    const fault = findChainFault(db);
+    if (fault !== null) throw new Error(`After the test the hash chain is broken: ${fault}`);
   } catch (error) {
     if (codeOf(error) !== "SQLITE_CORRUPT") throw error;
   } finally {

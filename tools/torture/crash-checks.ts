@@ -8,7 +8,10 @@ import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { EventKind } from "../../src/domain/event.ts";
+import { EMPTY_LEDGER, chainFault, toLux } from "../../src/domain/lux.ts";
+import type { LedgerHead } from "../../src/domain/model.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
+import { toLedgerEntry } from "../../src/store/sql/rows.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
 import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
 import { type Ledger, outputOf } from "./crash-writer.ts";
@@ -282,6 +285,23 @@ async function checkLux(rows: Rows, ledger: Ledger, findings: Findings): Promise
   );
   for (const nodeId of ledger.signedIn) {
     if (!signedIn.has(nodeId)) findings.add("missing", `sign-in of ${nodeId}`);
+  }
+  const entries = (
+    await rows("SELECT *, CAST(balance_micro AS TEXT) AS balance FROM ledger ORDER BY seq")
+  ).map(toLedgerEntry);
+  let head: LedgerHead = EMPTY_LEDGER;
+  for (const entry of entries) {
+    const fault = chainFault(entry, head);
+    if (fault !== null) findings.add("unequal", `the hash chain: ${fault}`);
+    head = entry;
+  }
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  for (const [taskId, receipt] of ledger.receipts) {
+    if (receipt === null) continue; // it paid nothing
+    const [{ entry_id, amount, hash } = {}] = listOf([receipt]);
+    const entry = byId.get(String(entry_id));
+    if (entry?.taskId !== taskId || toLux(entry.amountMicro) !== amount || entry.hash !== hash)
+      findings.add("missing", `the entry of a receipt for task ${taskId}`);
   }
 }
 

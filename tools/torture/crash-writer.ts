@@ -45,6 +45,8 @@ export class Ledger {
   batches = 0;
   /** Receives of one message each that were cut off, until they are repeated: each may have taken one along; by node. */
   readonly cutReceives = new Map<string, number>();
+  /** As complete returned them, by task. */
+  readonly receipts = new Map<string, unknown>();
   /** What was answered as it must not be, in words. */
   readonly faults: string[] = [];
 
@@ -377,7 +379,10 @@ export class Writer {
       body: { ...asked, result },
       key: null,
       refusals: LATE,
-      told: () => ledger.completed.set(taskId, { nodeId: this.#nodeId, lesson }),
+      told: ({ receipt }) => {
+        ledger.completed.set(taskId, { nodeId: this.#nodeId, lesson });
+        ledger.receipts.set(taskId, receipt);
+      },
     });
   }
 

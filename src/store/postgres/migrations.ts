@@ -629,6 +629,37 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
   `
+  CREATE TABLE ledger_in_order (
+    seq BIGINT PRIMARY KEY,                  -- given by the rules, under the write lock
+    entry_id TEXT NOT NULL,
+    from_account TEXT,
+    to_account TEXT,
+    node_id TEXT COLLATE "C",
+    n BIGINT,
+    amount_micro BIGINT NOT NULL,
+    balance_micro BIGINT,
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at BIGINT NOT NULL,
+    hash TEXT,
+    CHECK ((node_id IS NULL) = (to_account IS NOT NULL)),
+    CHECK ((node_id IS NULL) = (n IS NULL)),
+    CHECK ((node_id IS NULL) = (balance_micro IS NULL))
+  );
+  INSERT INTO ledger_in_order
+    SELECT row_number() OVER (ORDER BY entry_id COLLATE "C"), entry_id, NULL, NULL, node_id, n, amount_micro,
+      balance_micro, kind, task_id, at, NULL
+    FROM ledger;
+  DROP TABLE ledger;
+  ALTER TABLE ledger_in_order RENAME TO ledger;
+  ALTER INDEX ledger_in_order_pkey RENAME TO ledger_pkey;
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  ALTER TABLE tasks ADD COLUMN receipt TEXT;
+  UPDATE tasks SET receipt = json_build_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)::text
+    FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
+  `,
+  `
   ALTER TABLE tasks ADD COLUMN review TEXT;
   ALTER TABLE tasks ADD COLUMN review_until BIGINT;
   CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;

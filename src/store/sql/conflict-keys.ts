@@ -87,7 +87,10 @@ export const keyOf = {
   family: (taskId: string): ConflictKey => `family_checks ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
-  ledger: (nodeId: string): ConflictKey => `ledger ${nodeId}`,
+  /** The entries that go to a node. */
+  ledger: (nodeId: string): ConflictKey => `ledger of ${nodeId}`,
+  /** The newest entry. */
+  ledgerHead: "ledger head",
   message: (messageId: string): ConflictKey => `messages ${messageId}`,
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,

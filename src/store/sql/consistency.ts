@@ -21,15 +21,39 @@ export const FACTS: readonly Fact[] = [
       SELECT 'node ' || node_id || ': entry ' || n || ' says ' || balance_micro || ', the sum is ' || total
       FROM (
         SELECT node_id, n, balance_micro, sum(amount_micro) OVER own AS total, row_number() OVER own AS place
-        FROM ledger WINDOW own AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING))
+        FROM ledger WHERE node_id IS NOT NULL
+        WINDOW own AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING))
       WHERE balance_micro <> total OR n <> place LIMIT ${SHOWN}`,
+  },
+  {
+    name: "accounts",
+    holds:
+      "every entry of the ledger moves LUX from one account to another, none is missing, and what is held back are the rewards of results in review",
+    sql: `
+      SELECT 'of the entries 1 to ' || max(seq) || ' there are ' || count(*) FROM ledger
+      HAVING count(*) > 0 AND (min(seq) <> 1 OR max(seq) <> count(*))
+      UNION ALL
+      SELECT 'entry ' || seq || ' moves ' || amount_micro || ' from ' || coalesce(from_account, 'treasury') || ' to '
+        || coalesce(to_account, 'node:' || node_id) FROM ledger
+      WHERE amount_micro <= 0 OR coalesce(from_account, 'treasury') = to_account
+        OR from_account NOT LIKE 'held:%' OR (to_account <> 'treasury' AND to_account NOT LIKE 'held:%')
+      UNION ALL
+      SELECT 'entry ' || seq || ' has no hash, and an earlier one has one' FROM ledger
+      WHERE hash IS NULL AND seq > (SELECT min(seq) FROM ledger WHERE hash IS NOT NULL)
+      UNION ALL
+      SELECT account || ' has ' || sum(amount) || ' millionths too many or too few' FROM (
+        SELECT to_account AS account, amount_micro AS amount FROM ledger WHERE to_account LIKE 'held:%'
+        UNION ALL SELECT from_account, -amount_micro FROM ledger WHERE from_account LIKE 'held:%'
+        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM tasks WHERE review_until IS NOT NULL)
+      GROUP BY account HAVING sum(amount) <> 0
+      LIMIT ${SHOWN}`,
   },
   {
     name: "entries",
     holds: "every node's balance and number of payments are those of its newest payment",
     sql: `
       SELECT 'node ' || n.node_id || ': its balance or number of payments is not that of its newest payment' FROM nodes n
-      LEFT JOIN (SELECT node_id, max(n) AS newest FROM ledger GROUP BY node_id) c ON c.node_id = n.node_id
+      LEFT JOIN (SELECT node_id, max(n) AS newest FROM ledger WHERE node_id IS NOT NULL GROUP BY node_id) c ON c.node_id = n.node_id
       LEFT JOIN ledger l ON l.node_id = n.node_id AND l.n = c.newest
       WHERE n.entries <> coalesce(c.newest, 0) OR n.balance_micro <> coalesce(l.balance_micro, 0) LIMIT ${SHOWN}`,
   },
@@ -40,9 +64,11 @@ export const FACTS: readonly Fact[] = [
       SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
       WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
       UNION ALL
-      SELECT 'task ' || task_id || ' was not paid' FROM tasks
-      WHERE status = 'completed' AND lux_reward_micro > 0 AND review_until IS NULL
-        AND task_id NOT IN (SELECT task_id FROM ledger WHERE kind = 'reward')
+      SELECT 'task ' || t.task_id || ' was not paid, or not as its receipt says' FROM tasks t
+      LEFT JOIN ledger l ON l.entry_id = (t.receipt ->> '$.entryId')
+      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL) <> (t.receipt IS NOT NULL)
+        OR (t.receipt IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind <> 'reward'
+          OR l.amount_micro <> (t.receipt ->> '$.amountMicro') OR l.hash IS NOT (t.receipt ->> '$.hash')))
       UNION ALL
       SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
       JOIN tasks t ON t.task_id = l.task_id

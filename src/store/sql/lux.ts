@@ -1,17 +1,53 @@
 /** The reads of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { LedgerEntry } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import { EMPTY_LEDGER, GENESIS_HASH } from "../../domain/lux.ts";
+import type { LedgerEntry, LedgerHead } from "../../domain/model.ts";
+import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { byKey, many, one } from "./query.ts";
+import { byKey, many, one, query } from "./query.ts";
 import { toLedgerEntry } from "./rows.ts";
 
-const LEDGER_PAGE = `
-  SELECT entry_id, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at
-  FROM ledger WHERE node_id = $1 AND n >= $2 AND n <= $3 ORDER BY n DESC`;
+/** An entry with the hash before it; null: it has no hash itself. */
+export type ChainedEntry = LedgerEntry & { readonly prevHash: string | null };
+
+/** `seq` - 1 has the hash before it. */
+const ENTRIES = `
+  SELECT l.seq, l.entry_id, l.from_account, l.to_account, l.node_id, l.n, l.amount_micro,
+    CAST(l.balance_micro AS TEXT) AS balance, l.kind, l.task_id, l.at, l.hash, p.hash AS prev_hash
+  FROM ledger l LEFT JOIN ledger p ON p.seq = l.seq - 1`;
+
+const LEDGER_PAGE = `${ENTRIES} WHERE l.node_id = $1 AND l.n >= $2 AND l.n <= $3 ORDER BY l.n DESC`;
 
 /** The entries of a node numbered `from` to `to` (inclusive), newest first. */
-export function ledgerPage(nodeId: string, from: number, to: number): Query<readonly LedgerEntry[]> {
-  return many(LEDGER_PAGE, [nodeId, from, to], toLedgerEntry, [keyOf.ledger(nodeId)]);
+export function ledgerPage(nodeId: string, from: number, to: number): Query<readonly ChainedEntry[]> {
+  return many(LEDGER_PAGE, [nodeId, from, to], toChained, [keyOf.ledger(nodeId)]);
+}
+
+/** The first `limit` entries of the ledger after number `after`, oldest first. */
+export function entriesAfter(after: number, limit: number): Query<readonly ChainedEntry[]> {
+  return many(`${ENTRIES} WHERE l.seq > $1 ORDER BY l.seq LIMIT $2`, [after, limit], toChained, ["ledger"]);
+}
+
+function toChained(row: Row): ChainedEntry {
+  const entry = toLedgerEntry(row);
+  const before = row["prev_hash"];
+  return {
+    ...entry,
+    prevHash: entry.hash === null ? null : typeof before === "string" ? before : GENESIS_HASH,
+  };
+}
+
+const HEAD = `SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`;
+
+/** The newest entry of the ledger: the hash chain goes on from it. */
+export function ledgerHead(): Query<LedgerHead> {
+  const shape: Query<LedgerHead>["shape"] = ([row]) =>
+    row ? { seq: Number(row["seq"]), hash: row["hash"] == null ? null : String(row["hash"]) } : EMPTY_LEDGER;
+  return {
+    ...query(HEAD, [], shape, [keyOf.ledgerHead]),
+    patch: (head, change) =>
+      change.kind === "lux.entered" ? { seq: change.entry.seq, hash: change.entry.hash } : head,
+    cached: { as: "ledger", id: "" },
+  };
 }
 
 const LAST_SIGNIN = byKey(

@@ -1,6 +1,7 @@
 /** Decodes rows into values of the domain. The columns are those of store/sqlite/migrations.ts. */
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
+import { TREASURY } from "../../domain/lux.ts";
 import type {
   Checkpoint,
   Delivery,
@@ -155,6 +156,7 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
+  const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
   const child = maybeText(row["child"]);
@@ -173,6 +175,7 @@ export function toTask(row: Row): Task {
     assignedNode: maybeText(row["assigned_node"]),
     result: toResult(row),
     resultVerified: flag(row["result_verified"]),
+    receipt: receipt === null ? null : (JSON.parse(receipt) as Task["receipt"]),
     balanced: flag(row["balanced"]),
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
@@ -381,14 +384,18 @@ export function toSettlement(row: Row): {
 
 export function toLedgerEntry(row: Row): LedgerEntry {
   return {
+    seq: whole(row["seq"]),
     id: text(row["entry_id"]),
-    nodeId: text(row["node_id"]),
-    n: whole(row["n"]),
+    from: (maybeText(row["from_account"]) ?? TREASURY) as LedgerEntry["from"],
+    to: (maybeText(row["to_account"]) ?? `node:${text(row["node_id"])}`) as LedgerEntry["to"],
+    nodeId: maybeText(row["node_id"]),
+    n: maybeWhole(row["n"]),
+    balanceMicro: row["balance"] == null ? null : big(row["balance"]),
     amountMicro: whole(row["amount_micro"]),
-    balanceMicro: big(row["balance"]),
     kind: text(row["kind"]) as LedgerEntry["kind"],
     taskId: maybeText(row["task_id"]),
     at: whole(row["at"]),
+    hash: maybeText(row["hash"]),
   };
 }
 

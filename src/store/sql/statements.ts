@@ -5,6 +5,7 @@
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
 import type { UsageReport } from "../../domain/model.ts";
+import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
 import { isGlob } from "../../lib/globs.ts";
@@ -367,6 +368,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
       result_verified: flag(({ task }) => task.resultVerified),
+      receipt: text(({ task }) => task.receipt && JSON.stringify(task.receipt)),
     }),
   },
   "task.edited": {
@@ -669,9 +671,13 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     }),
   },
   "lux.entered": {
-    keys: ({ entry }) => [keyOf.ledger(entry.nodeId)],
+    keys: ({ entry: { nodeId } }) =>
+      nodeId === null ? [keyOf.ledgerHead] : [keyOf.ledgerHead, keyOf.ledger(nodeId)],
     statement: insert("ledger", {
+      seq: whole(({ entry }) => entry.seq),
       entry_id: text(({ entry }) => entry.id),
+      from_account: text(({ entry: { from } }) => (from === TREASURY ? null : from)),
+      to_account: text(({ entry: { to, nodeId } }) => (nodeId === null ? to : null)),
       node_id: text(({ entry }) => entry.nodeId),
       n: whole(({ entry }) => entry.n),
       amount_micro: whole(({ entry }) => entry.amountMicro),
@@ -679,6 +685,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       kind: text(({ entry }) => entry.kind),
       task_id: text(({ entry }) => entry.taskId),
       at: whole(({ entry }) => entry.at),
+      hash: text(({ entry }) => entry.hash),
     }),
   },
   "message.stored": {

@@ -749,6 +749,41 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
   `
+  -- Every entry of the ledger moves LUX from one account to another, and has its place in the ledger and a hash; an entry
+  -- that is older than the hashes has none.
+  CREATE TABLE ledger_in_order (
+    seq INTEGER PRIMARY KEY,                 -- 1, 2, 3, …: no gap
+    entry_id TEXT NOT NULL,
+    from_account TEXT,                       -- NULL: the treasury
+    to_account TEXT,                         -- NULL: that of the node
+    node_id TEXT,                            -- NULL: it goes to no node
+    n INTEGER,                               -- 1, 2, 3, … of the node: no gap, none twice
+    amount_micro INTEGER NOT NULL,
+    balance_micro INTEGER,                   -- the sum of the node's entries up to this one
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at INTEGER NOT NULL,
+    hash TEXT,                               -- SHA-256 of it and of the hash before it (domain/lux.ts)
+    CHECK ((node_id IS NULL) = (to_account IS NOT NULL)),
+    CHECK ((node_id IS NULL) = (n IS NULL)),
+    CHECK ((node_id IS NULL) = (balance_micro IS NULL))
+  ) STRICT;
+  INSERT INTO ledger_in_order
+    SELECT row_number() OVER (ORDER BY entry_id), entry_id, NULL, NULL, node_id, n, amount_micro, balance_micro, kind,
+      task_id, at, NULL
+    FROM ledger ORDER BY entry_id;
+  DROP TABLE ledger;
+  ALTER TABLE ledger_in_order RENAME TO ledger;
+  -- lux/ledger
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  -- a day pays once: the rules see to it, and the store would not take it otherwise
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  -- what the node of a completed task was paid, as JSON; NULL: nothing
+  ALTER TABLE tasks ADD COLUMN receipt TEXT;
+  UPDATE tasks SET receipt = json_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)
+    FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
+  `,
+  `
   -- how the results of a task are checked, and until when one waits for its verdict
   ALTER TABLE tasks ADD COLUMN review TEXT;
   ALTER TABLE tasks ADD COLUMN review_until INTEGER;

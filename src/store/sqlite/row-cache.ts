@@ -1,6 +1,6 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the best tasks of the
- * backlog, what counts against quotas, and the budgets. The hub is the only writer of its database, so the last value that
+ * backlog, what counts against quotas, the budgets, and the newest entry of the ledger. The hub is the only writer of its database, so the last value that
  * it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
  *
  * What each saves, in processor time of services and store (SQLite in memory, 32 callers; the lowest tenth of 60 to 150
@@ -15,7 +15,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
-import type { Gate, Node, Task, Usage } from "../../domain/model.ts";
+import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/budget.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { patchNode } from "../sql/nodes.ts";
@@ -43,6 +43,7 @@ export class RowCache {
   readonly #backlogs = new Map<string, Backlog>();
   /** The budgets of one day. */
   #gate: { readonly id: string; readonly value: Gate } | null = null;
+  #ledgerHead: LedgerHead | null = null;
 
   constructor(read: <R>(query: Query<R>) => R) {
     this.#read = read;
@@ -57,6 +58,7 @@ export class RowCache {
     const value = this.#read(query);
     if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
     else if (as === "gate") this.#gate = { id, value: value as Gate };
+    else if (as === "ledger") this.#ledgerHead = value as LedgerHead;
     else if (as === "usage") this.#usage.set(id, value as Usage);
     else if (value !== null && as === "task") this.#keepTask(value as Task);
     else if (value !== null) this.#nodes.set(id, value as Node);
@@ -86,6 +88,9 @@ export class RowCache {
       case "spending.summed":
         if (this.#gate) this.#gate = { ...this.#gate, value: gateAfter(this.#gate.value, change) };
         return;
+      case "lux.entered":
+        this.#ledgerHead = { seq: change.entry.seq, hash: change.entry.hash };
+        return;
       case "budget.saved":
       case "budget.deleted":
         this.#gate = null;
@@ -105,6 +110,7 @@ export class RowCache {
     this.#usage.clear();
     this.#backlogs.clear();
     this.#gate = null;
+    this.#ledgerHead = null;
   }
 
   #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
@@ -112,6 +118,7 @@ export class RowCache {
     if (as === "node") return this.#nodes.get(id);
     if (as === "ready") return this.#backlogs.get(id)?.tasks;
     if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
+    if (as === "ledger") return this.#ledgerHead ?? undefined;
     return this.#usage.get(id);
   }
 

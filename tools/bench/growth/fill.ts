@@ -7,7 +7,8 @@ import { acknowledge, receive, send } from "../../../src/domain/message.ts";
 import { register } from "../../../src/domain/node.ts";
 import { complete, create, take } from "../../../src/domain/task.ts";
 import { makeDataDir } from "../../../src/data-dir.ts";
-import type { Node, Task } from "../../../src/domain/model.ts";
+import { EMPTY_LEDGER } from "../../../src/domain/lux.ts";
+import type { LedgerHead, Node, Task } from "../../../src/domain/model.ts";
 import { UNSCHEDULED } from "../../../test/domain/samples.ts";
 import { openSqlite } from "../../../src/store/sqlite/engine.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -90,6 +91,8 @@ class History {
   readonly #tasks: number;
   readonly #nodes: Known[] = [];
   readonly #startedAt = Date.now() - HISTORY_MS;
+  /** The newest entry of the ledger. */
+  #head: LedgerHead = EMPTY_LEDGER;
 
   constructor(store: Store, tasks: number) {
     this.#store = store;
@@ -194,9 +197,12 @@ class History {
       epoch: null,
       claimOnComplete: false,
       entryId: uuidAt(now),
+      head: this.#head,
     };
     const done = complete(task, node, asked, { now, steady: now });
     this.#accepted(commit, done);
+    if (done.kind === "accepted")
+      for (const change of done.changes) if (change.kind === "lux.entered") this.#head = change.entry;
     keepUp(node, done);
   }
 

@@ -1,0 +1,27 @@
+/** Verifies the hash chain of the ledger in a SQLite database: SQL cannot, because SQLite has no SHA-256. */
+import type { Database } from "bun:sqlite";
+import { EMPTY_LEDGER, chainFault } from "../domain/lux.ts";
+import type { LedgerHead } from "../domain/model.ts";
+import { toLedgerEntry } from "../store/sql/rows.ts";
+import type { Row } from "../store/store.ts";
+
+const PART = `
+  SELECT seq, entry_id, from_account, to_account, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance,
+    kind, task_id, at, hash
+  FROM ledger WHERE seq > ? ORDER BY seq LIMIT 1000`;
+
+/** Returns what is wrong with the first entry that does not follow from the one before it; null: all do. */
+export function findChainFault(db: Database, onPart: (entries: number) => void = () => {}): string | null {
+  const part = db.query<Row, [number]>(PART);
+  for (let head: LedgerHead = EMPTY_LEDGER; ;) {
+    const rows = part.all(head.seq);
+    for (const row of rows) {
+      const entry = toLedgerEntry(row);
+      const fault = chainFault(entry, head);
+      if (fault !== null) return fault;
+      head = { seq: entry.seq, hash: entry.hash };
+    }
+    if (rows.length === 0) return null;
+    onPart(head.seq);
+  }
+}
