@@ -12,7 +12,7 @@ const review = writeEndpoint({
   path: "/api/v1/task/review",
   auth: "secret",
   strict: "bound",
-  summary: "Passes or rejects the result of a task: pays its reward, or opens it again",
+  summary: "Passes or rejects a result: pays the reward, or opens the task again",
   rejections: [
     "task_not_found",
     "node_not_found",

@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
-import { CATCH_UPS, type Moment, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
+import { CATCH_UPS, type Moment, ON_REVIEW_TIMEOUT, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { toUsd } from "../domain/spending.ts";
 import { must } from "../lib/assert.ts";
@@ -164,6 +164,9 @@ export const scheduleSchema = (variant: Variant) =>
       max_run_s: z.nullable(z.number()),
       max_cost_usd: z.nullable(z.number()),
       retain_s: z.nullable(z.number()),
+      review: z.optional(z.string()),
+      review_within_s: z.optional(z.number()),
+      on_review_timeout: z.optional(z.enum(ON_REVIEW_TIMEOUT)),
       delay_s: z.number(),
       group: z.optional(z.string()),
       tags: z.optional(z.array(z.string())),
@@ -216,6 +219,11 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     max_run_s: seconds(draft.maxRunMs),
     max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
     retain_s: seconds(draft.retainMs),
+    ...(draft.reviewTerms && {
+      review: draft.reviewTerms.by,
+      review_within_s: draft.reviewTerms.withinMs / SECOND_MS,
+      on_review_timeout: draft.reviewTerms.onTimeout,
+    }),
     delay_s: draft.delayMs / SECOND_MS,
     ...encodeGroup(draft),
   };

@@ -935,6 +935,16 @@ export interface Schedule<V extends Variant = "A"> {
      * own.
      */
     retain_s: number | null;
+    /**
+     * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+     * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+     * type for another node.
+     */
+    review?: string | undefined;
+    /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+    review_within_s?: number | undefined;
+    /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+    on_review_timeout?: "pay" | "reject" | undefined;
     /** Seconds until the task may be handed out. */
     delay_s: number;
     /** The name of the group of tasks. */
@@ -2375,7 +2385,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Passes or rejects the result of a task: pays its reward, or opens it again */
+  /** Passes or rejects a result: pays the reward, or opens the task again */
   "task/review": {
     request: {
       /** The id of the task. */

@@ -237,6 +237,12 @@ export type ReviewCheck = {
   readonly timedOut: boolean;
 };
 
+/** A result that waits for a verdict: what a list shows of its task. */
+export type PendingReview = Pick<
+  Task,
+  "seq" | "taskId" | "title" | "creatorNode" | "assignedNode" | "luxRewardMicro"
+> & { readonly review: Review };
+
 /** What the hub created a task for. */
 export type Child = {
   /** The id of the other task, its parent. */

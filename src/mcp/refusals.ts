@@ -44,6 +44,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   question_answered: "task_get shows the answer in context.answers.",
   question_timed_out: "Nothing is left to do about it.",
   questions_limit: "Go on without another question.",
+  verdict_missing: 'Send result {"verdict": "pass"} or {"verdict": "reject", "note": "…"} with the rest.',
+  node_excluded: TAKE_ANOTHER,
   task_files_limit: "Put several files into one archive.",
   usage_limit: "Send this again without usage.",
   budget_exceeded: "Tell your user: its budget is used up.",

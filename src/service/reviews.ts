@@ -5,7 +5,7 @@
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import { type Family, checkFamilies } from "../domain/family.ts";
 import { FAMILIES_CHECKED, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, Node, Task } from "../domain/model.ts";
+import type { Moment, Node, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -13,7 +13,6 @@ import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodeEver } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
-  type PendingReview,
   type ReviewPosition,
   dueReviews,
   familyMembers,

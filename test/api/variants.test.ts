@@ -83,6 +83,12 @@ describe("every endpoint on both variants", () => {
     const { question_id } = record(question);
     await post("/task/answer", { task_id: fourth, question_id, answer: "that" });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
+    const checked = await addTask(hub, { review: "creator", creator_node: "boss" });
+    await ok(hub.post("/task/claim", { task_id: checked, node_id: "n1" }));
+    await ok(hub.post("/task/complete", { task_id: checked, node_id: "n1", result: RESULT }));
+    await get("/reviews");
+    await post("/task/review", { task_id: checked, verdict: "reject", note: "Again." });
+    await ok(hub.admin("/task/delete", { task_id: checked }));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     const waits = await post("/task/create", { title: "t", description: "d", unique_key: "k", delay_s: 60 });
     await post("/task/update", { task_id: waits["task_id"], priority: 0 });

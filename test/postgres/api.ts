@@ -54,6 +54,7 @@ export const PARTS = {
     "context",
     "lessons",
     "questions",
+    "reviews",
     "usage",
     "budgets",
     "next",

@@ -2,7 +2,7 @@
  * The reads of reviews (domain/review.ts) and of families of tasks (domain/family.ts), in the SQL that SQLite 3.35+ and
  * PostgreSQL 15+ share.
  */
-import type { Node, Review, Task } from "../../domain/model.ts";
+import type { Node, PendingReview, Task } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
 import { count, many } from "./query.ts";
@@ -25,11 +25,6 @@ export function workersOfDueReviews(now: number, limit: number): Query<readonly 
 
 /** A place in the list of the results that wait for a verdict. */
 export type ReviewPosition = { readonly until: number; readonly seq: number };
-
-/** A result that waits for a verdict: what a list shows of its task. */
-export type PendingReview = Pick<Task, "seq" | "taskId" | "title" | "creatorNode" | "assignedNode" | "luxRewardMicro"> & {
-  readonly review: Review;
-};
 
 /** The results that wait, after a place, the most urgent first. */
 export function pendingReviews({ until, seq }: ReviewPosition, limit: number): Query<readonly PendingReview[]> {

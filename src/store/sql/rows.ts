@@ -15,6 +15,7 @@ import type {
   Node,
   Note,
   NoteHead,
+  PendingReview,
   Pulse,
   Question,
   Schedule,
@@ -27,7 +28,6 @@ import type {
 import type { Dependency } from "../../domain/task.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
-import type { PendingReview } from "./reviews.ts";
 
 const NAMED = "a row has every column that it is decoded from";
 
