@@ -103,14 +103,11 @@ export const ERRORS = {
   task_files_limit: { status: 409, when: "the task has the maximum number of files" },
   question_answered: { status: 409, when: "the question was answered differently before" },
   question_timed_out: { status: 409, when: "the deadline of the question has passed, or its task has ended" },
+  questions_limit: { status: 409, when: "the task has the maximum number of questions" },
   not_in_review: { status: 409, when: "the task has no result that waits for a review" },
   review_decided: { status: 409, when: "the result was passed or rejected before" },
-  verdict_missing: {
-    status: 409,
-    when: "the result of a task that reviews another has no `verdict` (`pass` or `reject`)",
-  },
+  verdict_missing: { status: 409, when: "the result of a task that reviews another has no `verdict`" },
   node_excluded: { status: 409, when: "the task reviews what this node has done" },
-  questions_limit: { status: 409, when: "the task has the maximum number of questions" },
   schedule_not_found: { status: 404, when: "there is no schedule of this name" },
   group_not_found: { status: 404, when: "no task belongs to a group of this name" },
   schedules_limit: {

@@ -104,6 +104,6 @@ test("the kinds of events, and those of tasks, for which poll waits", () => {
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(16);
+  expect(TASK_EVENT_KINDS).toHaveLength(19);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });

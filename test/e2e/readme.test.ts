@@ -27,6 +27,7 @@ import {
   messageSchema,
   nodeSchema,
   questionSchema,
+  reviewSchema,
   taskSchema,
   taskStateSchema,
 } from "../../src/api/response-schemas.ts";
@@ -441,6 +442,7 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      review: reviewSchema(),
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
       "task of task/wait": taskStateSchema(VARIANT_A),
