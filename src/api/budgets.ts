@@ -66,6 +66,7 @@ function keyOf({ scope, value = "", per }: KeyFields, more: readonly FieldError[
   if (scope === "hub" && value !== "")
     errors.push({ path: "value", message: "must not be sent with the scope hub" });
   if (scope === "node" && value === "") errors.push({ path: "value", message: "must be a node_id" });
+  if (scope === "group" && value === "") errors.push({ path: "value", message: "must be a group" });
   if (errors.length > 0) throw invalidRequest(errors);
   return { scope, value, per };
 }

@@ -248,19 +248,22 @@ const list = readEndpoint({
   path: "/api/v1/file/list",
   readsMany: true,
   auth: "public",
-  summary: "Files, newest first; of all tasks or of one",
+  summary: "Files, newest first; of all tasks or of one, and by name",
   rejections: [],
   input: () =>
-    z.object({ task_id: z.optional(field.id()), ...field.paging(), cursor: z.optional(field.cursor()) }),
-  answer: () =>
-    z.strictObject({
-      files: z.array(fileSchema()),
-      ...cursorPageSchema(),
-      total: z.int(),
-      pages: z.int(),
+    z.object({
+      task_id: z.optional(field.id()),
+      q: z.optional(field.search()),
+      ...field.paging(),
+      cursor: z.optional(field.cursor()),
     }),
-  handle: ({ services, variant }, { task_id: taskId = null, cursor, ...paging }) => {
+  answer: () => z.strictObject({ files: z.array(fileSchema()), ...cursorPageSchema() }),
+  handle: ({ services, variant }, { task_id: taskId = null, q, cursor, ...paging }) => {
     const page = field.pageRequest(paging, variant.unpaged);
+    if (q !== undefined) {
+      field.refusePageWith("q", paging);
+      return services.files.search(taskId, q, cursor ?? null, page.perPage);
+    }
     if (cursor === undefined) return services.files.list(page, taskId);
     field.refusePageWithCursor(paging);
     return services.files.after(taskId, cursor, page.perPage);

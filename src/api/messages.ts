@@ -190,14 +190,26 @@ const parked = readEndpoint({
   readsMany: true,
   auth: "secret",
   showsMessages: true,
-  summary: "The messages that a node never confirmed, oldest first",
+  summary: "The messages that a node, or any node, never confirmed, oldest first",
   rejections: ["node_not_found"],
-  input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
+  input: () => z.object({ node_id: z.optional(field.nodeId()), ...field.paging() }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ messages: z.array(fateSchema()), ...pageSchema() }),
-  handle: ({ services, variant }, { node_id, ...paging }) =>
-    services.messages.parked(node_id, field.pageRequest(paging, variant.unpaged)),
-  encode: (page) => encodePage("messages", page, encodeFate),
+  answer: () =>
+    z.strictObject({
+      messages: z.array(fateSchema()),
+      ...pageSchema(),
+      by_node: z.optional(z.array(z.strictObject({ node_id: z.string(), count: z.int() }))),
+    }),
+  handle: async ({ services, variant, key }, { node_id, ...paging }) => {
+    const page = field.pageRequest(paging, variant.unpaged);
+    const nodeId = node_id ?? key?.nodeId ?? null; // a key that is bound to a node reads its mailbox alone
+    if (nodeId === null) return services.messages.allParked(page);
+    return { ...(await services.messages.parked(nodeId, page)), byNode: null };
+  },
+  encode: ({ byNode, ...page }) => ({
+    ...encodePage("messages", page, encodeFate),
+    ...(byNode && { by_node: byNode.map(({ nodeId, count }) => ({ node_id: nodeId, count })) }),
+  }),
 });
 
 const redrive = writeEndpoint({

@@ -11,7 +11,7 @@ import { INTERVALS } from "../variant/by-name.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { encodeNode, nodeSchema, time } from "./response-schemas.ts";
+import { encodeNode, encodeTaskSummary, nodeSchema, taskSummarySchema, time } from "./response-schemas.ts";
 
 const register = writeEndpoint({
   method: "POST",
@@ -153,22 +153,24 @@ const list = readEndpoint({
       q: z.optional(field.nodePrefix()),
       capability: z.optional(field.taker()),
       order: z.optional(field.nodeOrder()),
+      tasks: z.optional(field.queryFlag()),
       ...field.paging(),
       cursor: z.optional(field.nodeCursor()),
     }),
   answer: (variant) =>
     z.strictObject({
       nodes: z.array(nodeSchema(variant)),
+      tasks: z.optional(z.array(taskSummarySchema(variant))),
       page: z.optional(z.nullable(z.int())),
       per_page: z.optional(z.int()),
       total: z.optional(z.nullable(z.int())),
       pages: z.optional(z.nullable(z.int())),
       next_cursor: z.optional(z.nullable(z.string())),
     }),
-  handle: async ({ services }, { status, q, capability, order, cursor, ...paging }) => {
-    const isWhole = [status, q, capability, order, cursor].every((one) => one === undefined);
+  handle: async ({ services }, { status, q, capability, order, tasks, cursor, ...paging }) => {
+    const isWhole = [status, q, capability, order, tasks, cursor].every((one) => one === undefined);
     if (isWhole && !field.asksForPage(paging))
-      return { order: null, page: null, rows: await services.nodes.list() };
+      return { order: null, page: null, rows: await services.nodes.list(), held: null };
     const query = {
       state: status ?? null,
       prefix: q ?? "",
@@ -177,10 +179,12 @@ const list = readEndpoint({
     } as const;
     const request = field.pageRequest(paging, PER_PAGE_DEFAULT);
     const page = await pageOf(services.nodes.lists, query, request, cursor, paging.page !== undefined);
-    return { order: query.order, page, rows: new Rows(page.nodes) };
+    const held = tasks === true ? await services.nodes.lists.tasksOf(page.nodes) : null;
+    return { order: query.order, page, rows: new Rows(page.nodes), held };
   },
-  encode: ({ order, page, rows }, variant) => ({
+  encode: ({ order, page, rows, held }, variant, at) => ({
     nodes: rows.map((node) => encodeNode(node, variant)),
+    ...(held && { tasks: held.map((task) => encodeTaskSummary(task, variant, at)) }),
     ...(page && {
       page: page.page,
       per_page: page.perPage,

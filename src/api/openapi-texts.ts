@@ -208,6 +208,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
   "node_list.capability":
     "Only nodes that take tasks of this type: it is among their capabilities, or they have none.",
+  "node_list.tasks":
+    "In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the oldest first.",
   "node_list.cursor":
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
@@ -236,6 +238,12 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older than the hash chain.",
   "FileRecord.task_id": "The task that the file is attached to.",
   "file_list.task_id": "Only files of this task.",
+  "file_list.q":
+    "Only files whose name has, for each of these words, a word that begins with it. One call looks at 10,000 files; continue with next_cursor.",
+  "message_parked.node_id": "The node; without it, all nodes, or the node that the key is bound to.",
+  "message_parked.total": "How many there are; of all nodes counted up to 100,000.",
+  by_node: "Only of all nodes: the 50 nodes with the most parked messages.",
+  "message_parked.count": "How many of its messages are parked.",
   "events.task_id": "Only events about this task.",
   "events.node_id": "Only events about this node.",
   "Event.node_id": "The node that the event is about.",
@@ -249,6 +257,22 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
     "Only tasks whose title has, for each of these words, a word that begins with it. One call looks at 10,000 tasks; continue with next_cursor.",
+  "task_list.failed_by": "Only failed tasks whose last attempt failed at this node.",
+  "task_list.failure_kind": "Only tasks whose last failure is of this kind.",
+  "task_list.since": "Only tasks whose `updated_at` is not before this time.",
+  "task_list.until": "Only tasks whose `updated_at` is before this time.",
+  "task_list.ready":
+    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
+  "task_list.waiting":
+    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  "task_list.order":
+    "`created` (if left out); `updated`: those that changed last first, which needs `status=failed` or `failed_by`.",
+  "task_list.fields":
+    "`all` (if left out), or `summary`: the tasks without their description, result and other long texts (TaskSummary).",
+  "TaskSummary.unmet_count": "How many of the tasks that it depends on are not completed yet.",
+  "TaskSummary.progress": "The first line of the last note, at most 200 characters.",
+  "task_count.count": "How many tasks match.",
+  "task_count.exact": "False: there are more, because one call looks at 50,000 tasks.",
   "task_list.cursor": "The `next_cursor` of the previous page, with the same filters and without `page`.",
   "task_list.total": "How many there are in all; null if they were not counted.",
   "task_list.pages": "How many pages there are; null if they were not counted.",
@@ -293,8 +317,10 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another node.",
   "Task.review": "How its results are checked; only on tasks with a review.",
   "Context.review": "Why the last result was rejected.",
-  review_within_s: "Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.",
-  on_review_timeout: "What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.",
+  review_within_s:
+    "Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.",
+  on_review_timeout:
+    "What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.",
   "Review.by": "Who checks: `creator`, `node:<node_id>` or `capability:<word>`.",
   "Review.within_s": "Seconds that a result waits for its review.",
   "Review.on_timeout": "What happens when nobody has reviewed it in time.",
@@ -467,9 +493,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_retry.max_cost_usd":
     "Replaces that of the task: needed if the task has cost more than its own already.",
   budget_left_usd: "What the task may still cost; null without `max_cost_usd`.",
-  scope: "What the budget is about: the whole hub, or one node, creator or type of tasks.",
+  scope: "What the budget is about: the whole hub, or one node, creator, type or group of tasks.",
   value:
-    "The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a type.",
+    "The node, the creator, the type or the group; left out or null: the hub, tasks without a creator, or without a type.",
   per: "The period: a day, a month (both in UTC), or all time.",
   on_limit:
     "`pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only an event.",

@@ -368,6 +368,7 @@ class Records {
     this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
+    this.#add("TaskSummary", schemas.taskSummarySchema(variant));
     this.#add("TaskDetails", schemas.waitingTaskSchema(variant));
     this.#add("Node", schemas.nodeSchema(variant));
     this.#add("Message", schemas.messageSchema());
@@ -450,6 +451,8 @@ function textOf(owner: string, field: string): string | undefined {
 /** Records that have all fields of another one. */
 const EXTENDED: Readonly<Record<string, string>> = {
   TaskDetails: "Task",
+  TaskSummary: "Task",
+  task_count: "task_list",
   OpenQuestion: "Question",
   Minute: "MinutesTotal",
 };

@@ -11,6 +11,7 @@ import {
   BUDGET_PERIODS,
   BUDGET_SCOPES,
   CATCH_UPS,
+  FAILURE_KINDS,
   KEY_ROLES,
   ON_DEPENDENCY,
   ON_LIMIT,
@@ -29,6 +30,7 @@ import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
 import type { OpenPosition } from "../store/sql/questions.ts";
+import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
@@ -325,7 +327,7 @@ export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDG
 export const budgetScope = () => word(BUDGET_SCOPES);
 export const budgetPeriod = () => word(BUDGET_PERIODS);
 export const onLimit = () => word(ON_LIMIT);
-/** A node, a creator or a type. */
+/** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
 const tokens = () => z.int().check(z.minimum(0), z.maximum(limit.USAGE_TOKENS_MAX));
@@ -530,6 +532,26 @@ function decodeCursor(text: string): Position | null {
   return Number.isSafeInteger(position.before) && encodeCursor(position) === text ? position : null;
 }
 
+/** A cursor of the failed tasks by when they failed. */
+export function encodeChangeCursor({ updatedAt, seq }: ChangePosition): string {
+  return encodeOpenCursor({ until: updatedAt, seq });
+}
+
+function decodeChangeCursor(text: string): ChangePosition | null {
+  const position = decodeOpenCursor(text);
+  return position && { updatedAt: position.until, seq: position.seq };
+}
+
+/** `next_cursor` of task/list in either order. */
+export const taskCursor = () =>
+  z.pipe(
+    z.pipe(
+      chars(limit.ID_MAX_CHARS),
+      z.transform((text: string) => decodeCursor(text) ?? decodeChangeCursor(text)),
+    ),
+    z.custom<Position | ChangePosition>((position) => position !== null, NOT_A_CURSOR),
+  );
+
 /** `next_cursor` of a list, parsed to the position. */
 export const cursor = () =>
   z.pipe(
@@ -547,6 +569,15 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
+export const failureKind = () => word(FAILURE_KINDS);
+/** What an open task waits for. */
+export const waitingWord = () =>
+  z.pipe(
+    word(["any", "time", "tasks", "answer"]),
+    z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
+  );
+export const taskOrder = () => word(["created", "updated"]);
+export const taskFields = () => word(["all", "summary"]);
 export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
 export const untilWord = () => word(["all", "any"]);
 export const nodeState = () => word(["online", "draining", "offline"]);
@@ -677,6 +708,14 @@ export function asksForPage({ page, per_page }: PagingFields): boolean {
 export function refusePageWithCursor({ page }: PagingFields): void {
   if (page !== undefined)
     throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+}
+
+/** Of a list that has only a cursor because of another field. @throws {Problem} 400 */
+export function refusePageWith(other: string, { page }: PagingFields): void {
+  if (page === undefined) return;
+  throw invalidRequest([
+    { path: "page", message: `must not be sent together with ${other}: continue with cursor` },
+  ]);
 }
 
 /** `unpaged` is the size of a page when the caller sends neither field. */

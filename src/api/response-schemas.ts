@@ -35,8 +35,10 @@ import {
   type Task,
   type TaskResult,
   type TaskState,
+  type TaskSummary,
   type Usage,
 } from "../domain/model.ts";
+import { SUMMARY_LINE_MAX_CHARS } from "../domain/limits.ts";
 import { threadOf } from "../domain/message.ts";
 import { isAsking, isInReview, isReady } from "../domain/task.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
@@ -249,6 +251,75 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+}
+
+/** A task without its long texts: what a row of a list shows. */
+export const taskSummarySchema = (variant: Variant) =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    task_type: z.nullable(z.string()),
+    priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
+    creator_node: z.nullable(z.string()),
+    status: statusWord(variant),
+    lux_reward: z.number(),
+    assigned_node: z.nullable(z.string()),
+    ready: z.boolean(),
+    attempts: count(),
+    max_attempts: z.nullable(count()),
+    not_before: z.nullable(time()),
+    expires_at: z.nullable(time()),
+    unmet_count: count(),
+    started_at: z.nullable(time()),
+    progress: z.nullable(z.string()),
+    waiting_for: z.nullable(z.literal("answer")),
+    failure: z.nullable(failureSchema()),
+    schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
+    group: z.optional(z.string()),
+    tags: z.optional(z.array(z.string())),
+    created_at: time(),
+    updated_at: time(),
+  });
+
+export function encodeTaskSummary(
+  task: TaskSummary,
+  variant: Variant,
+  { now }: Pick<Moment, "now">,
+): JsonAnswer {
+  return {
+    task_id: task.taskId,
+    title: task.title,
+    task_type: task.taskType === "" ? null : task.taskType,
+    priority: variant.priorityWord(task.priority),
+    creator_node: task.creatorNode,
+    status: variant.statusWord(task.status),
+    lux_reward: toLux(task.luxRewardMicro),
+    assigned_node: task.assignedNode,
+    ready: isReady(task, now),
+    attempts: task.attempts,
+    max_attempts: task.maxAttempts,
+    not_before: maybeTime(task.notBefore),
+    expires_at: maybeTime(task.expiresAt),
+    unmet_count: task.unmet,
+    started_at: maybeTime(task.startedAt),
+    progress: summaryLine(task.progress),
+    waiting_for: isAsking(task) ? "answer" : null,
+    failure: task.failure && {
+      ...encodeFailure(task.failure),
+      message: summaryLine(task.failure.message),
+    },
+    ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
+    ...encodeGroup(task),
+    created_at: isoTime(task.createdAt),
+    updated_at: isoTime(task.updatedAt),
+  };
+}
+
+/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
+export function summaryLine(text: string | null): string | null {
+  const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
+  if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
+  return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
 }
 
 /** What few tasks have, and the others do not show. */

@@ -2,7 +2,15 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
-import { CATCH_UPS, type Moment, ON_REVIEW_TIMEOUT, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
+import {
+  CATCH_UPS,
+  type Moment,
+  ON_REVIEW_TIMEOUT,
+  OVERLAPS,
+  PRIORITIES,
+  type Schedule,
+  type Task,
+} from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { toUsd } from "../domain/spending.ts";
 import { must } from "../lib/assert.ts";

@@ -3,11 +3,19 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
-import { type KeyRecord, type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
+import {
+  type KeyRecord,
+  type Moment,
+  type Priority,
+  TASK_STATUSES,
+  type Task,
+  type TaskStatus,
+  type TaskSummary,
+} from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/spending.ts";
 import type { Completion, Created, HolderRequest, TaskDraft } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
-import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -19,7 +27,14 @@ import {
 } from "../service/tasks.ts";
 import type { NextAnswer } from "../service/next.ts";
 import type { PageRequest } from "../service/list-pages.ts";
-import { isSearch } from "../service/task-lists.ts";
+import type { JsonFields } from "../lib/json-text.ts";
+import {
+  type ChangePage,
+  type TaskLists,
+  type TaskPage,
+  type TaskQuery,
+  isSearch,
+} from "../service/task-lists.ts";
 import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
@@ -29,16 +44,19 @@ import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
+  count,
   cursorPageSchema,
   encodeCursorPage,
   encodeLease,
   encodeReceipt,
   encodeTask,
   encodeTaskState,
+  encodeTaskSummary,
   leaseSchema,
   receiptSchema,
   statusWord,
   taskSchema,
+  taskSummarySchema,
   taskStateSchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
@@ -726,55 +744,150 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
   };
 }
 
+/** The filters of task/list and task/count. */
+const filterFields = () => ({
+  status: z.optional(field.statusFilter()),
+  node_id: z.optional(field.nodeId()),
+  creator_node: z.optional(field.nodeId()),
+  task_type: z.optional(field.taskType()),
+  group: z.optional(field.group()),
+  tag: z.optional(field.tag()),
+  failed_by: z.optional(field.nodeId()),
+  failure_kind: z.optional(field.failureKind()),
+  since: z.optional(field.date()),
+  until: z.optional(field.date()),
+  ready: z.optional(field.queryFlag()),
+  waiting: z.optional(field.waitingWord()),
+  q: z.optional(field.search()),
+});
+
+type FilterFields = z.output<ReturnType<typeof filterObject>>;
+const filterObject = () => z.object(filterFields());
+
+/** @throws {Problem} 400 when two filters exclude each other */
+function queryOfFilter(asked: FilterFields): TaskQuery {
+  const errors: FieldError[] = [];
+  const { failed_by, ready, waiting, status = TASK_STATUSES } = asked;
+  if (failed_by !== undefined && asked.node_id !== undefined)
+    errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
+  if (ready !== undefined && waiting !== undefined)
+    errors.push({ path: "ready", message: "must not be sent together with waiting" });
+  if (errors.length > 0) throw invalidRequest(errors);
+  const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
+  const only: TaskStatus | null = failed_by !== undefined ? "failed" : waits !== null ? "open" : null;
+  return {
+    statuses: only === null ? status : status.filter((one) => one === only),
+    nodeId: failed_by ?? asked.node_id ?? null,
+    creatorNode: asked.creator_node ?? null,
+    taskType: asked.task_type || null,
+    group: asked.group ?? null,
+    tag: asked.tag ?? null,
+    failureKind: asked.failure_kind ?? null,
+    since: asked.since ?? null,
+    until: asked.until ?? null,
+    waits,
+    words: asked.q ?? [],
+  };
+}
+
+/** A page of a list: by creation, or by change. */
+type ListedPage<T> = TaskPage<T> | ChangePage<T>;
+/** Of whole tasks, or of their summaries. */
+type Listed =
+  | { readonly fields: "all"; readonly page: ListedPage<Task> }
+  | { readonly fields: "summary"; readonly page: ListedPage<TaskSummary> };
+
+const listInput = () =>
+  z.object({
+    ...filterFields(),
+    order: z.optional(field.taskOrder()),
+    fields: z.optional(field.taskFields()),
+    ...field.paging(),
+    cursor: z.optional(field.taskCursor()),
+  });
+
 const list = readEndpoint({
   path: "/api/v1/task/list",
   readsMany: true,
   auth: "public",
-  summary: "Tasks, newest first; by state, nodes, type, group, tag and title",
+  summary: "Tasks, newest first; by state, node, type, group, failure, time, title",
   rejections: [],
-  input: () =>
-    z.object({
-      status: z.optional(field.statusFilter()),
-      node_id: z.optional(field.nodeId()),
-      creator_node: z.optional(field.nodeId()),
-      task_type: z.optional(field.taskType()),
-      group: z.optional(field.group()),
-      tag: z.optional(field.tag()),
-      q: z.optional(field.search()),
-      ...field.paging(),
-      cursor: z.optional(field.cursor()),
+  input: listInput,
+  answer: (variant) =>
+    z.strictObject({
+      tasks: z.union([z.array(taskSchema(variant)), z.array(taskSummarySchema(variant))]),
+      ...cursorPageSchema(),
     }),
-  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)), ...cursorPageSchema() }),
-  handle: ({ services, variant }, asked) => {
-    const { status, node_id, creator_node, task_type, group, tag, q, cursor, ...paging } = asked;
-    const query = {
-      statuses: status ?? TASK_STATUSES,
-      nodeId: node_id ?? null,
-      creatorNode: creator_node ?? null,
-      taskType: task_type || null,
-      group: group ?? null,
-      tag: tag ?? null,
-      words: q ?? [],
-    };
-    const page = field.pageRequest(paging, variant.unpaged);
-    const { lists } = services.tasks;
-    if (cursor !== undefined) {
-      field.refusePageWithCursor(paging);
-      return lists.after(query, cursor, page.perPage);
-    }
-    if (isSearch(query)) checkReach(page);
-    return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(paging));
+  handle: async ({ services, variant }, asked): Promise<Listed> => {
+    const { lists, summaries } = services.tasks;
+    if (asked.fields === "summary")
+      return { fields: "summary", page: await listedPage(summaries, asked, variant) };
+    return { fields: "all", page: await listedPage(lists, asked, variant) };
   },
-  encode: (page, variant, at) => encodeCursorPage("tasks", page, (task) => encodeTask(task, variant, at)),
+  encode: (listed, variant, at) =>
+    listed.fields === "summary"
+      ? encodeTaskPage(listed.page, (task) => encodeTaskSummary(task, variant, at))
+      : encodeTaskPage(listed.page, (task) => encodeTask(task, variant, at)),
 });
+
+async function listedPage<T>(
+  lists: TaskLists<T>,
+  asked: z.output<ReturnType<typeof listInput>>,
+  variant: Variant,
+): Promise<ListedPage<T>> {
+  const query = queryOfFilter(asked);
+  const { cursor, order } = asked;
+  const page = field.pageRequest(asked, variant.unpaged);
+  if (order === "updated") {
+    if (query.statuses.some((status) => status !== "failed"))
+      throw invalidRequest([
+        { path: "order", message: "needs status=failed: only failed tasks are in this order" },
+      ]);
+    field.refusePageWith("order=updated", asked);
+    if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
+    return lists.failed(query, cursor ?? null, page.perPage);
+  }
+  if (cursor !== undefined) {
+    if ("updatedAt" in cursor) throw wrongCursor();
+    field.refusePageWithCursor(asked);
+    return lists.after(query, cursor, page.perPage);
+  }
+  if (isSearch(query)) checkReach(page);
+  return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(asked));
+}
+
+function wrongCursor(): Problem {
+  return invalidRequest([
+    { path: "cursor", message: "must be a next_cursor from a response in the same order" },
+  ]);
+}
+
+function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer | JsonFields): JsonAnswer {
+  const { next } = page;
+  if (next === null || !("updatedAt" in next)) return encodeCursorPage("tasks", { ...page, next }, encode);
+  const answer = encodeCursorPage("tasks", { ...page, next: null }, encode);
+  return { ...answer, next_cursor: field.encodeChangeCursor(next) };
+}
 
 /** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
-  const message = `must be at most ${most} in a list filtered by creator_node, task_type, group, tag or q: continue with cursor`;
+  const message = `must be at most ${most} in a list with filters other than status and node_id: continue with cursor`;
   throw invalidRequest([{ path: "page", message }]);
 }
+
+const countMatching = readEndpoint({
+  path: "/api/v1/task/count",
+  readsMany: true,
+  auth: "public",
+  summary: "How many tasks match the filters of task/list",
+  rejections: [],
+  input: filterObject,
+  answer: () => z.strictObject({ count: count(), exact: z.boolean() }),
+  handle: ({ services }, asked) => services.tasks.lists.count(queryOfFilter(asked)),
+  encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
+});
 
 const get = readEndpoint({
   path: "/api/v1/task/:task_id",
@@ -919,6 +1032,7 @@ export const TASK_ENDPOINTS: readonly Endpoint[] = [
   batchAssign,
   remove,
   list,
+  countMatching,
   wait,
   pull,
   stats,

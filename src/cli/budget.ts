@@ -11,7 +11,7 @@ export function budgetCommand(argv: readonly string[], env: Environment): Promis
 }
 
 const PERIODS = ["day", "month", "total"] as const;
-const SCOPES = ["hub", "node", "creator", "type"] as const;
+const SCOPES = ["hub", "node", "creator", "type", "group"] as const;
 
 const RUNS: Readonly<Record<string, Run>> = {
   "budget set": async (remote) => {

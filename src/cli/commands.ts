@@ -278,7 +278,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
         choices: ["pause", "warn"],
       },
     },
-    `SCOPE is hub, or node, creator or type with a VALUE; creator and type without one are the tasks without a
+    `SCOPE is hub, or node, creator, type or group with a VALUE; creator and type without one are the tasks without a
 creator or type. ${ADMIN_ABOUT}`,
   ),
   remote("budget list", "", "all budgets, and what is spent of them", {}, ADMIN_ABOUT),

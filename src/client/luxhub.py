@@ -924,7 +924,9 @@ class LuxHub:
             request = _Request(method, f"/api/v1/{path}", headers, lambda: body, is_repeatable, silence_s)
         else:
             query = urlencode({name: _query_text(value) for name, value in left.items()})
-            asked = f"/api/v1/{path}?{query}" if query else f"/api/v1/{path}"
+            # The name of an operation may have a query of its own.
+            joint = "&" if "?" in path else "?"
+            asked = f"/api/v1/{path}{joint}{query}" if query else f"/api/v1/{path}"
             request = _Request(method, asked, {}, silence_s=silence_s)
         return self._http.send(request, _read_json, options)
 
@@ -2181,11 +2183,11 @@ ErrorCode = Literal[
     "task_files_limit",
     "question_answered",
     "question_timed_out",
+    "questions_limit",
     "not_in_review",
     "review_decided",
     "verdict_missing",
     "node_excluded",
-    "questions_limit",
     "schedule_not_found",
     "group_not_found",
     "schedules_limit",
@@ -2253,10 +2255,10 @@ class Spending(TypedDict):
 
 
 class Budget(TypedDict):
-    #: What the budget is about: the whole hub, or one node, creator or type of tasks.
-    scope: Literal["hub", "node", "creator", "type"]
-    #: The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-    #: type.
+    #: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
+    scope: Literal["hub", "node", "creator", "type", "group"]
+    #: The node, the creator, the type or the group; left out or null: the hub, tasks without a creator, or
+    #: without a type.
     value: str | None
     #: The period: a day, a month (both in UTC), or all time.
     per: Literal["day", "month", "total"]
@@ -2578,6 +2580,65 @@ class Task(TypedDict):
     #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
     #: when all have ended, however.
     on_dependency: NotRequired[Literal["run"]]
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
+class TaskSummarySchedule(TypedDict):
+    """The schedule that created the task; only on such tasks."""
+
+    #: The name that people see.
+    name: str
+    #: When it happened.
+    at: str | None
+
+
+class TaskSummary(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: The urgency.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: Whether the task is open and may be handed out now.
+    ready: bool
+    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+    #: restarts.
+    attempts: int
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The task is not handed out before this time.
+    not_before: str | None
+    #: If the task is not completed by this time, it fails.
+    expires_at: str | None
+    #: How many of the tasks that it depends on are not completed yet.
+    unmet_count: int
+    #: When the node started the task.
+    started_at: str | None
+    #: The first line of the last note, at most 200 characters.
+    progress: str | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer"] | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: The schedule that created the task; only on such tasks.
+    schedule: NotRequired[TaskSummarySchedule]
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words to find the task by; left out if it has none.
+    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -3293,6 +3354,9 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
+    #: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the
+    #: oldest first.
+    tasks: NotRequired[list[TaskSummary]]
     #: The number of the page, from 1.
     page: NotRequired[int | None]
     #: Rows on a page; above 50 is read as 50.
@@ -3616,6 +3680,36 @@ class TaskListAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskListFieldsSummaryAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks.
+    tasks: list[TaskSummary]
+    #: The number of the page, from 1.
+    page: int | None
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all; null if they were not counted.
+    total: int | None
+    #: How many pages there are; null if they were not counted.
+    pages: int | None
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskCountAnswer(TypedDict):
+    success: Literal[True]
+    #: How many tasks match.
+    count: int
+    #: False: there are more, because one call looks at 50,000 tasks.
+    exact: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class TaskPullAnswer(TypedDict):
     success: Literal[True]
     #: The tasks.
@@ -3853,6 +3947,13 @@ class MessageHistoryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class MessageParkedAnswerByNode(TypedDict):
+    #: The node; without it, all nodes, or the node that the key is bound to.
+    node_id: str
+    #: How many of its messages are parked.
+    count: int
+
+
 class MessageParkedAnswer(TypedDict):
     success: Literal[True]
     #: The messages.
@@ -3861,10 +3962,12 @@ class MessageParkedAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: How many there are; of all nodes counted up to 100,000.
     total: int
     #: How many pages there are.
     pages: int
+    #: Only of all nodes: the 50 nodes with the most parked messages.
+    by_node: NotRequired[list[MessageParkedAnswerByNode]]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4105,9 +4208,9 @@ class FileListAnswer(TypedDict):
     #: Rows on a page; above 50 is read as 50.
     per_page: int
     #: How many there are in all.
-    total: int
+    total: int | None
     #: How many pages there are.
-    pages: int
+    pages: int | None
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
@@ -4546,6 +4649,7 @@ class Nodes(_Resource):
         q: str | None = None,
         capability: str | None = None,
         order: Literal["id", "busy", "lux"] | None = None,
+        tasks: Literal["0", "1", "true", "false"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
@@ -4559,6 +4663,8 @@ class Nodes(_Resource):
             none.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
+        tasks: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it
+            holds, the oldest first.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and order and without `page`.
@@ -4568,6 +4674,7 @@ class Nodes(_Resource):
             "q": q,
             "capability": capability,
             "order": order,
+            "tasks": tasks,
             "page": page,
             "per_page": per_page,
             "cursor": cursor,
@@ -5067,13 +5174,20 @@ class Tasks(_Resource):
         task_type: str | None = None,
         group: str | None = None,
         tag: str | None = None,
+        failed_by: str | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        ready: Literal["0", "1", "true", "false"] | None = None,
+        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
         q: str | None = None,
+        order: Literal["created", "updated"] | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskListAnswer:
-        """Tasks, newest first; by state, nodes, type, group, tag and title.
+        """Tasks, newest first; by state, node, type, group, failure, time, title.
 
         status: Only tasks of this status, in the words of either variant.
         node_id: Only tasks that this node holds or completed.
@@ -5081,8 +5195,17 @@ class Tasks(_Resource):
         task_type: Only tasks of this type.
         group: Only tasks of this group.
         tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        failed_by: Only failed tasks whose last attempt failed at this node.
+        failure_kind: Only tasks whose last failure is of this kind.
+        since: Only tasks whose `updated_at` is not before this time.
+        until: Only tasks whose `updated_at` is before this time.
+        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
+        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+            `answer`.
         q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
             10,000 tasks; continue with next_cursor.
+        order: `created` (if left out); `updated`: those that changed last first, which needs `status=failed`
+            or `failed_by`.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
@@ -5094,12 +5217,140 @@ class Tasks(_Resource):
             "task_type": task_type,
             "group": group,
             "tag": tag,
+            "failed_by": failed_by,
+            "failure_kind": failure_kind,
+            "since": since,
+            "until": until,
+            "ready": ready,
+            "waiting": waiting,
             "q": q,
+            "order": order,
             "page": page,
             "per_page": per_page,
             "cursor": cursor,
         }
         return cast("TaskListAnswer", self._call("task/list", fields, options))
+
+    def summaries(
+        self,
+        *,
+        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        task_type: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
+        failed_by: str | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        ready: Literal["0", "1", "true", "false"] | None = None,
+        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        q: str | None = None,
+        order: Literal["created", "updated"] | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskListFieldsSummaryAnswer:
+        """Tasks, newest first; by state, node, type, group, failure, time, title.
+
+        The tasks without their descriptions, results and other long texts.
+
+        status: Only tasks of this status, in the words of either variant.
+        node_id: Only tasks that this node holds or completed.
+        creator_node: Only tasks that were created with this `creator_node`.
+        task_type: Only tasks of this type.
+        group: Only tasks of this group.
+        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        failed_by: Only failed tasks whose last attempt failed at this node.
+        failure_kind: Only tasks whose last failure is of this kind.
+        since: Only tasks whose `updated_at` is not before this time.
+        until: Only tasks whose `updated_at` is before this time.
+        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
+        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+            `answer`.
+        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+            10,000 tasks; continue with next_cursor.
+        order: `created` (if left out); `updated`: those that changed last first, which needs `status=failed`
+            or `failed_by`.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
+        """
+        fields = {
+            "status": status,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "task_type": task_type,
+            "group": group,
+            "tag": tag,
+            "failed_by": failed_by,
+            "failure_kind": failure_kind,
+            "since": since,
+            "until": until,
+            "ready": ready,
+            "waiting": waiting,
+            "q": q,
+            "order": order,
+            "page": page,
+            "per_page": per_page,
+            "cursor": cursor,
+        }
+        return cast("TaskListFieldsSummaryAnswer", self._call("task/list?fields=summary", fields, options))
+
+    def count(
+        self,
+        *,
+        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        task_type: str | None = None,
+        group: str | None = None,
+        tag: str | None = None,
+        failed_by: str | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        ready: Literal["0", "1", "true", "false"] | None = None,
+        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        q: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskCountAnswer:
+        """How many tasks match the filters of task/list.
+
+        status: Only tasks of this status, in the words of either variant.
+        node_id: Only tasks that this node holds or completed.
+        creator_node: Only tasks that were created with this `creator_node`.
+        task_type: Only tasks of this type.
+        group: Only tasks of this group.
+        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        failed_by: Only failed tasks whose last attempt failed at this node.
+        failure_kind: Only tasks whose last failure is of this kind.
+        since: Only tasks whose `updated_at` is not before this time.
+        until: Only tasks whose `updated_at` is before this time.
+        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
+        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+            `answer`.
+        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+            10,000 tasks; continue with next_cursor.
+        """
+        fields = {
+            "status": status,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "task_type": task_type,
+            "group": group,
+            "tag": tag,
+            "failed_by": failed_by,
+            "failure_kind": failure_kind,
+            "since": since,
+            "until": until,
+            "ready": ready,
+            "waiting": waiting,
+            "q": q,
+        }
+        return cast("TaskCountAnswer", self._call("task/count", fields, options))
 
     def pull(
         self,
@@ -5406,15 +5657,15 @@ class Messages(_Resource):
 
     def parked(
         self,
-        node_id: str,
         *,
+        node_id: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageParkedAnswer:
-        """The messages that a node never confirmed, oldest first.
+        """The messages that a node, or any node, never confirmed, oldest first.
 
-        node_id: The id of the node.
+        node_id: The node; without it, all nodes, or the node that the key is bound to.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         """
@@ -5702,7 +5953,7 @@ class Costs(_Resource):
 
     def set_budget(
         self,
-        scope: Literal["hub", "node", "creator", "type"],
+        scope: Literal["hub", "node", "creator", "type", "group"],
         per: Literal["day", "month", "total"],
         *,
         value: str | None = None,
@@ -5713,10 +5964,10 @@ class Costs(_Resource):
     ) -> BudgetSetAnswer:
         """Sets what work may cost in a day, a month or in all.
 
-        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
         per: The period: a day, a month (both in UTC), or all time.
-        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
-            without a type.
+        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
+            creator, or without a type.
         cost_usd: Dollars; left out: any.
         tokens: Input and output tokens together; null: any.
         on_limit: `pause` (if left out): nothing that the budget is about is handed out once it is used up.
@@ -5738,7 +5989,7 @@ class Costs(_Resource):
 
     def delete_budget(
         self,
-        scope: Literal["hub", "node", "creator", "type"],
+        scope: Literal["hub", "node", "creator", "type", "group"],
         per: Literal["day", "month", "total"],
         *,
         value: str | None = None,
@@ -5746,10 +5997,10 @@ class Costs(_Resource):
     ) -> BudgetDeleteAnswer:
         """Deletes a budget.
 
-        scope: What the budget is about: the whole hub, or one node, creator or type of tasks.
+        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
         per: The period: a day, a month (both in UTC), or all time.
-        value: The node, the creator or the type; left out or null: the hub, tasks without a creator, or
-            without a type.
+        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
+            creator, or without a type.
         """
         fields = {"scope": scope, "per": per, "value": value}
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
@@ -5760,19 +6011,22 @@ class Files(_FileTransfer):
         self,
         *,
         task_id: str | None = None,
+        q: str | None = None,
         page: int | None = None,
         per_page: int | None = None,
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
-        """Files, newest first; of all tasks or of one.
+        """Files, newest first; of all tasks or of one, and by name.
 
         task_id: Only files of this task.
+        q: Only files whose name has, for each of these words, a word that begins with it. One call looks at
+            10,000 files; continue with next_cursor.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
         """
-        fields = {"task_id": task_id, "page": page, "per_page": per_page, "cursor": cursor}
+        fields = {"task_id": task_id, "q": q, "page": page, "per_page": per_page, "cursor": cursor}
         return cast("FileListAnswer", self._call("file/list", fields, options))
 
     def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
@@ -6008,6 +6262,8 @@ METHODS = {
     "task/batch-assign": "POST",
     "task/delete": "POST",
     "task/list": "GET",
+    "task/list?fields=summary": "GET",
+    "task/count": "GET",
     "task/wait": "GET",
     "task/pull": "GET",
     "task/stats": "GET",

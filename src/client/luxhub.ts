@@ -92,6 +92,10 @@ export class LuxHub<V extends Variant = "A"> {
     batchAssign: this.#method("task/batch-assign"),
     delete: this.#method("task/delete"),
     list: this.#method("task/list"),
+    /** The same list without descriptions, results and other long texts. */
+    summaries: this.#method("task/list?fields=summary"),
+    /** How many tasks match the filters of the list. */
+    count: this.#method("task/count"),
     pull: this.#method("task/pull"),
     stats: this.#method("task/stats"),
     /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
@@ -288,7 +292,7 @@ export class LuxHub<V extends Variant = "A"> {
           }
         : {
             method,
-            path: `/api/v1/${path}${queryOf(fields)}`,
+            path: `/api/v1/${withQuery(path, fields)}`,
             isRepeatable: true,
             waitMs: waitSeconds * 1_000,
           },
@@ -372,11 +376,13 @@ function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 
-function queryOf(fields: Fields): string {
+/** The name of an operation may have a query of its own. */
+function withQuery(path: string, fields: Fields): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields))
     if (value !== undefined && value !== null) query.append(name, String(value));
-  return query.size === 0 ? "" : `?${query}`;
+  if (query.size === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${query}`;
 }
 
 /** An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */

@@ -110,11 +110,11 @@ export interface Spending {
 }
 
 export interface Budget {
-  /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
-  scope: "hub" | "node" | "creator" | "type";
+  /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
+  scope: "hub" | "node" | "creator" | "type" | "group";
   /**
-   * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-   * type.
+   * The node, the creator, the type or the group; left out or null: the hub, tasks without a creator,
+   * or without a type.
    */
   value: string | null;
   /** The period: a day, a month (both in UTC), or all time. */
@@ -463,6 +463,68 @@ export interface Task<V extends Variant = "A"> {
    * starts when all have ended, however.
    */
   on_dependency?: "run" | undefined;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
+export interface TaskSummary<V extends Variant = "A"> {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** The urgency. */
+  priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The status of the task. task/retry opens a `failed` task again. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** Whether the task is open and may be handed out now. */
+  ready: boolean;
+  /**
+   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
+   * restarts.
+   */
+  attempts: number;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The task is not handed out before this time. */
+  not_before: string | null;
+  /** If the task is not completed by this time, it fails. */
+  expires_at: string | null;
+  /** How many of the tasks that it depends on are not completed yet. */
+  unmet_count: number;
+  /** When the node started the task. */
+  started_at: string | null;
+  /** The first line of the last note, at most 200 characters. */
+  progress: string | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | null;
+  /** Why the last attempt, or the task, failed. */
+  failure: Failure | null;
+  /** The schedule that created the task; only on such tasks. */
+  schedule?:
+    | {
+        /** The name that people see. */
+        name: string;
+        /** When it happened. */
+        at: string | null;
+      }
+    | undefined;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words to find the task by; left out if it has none. */
+  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -1169,11 +1231,11 @@ export interface Problem {
     | "task_files_limit"
     | "question_answered"
     | "question_timed_out"
+    | "questions_limit"
     | "not_in_review"
     | "review_decided"
     | "verdict_missing"
     | "node_excluded"
-    | "questions_limit"
     | "schedule_not_found"
     | "group_not_found"
     | "schedules_limit"
@@ -1369,6 +1431,11 @@ export interface Operations<V extends Variant = "A"> {
        * first.
        */
       order?: "id" | "busy" | "lux" | undefined;
+      /**
+       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
+       * the oldest first.
+       */
+      tasks?: "0" | "1" | "true" | "false" | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1380,6 +1447,11 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All nodes. */
       nodes: Node<V>[];
+      /**
+       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
+       * the oldest first.
+       */
+      tasks?: TaskSummary<V>[] | undefined;
       /** The number of the page, from 1. */
       page?: number | null | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1951,7 +2023,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; by state, nodes, type, group, tag and title */
+  /** Tasks, newest first; by state, node, type, group, failure, time, title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -1966,11 +2038,40 @@ export interface Operations<V extends Variant = "A"> {
       group?: string | undefined;
       /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
       tag?: string | undefined;
+      /** Only failed tasks whose last attempt failed at this node. */
+      failed_by?: string | undefined;
+      /** Only tasks whose last failure is of this kind. */
+      failure_kind?:
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | undefined;
+      /** Only tasks whose `updated_at` is not before this time. */
+      since?: string | undefined;
+      /** Only tasks whose `updated_at` is before this time. */
+      until?: string | undefined;
+      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
+      ready?: "0" | "1" | "true" | "false" | undefined;
+      /**
+       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+       * `answer`.
+       */
+      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
       /**
        * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
        * 10,000 tasks; continue with next_cursor.
        */
       q?: string | undefined;
+      /**
+       * `created` (if left out); `updated`: those that changed last first, which needs `status=failed` or
+       * `failed_by`.
+       */
+      order?: "created" | "updated" | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -1992,6 +2093,143 @@ export interface Operations<V extends Variant = "A"> {
       pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Tasks, newest first; by state, node, type, group, failure, time, title */
+  "task/list?fields=summary": {
+    request: {
+      /** Only tasks of this status, in the words of either variant. */
+      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /** Only tasks that this node holds or completed. */
+      node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks of this group. */
+      group?: string | undefined;
+      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      tag?: string | undefined;
+      /** Only failed tasks whose last attempt failed at this node. */
+      failed_by?: string | undefined;
+      /** Only tasks whose last failure is of this kind. */
+      failure_kind?:
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | undefined;
+      /** Only tasks whose `updated_at` is not before this time. */
+      since?: string | undefined;
+      /** Only tasks whose `updated_at` is before this time. */
+      until?: string | undefined;
+      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
+      ready?: "0" | "1" | "true" | "false" | undefined;
+      /**
+       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+       * `answer`.
+       */
+      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      /**
+       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 tasks; continue with next_cursor.
+       */
+      q?: string | undefined;
+      /**
+       * `created` (if left out); `updated`: those that changed last first, which needs `status=failed` or
+       * `failed_by`.
+       */
+      order?: "created" | "updated" | undefined;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+      /** The `next_cursor` of the previous page, with the same filters and without `page`. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The tasks. */
+      tasks: TaskSummary<V>[];
+      /** The number of the page, from 1. */
+      page: number | null;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all; null if they were not counted. */
+      total: number | null;
+      /** How many pages there are; null if they were not counted. */
+      pages: number | null;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** How many tasks match the filters of task/list */
+  "task/count": {
+    request: {
+      /** Only tasks of this status, in the words of either variant. */
+      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /** Only tasks that this node holds or completed. */
+      node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks of this group. */
+      group?: string | undefined;
+      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      tag?: string | undefined;
+      /** Only failed tasks whose last attempt failed at this node. */
+      failed_by?: string | undefined;
+      /** Only tasks whose last failure is of this kind. */
+      failure_kind?:
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | undefined;
+      /** Only tasks whose `updated_at` is not before this time. */
+      since?: string | undefined;
+      /** Only tasks whose `updated_at` is before this time. */
+      until?: string | undefined;
+      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
+      ready?: "0" | "1" | "true" | "false" | undefined;
+      /**
+       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
+       * `answer`.
+       */
+      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      /**
+       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 tasks; continue with next_cursor.
+       */
+      q?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many tasks match. */
+      count: number;
+      /** False: there are more, because one call looks at 50,000 tasks. */
+      exact: boolean;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -2573,11 +2811,11 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The messages that a node never confirmed, oldest first */
+  /** The messages that a node, or any node, never confirmed, oldest first */
   "message/parked": {
     request: {
-      /** The id of the node. */
-      node_id: string;
+      /** The node; without it, all nodes, or the node that the key is bound to. */
+      node_id?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -2591,10 +2829,19 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** How many there are; of all nodes counted up to 100,000. */
       total: number;
       /** How many pages there are. */
       pages: number;
+      /** Only of all nodes: the 50 nodes with the most parked messages. */
+      by_node?:
+        | {
+            /** The node; without it, all nodes, or the node that the key is bound to. */
+            node_id: string;
+            /** How many of its messages are parked. */
+            count: number;
+          }[]
+        | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3406,11 +3653,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Sets what work may cost in a day, a month or in all */
   "budget/set": {
     request: {
-      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
-      scope: "hub" | "node" | "creator" | "type";
+      /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
+      scope: "hub" | "node" | "creator" | "type" | "group";
       /**
-       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-       * type.
+       * The node, the creator, the type or the group; left out or null: the hub, tasks without a creator,
+       * or without a type.
        */
       value?: string | undefined;
       /** The period: a day, a month (both in UTC), or all time. */
@@ -3455,11 +3702,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Deletes a budget */
   "budget/delete": {
     request: {
-      /** What the budget is about: the whole hub, or one node, creator or type of tasks. */
-      scope: "hub" | "node" | "creator" | "type";
+      /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
+      scope: "hub" | "node" | "creator" | "type" | "group";
       /**
-       * The node, the creator or the type; left out or null: the hub, tasks without a creator, or without a
-       * type.
+       * The node, the creator, the type or the group; left out or null: the hub, tasks without a creator,
+       * or without a type.
        */
       value?: string | undefined;
       /** The period: a day, a month (both in UTC), or all time. */
@@ -3730,11 +3977,16 @@ export interface Operations<V extends Variant = "A"> {
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
-  /** Files, newest first; of all tasks or of one */
+  /** Files, newest first; of all tasks or of one, and by name */
   "file/list": {
     request: {
       /** Only files of this task. */
       task_id?: string | undefined;
+      /**
+       * Only files whose name has, for each of these words, a word that begins with it. One call looks at
+       * 10,000 files; continue with next_cursor.
+       */
+      q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
@@ -3751,9 +4003,9 @@ export interface Operations<V extends Variant = "A"> {
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
       /** How many there are in all. */
-      total: number;
+      total: number | null;
       /** How many pages there are. */
-      pages: number;
+      pages: number | null;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
@@ -3871,6 +4123,8 @@ export const METHODS = {
   "task/batch-assign": "POST",
   "task/delete": "POST",
   "task/list": "GET",
+  "task/list?fields=summary": "GET",
+  "task/count": "GET",
   "task/wait": "GET",
   "task/pull": "GET",
   "task/stats": "GET",

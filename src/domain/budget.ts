@@ -1,6 +1,6 @@
 /**
- * Budgets: what work may cost in a day, a month or in all. A budget is about the hub, or about one node, creator or type
- * of tasks. Days and months are those of UTC.
+ * Budgets: what work may cost in a day, a month or in all. A budget is about the hub, or about one node, creator, type
+ * or group of tasks. Days and months are those of UTC.
  *
  * While a budget with `onLimit: "pause"` is used up, nothing that it is about is handed out: every hand-out looks at the
  * gate, which is loaded in its own transaction from the sums of usage (spending.ts). No counter can leak. What a node
@@ -54,6 +54,7 @@ function closedBy(full: readonly BudgetState[]): Closed {
     nodes: valuesOf("node"),
     creators: valuesOf("creator"),
     types: valuesOf("type"),
+    groups: valuesOf("group"),
   };
 }
 
@@ -66,21 +67,23 @@ export function isSameClosed(a: Closed | null, b: Closed | null): boolean {
     a.hub === b.hub &&
     isEqual(a.nodes, b.nodes) &&
     isEqual(a.creators, b.creators) &&
-    isEqual(a.types, b.types)
+    isEqual(a.types, b.types) &&
+    isEqual(a.groups, b.groups)
   );
 }
 
 /** What a budget can be about. */
-export type Subject = Pick<Task, "creatorNode" | "taskType">;
+export type Subject = Pick<Task, "creatorNode" | "taskType" | "group">;
 
 /** Whether a budget keeps a task from being handed out to a node; `nodeId` null: to any node. */
 export function isClosed(
   closed: Closed | null | undefined,
-  { creatorNode, taskType }: Subject,
+  { creatorNode, taskType, group }: Subject,
   nodeId: string | null,
 ): boolean {
   if (!closed) return false;
   if (closed.hub || closed.types.has(taskType) || closed.creators.has(creatorNode ?? "")) return true;
+  if (group !== null && closed.groups.has(group)) return true;
   return nodeId !== null && closed.nodes.has(nodeId);
 }
 
@@ -93,6 +96,7 @@ export function closedBudgets(
   const isAbout = ({ scope, value }: BudgetState): boolean => {
     if (scope === "hub") return true;
     if (scope === "node") return value === nodeId;
+    if (scope === "group") return value === task.group;
     return value === (scope === "type" ? task.taskType : (task.creatorNode ?? ""));
   };
   return budgets.filter((state) => state.onLimit === "pause" && isUsedUp(state) && isAbout(state));

@@ -27,7 +27,11 @@ export type Family = {
   readonly ids: readonly string[];
 };
 
-export function checkFamilies(families: readonly Family[], accounts: Accounts, at: Moment): readonly Change[] {
+export function checkFamilies(
+  families: readonly Family[],
+  accounts: Accounts,
+  at: Moment,
+): readonly Change[] {
   return families.flatMap((family) => [
     { kind: "family.checked", taskId: family.taskId } as const,
     ...checkReview(family, accounts, at),
@@ -54,10 +58,7 @@ function checkReview({ parent, children, ids }: Family, accounts: Accounts, at: 
     by: current.assignedNode,
     timedOut: false,
   };
-  return [
-    ...changes,
-    ...settleFor(accounts, pending, given, must(entryId, "a family has ids"), at).changes,
-  ];
+  return [...changes, ...settleFor(accounts, pending, given, must(entryId, "a family has ids"), at).changes];
 }
 
 function createReview(task: Task, taskId: string, at: Moment): readonly Change[] {
@@ -104,5 +105,10 @@ function noteOf({ extra, improvement }: TaskResult): string {
 /** Without the last character if it is cut in two. */
 function upToBytes(text: string, max: number): string {
   const bytes = Buffer.from(text);
-  return bytes.length <= max ? text : bytes.subarray(0, max).toString().replace(/\uFFFD$/, "");
+  return bytes.length <= max
+    ? text
+    : bytes
+        .subarray(0, max)
+        .toString()
+        .replace(/\uFFFD$/, "");
 }

@@ -312,6 +312,8 @@ export const SEARCH_MAX_CHARS = 100;
 export const LIST_SCANNED_MAX = 10_000;
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
+/** Tasks that one call of task/count examines, in some 100 milliseconds with others in between; there may be more. */
+export const COUNT_SCANNED_MAX = 50_000;
 /** Failed tasks of one node that a list of its tasks counts, in some milliseconds; the pages by number end there. */
 export const LIST_FAILED_COUNTED_MAX = 100_000;
 /** Tasks, and blocks of tasks, that one step of a search examines: about a millisecond. */
@@ -321,6 +323,14 @@ export const SEARCH_STEP_BLOCKS = 32;
 export const SEARCH_FIRST_BLOCKS = 4;
 /** Blocks that one call looks up: two million tasks, in some milliseconds. */
 export const SEARCH_BLOCKS_MAX = 4_096;
+/** The first line of a failure or a note in a list of summaries. */
+export const SUMMARY_LINE_MAX_CHARS = 200;
+/** Parked messages of all nodes that message/parked counts, in some milliseconds; its pages end there. */
+export const PARKED_COUNTED_MAX = 100_000;
+/** Nodes in its `by_node`. */
+export const PARKED_NODES_MAX = 50;
+/** Tasks of each node in a node/list with `tasks`. */
+export const NODE_TASKS_SHOWN = 3;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /**

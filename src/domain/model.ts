@@ -278,9 +278,9 @@ export type TaskTemplate = Pick<
   | "group"
   | "tags"
 > & {
-    /** How its results are checked; left out: not at all. */
-    readonly reviewTerms?: ReviewTerms | null;
-  };
+  /** How its results are checked; left out: not at all. */
+  readonly reviewTerms?: ReviewTerms | null;
+};
 
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
@@ -386,7 +386,7 @@ export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group";
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 
-export const BUDGET_SCOPES = ["hub", "node", "creator", "type"] as const;
+export const BUDGET_SCOPES = ["hub", "node", "creator", "type", "group"] as const;
 export const BUDGET_PERIODS = ["day", "month", "total"] as const;
 export const ON_LIMIT = ["pause", "warn"] as const;
 
@@ -420,6 +420,7 @@ export type Closed = {
   readonly creators: ReadonlySet<string>;
   /** "" is no type. */
   readonly types: ReadonlySet<string>;
+  readonly groups: ReadonlySet<string>;
 };
 
 /** The budgets on one UTC day; `closed` is null when none keeps anything back. */
@@ -433,6 +434,34 @@ export type Gate = {
 export type TaskState = Pick<
   Task,
   "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
+>;
+
+/** What a row of a list shows of a task, without its long texts. */
+export type TaskSummary = Pick<
+  Task,
+  | "seq"
+  | "taskId"
+  | "title"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "status"
+  | "luxRewardMicro"
+  | "assignedNode"
+  | "attempts"
+  | "maxAttempts"
+  | "notBefore"
+  | "expiresAt"
+  | "unmet"
+  | "startedAt"
+  | "progress"
+  | "failure"
+  | "questions"
+  | "schedule"
+  | "group"
+  | "tags"
+  | "createdAt"
+  | "updatedAt"
 >;
 
 /** The origin of a task that was created through A2A. It never changes, and no rule reads it. */

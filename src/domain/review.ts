@@ -13,7 +13,15 @@
  * Invariant: each check is settled once, in the commit that pays the reward or opens the task.
  */
 import type { Change } from "./change.ts";
-import { type Accepted, type Decision, type Rejected, accept, nodeNotFound, reject, taskNotFound } from "./decision.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  accept,
+  nodeNotFound,
+  reject,
+  taskNotFound,
+} from "./decision.ts";
 import { REVIEW_POSTPONED_MS } from "./limits.ts";
 import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
@@ -66,7 +74,9 @@ export function review(
   const reviewer = asked.nodeId ?? asked.boundTo;
   const isOther = asked.epoch !== null && asked.epoch !== check.epoch;
   if (isOther) return otherResult(task, check);
-  const refused = isOwnWork(task, check, reviewer, asked) ? ownWork(task.taskId) : notReviewer(task, reviewer);
+  const refused = isOwnWork(task, check, reviewer, asked)
+    ? ownWork(task.taskId)
+    : notReviewer(task, reviewer);
   if (refused) return refused;
   if (check.state !== "pending") {
     const isRepeat = check.state === STATE_OF[asked.verdict] && check.decidedBy === reviewer;

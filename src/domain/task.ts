@@ -135,14 +135,7 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const {
-    unique,
-    onDependency = "fail",
-    reviewTerms = null,
-    child = null,
-    notNodes = [],
-    ...fields
-  } = draft;
+  const { unique, onDependency = "fail", reviewTerms = null, child = null, notNodes = [], ...fields } = draft;
   const { dependsOn } = draft;
   const wait = waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;

@@ -6,15 +6,19 @@
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
 import { fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
-import { SWEEP_BATCH } from "../domain/limits.ts";
+import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, SEARCH_STEP_ROWS, SWEEP_BATCH } from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import { matchesWords } from "../lib/word-search.ts";
 import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import {
+  fileNamesBelow,
   fileSizes,
+  fileSizesBySeq,
   fileSizesBelow,
   fileSizesOf,
   fileTotals,
@@ -22,12 +26,19 @@ import {
   filesCountOf,
 } from "../store/sql/files.ts";
 import { type Committed, OutcomeUnknown, type Read, type Store, type Transact } from "../store/store.ts";
-import { type CursorPage, ListPages, type PageRequest, type Position, loadRows } from "./list-pages.ts";
+import {
+  type CursorPage,
+  ListPages,
+  type PageRequest,
+  PagesBusy,
+  type Position,
+  loadRows,
+} from "./list-pages.ts";
 
 /** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
-export type FilePage = CursorPage<FileRecord> & { readonly total: number };
+export type FilePage = CursorPage<FileRecord>;
 
 export class FileService {
   readonly #store: Store;
@@ -35,6 +46,8 @@ export class FileService {
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
   readonly #pages: ListPages;
+  /** One step of all searches in each tick. */
+  readonly #steps = new TickQueue();
   /** Blobs being saved: they may have no record yet, but are not orphans. */
   readonly #saving = new Set<string>();
   #shard = 0;
@@ -167,6 +180,44 @@ export class FileService {
       const total = await countOf(taskId, read);
       return { rows, page: null, perPage, total, next: last ? { before: last.seq } : null };
     });
+  }
+
+  /**
+   * The files after a position (null: from the newest on) whose name has, for each of `words`, a word that begins with it,
+   * newest first. One call examines LIST_SCANNED_MAX names.
+   * @throws {PagesBusy}
+   */
+  async search(
+    taskId: string | null,
+    words: readonly string[],
+    from: Position | null,
+    perPage: number,
+  ): Promise<FilePage> {
+    const found: number[] = [];
+    let before = from?.before ?? Number.MAX_SAFE_INTEGER;
+    let hasMore = true;
+    for (let looked = 0; hasMore && looked < LIST_SCANNED_MAX && found.length <= perPage;) {
+      if (looked > 0) await this.#nextStep();
+      const step = await this.#store.read(fileNamesBelow(taskId, before, SEARCH_STEP_ROWS));
+      for (const { seq, name } of step) if (matchesWords(words, name)) found.push(seq);
+      looked += step.length;
+      before = step.at(-1)?.seq ?? before;
+      hasMore = step.length === SEARCH_STEP_ROWS;
+    }
+    const shown = found.slice(0, perPage);
+    const last = shown.at(-1);
+    const next =
+      found.length > perPage && last !== undefined ? { before: last } : hasMore ? { before } : null;
+    const rows = await this.#store.readTogether(async (read) =>
+      loadRows(await read(fileSizesBySeq(shown)), filesBySeq, read, (later) => this.#store.read(later)),
+    );
+    return { rows, page: null, perPage, total: null, next };
+  }
+
+  /** Others are served between two steps of a search. */
+  async #nextStep(): Promise<void> {
+    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
+    await this.#steps.next();
   }
 
   /**

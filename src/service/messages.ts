@@ -7,7 +7,12 @@
  * Must not: answer a receive before its commit.
  */
 import { Rejection } from "../domain/decision.ts";
-import { MESSAGES_ANSWER_MAX_BYTES, STORED_RECEIVE_MAX_BYTES } from "../domain/limits.ts";
+import {
+  MESSAGES_ANSWER_MAX_BYTES,
+  PARKED_COUNTED_MAX,
+  PARKED_NODES_MAX,
+  STORED_RECEIVE_MAX_BYTES,
+} from "../domain/limits.ts";
 import { type HandOut, messageNotFound, seenBy, threadOf } from "../domain/message.ts";
 import type { Delivery, Message, MessageFate } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
@@ -23,6 +28,9 @@ import {
   mailboxSizes,
   messageById,
   messageFates,
+  allParkedCount,
+  allParkedSizes,
+  parkedByNode,
   parkedCount,
   parkedSizes,
   waitingAfter,
@@ -218,6 +226,21 @@ export class MessageService {
       sizes: (slice) => parkedSizes(nodeId, slice),
       rowsBySeq: (seqs) => messageFates(nodeId, seqs, "oldest first"),
     }));
+  }
+
+  /** What is parked in all mailboxes, oldest first, and the nodes with the most of it. */
+  async allParked(
+    page: PageRequest,
+  ): Promise<
+    Page<MessageFate> & { readonly byNode: readonly { readonly nodeId: string; readonly count: number }[] }
+  > {
+    const parked = await this.#pages.load(page, async (read) => ({
+      total: await read(allParkedCount(PARKED_COUNTED_MAX)),
+      sizes: allParkedSizes,
+      rowsBySeq: (seqs) => messageFates("", seqs, "oldest first"), // each has one recipient, whose delivery it shows
+    }));
+    const byNode = await this.#store.read(parkedByNode(PARKED_COUNTED_MAX, PARKED_NODES_MAX));
+    return { ...parked, byNode };
   }
 
   /** Lets a parked message wait again. @throws {Rejection} as Mail.redrive() */

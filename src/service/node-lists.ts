@@ -6,8 +6,13 @@
  */
 import { fits } from "../domain/balancer.ts";
 import type { EventKind } from "../domain/event.ts";
-import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, NODES_SEARCH_STEP } from "../domain/limits.ts";
-import type { Node } from "../domain/model.ts";
+import {
+  LIST_FAR_PAGES_MAX,
+  LIST_SCANNED_MAX,
+  NODES_SEARCH_STEP,
+  NODE_TASKS_SHOWN,
+} from "../domain/limits.ts";
+import type { Node, TaskSummary } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import type { NodeCounts } from "../store/sql/metrics.ts";
@@ -21,6 +26,7 @@ import {
   nodesBySeq,
   rankedNodes,
 } from "../store/sql/nodes.ts";
+import { heldSummaries } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import { NODE_KINDS, NodeCensus } from "./census.ts";
 import { type PageRequest, PagesBusy } from "./list-pages.ts";
@@ -119,6 +125,12 @@ export class NodeLists {
     const most = ([a, ofA]: [string, number], [b, ofB]: [string, number]): number =>
       ofB - ofA || (a < b ? -1 : 1);
     return [...nodes].toSorted(most).map(([capability]) => capability);
+  }
+
+  /** The first NODE_TASKS_SHOWN tasks that each of some nodes holds, oldest first. */
+  tasksOf(nodes: readonly Node[]): Promise<readonly TaskSummary[]> {
+    const nodeIds = nodes.filter(({ tasksAssigned }) => tasksAssigned > 0).map(({ nodeId }) => nodeId);
+    return this.#store.read(heldSummaries(nodeIds, NODE_TASKS_SHOWN));
   }
 
   /** @throws {PagesBusy} */

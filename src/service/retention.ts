@@ -132,8 +132,7 @@ export class Retention {
     };
     const fileIds = await this.#store.transact(load, ({ files, tasks }) => {
       const kept = new Set<string | null>();
-      for (const task of tasks ?? [])
-        if (!hasEnded(task) || task.updatedAt >= before) kept.add(task.taskId);
+      for (const task of tasks ?? []) if (!hasEnded(task) || task.updatedAt >= before) kept.add(task.taskId);
       const old = files.filter(({ taskId }) => taskId === null || !kept.has(taskId));
       return accept(
         old.map(({ fileId }) => fileId),

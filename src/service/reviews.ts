@@ -118,14 +118,12 @@ export class ReviewService {
     };
     const ids = Array.from({ length: FAMILIES_CHECKED * IDS_OF_FAMILY }, () => this.#newId());
     return this.#store.transact(load, ({ marked, members, workers, head }) => {
-      const families = marked.map(
-        (taskId, i): Family => ({
-          taskId,
-          parent: members.find((task) => task.taskId === taskId) ?? null,
-          children: members.filter(({ child }) => child?.of === taskId),
-          ids: ids.slice(i * IDS_OF_FAMILY, (i + 1) * IDS_OF_FAMILY),
-        }),
-      );
+      const families = marked.map((taskId, i): Family => ({
+        taskId,
+        parent: members.find((task) => task.taskId === taskId) ?? null,
+        children: members.filter(({ child }) => child?.of === taskId),
+        ids: ids.slice(i * IDS_OF_FAMILY, (i + 1) * IDS_OF_FAMILY),
+      }));
       return accept(marked.length, checkFamilies(families, new Accounts(workers, head), this.#at()));
     });
   }

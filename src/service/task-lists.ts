@@ -1,12 +1,13 @@
 /**
  * The lists of tasks. A list of all tasks, of states or of a node is read from an index of exactly these, and its total
- * from running totals. A list that is filtered by creator, type, group, tag or title is searched: steps of bounded size, between which
+ * from running totals. A list that is filtered by anything else is searched: steps of bounded size, between which
  * others are served, examine the tasks that one index finds, newest first, and keep those that match the rest.
  *
  * A position is the number of a task: what comes after it is older. So a list that is read by cursor shows each task that
  * is there all the time once, whatever is created, changed or deleted meanwhile.
  */
 import {
+  COUNT_SCANNED_MAX,
   LIST_COUNTED_MAX,
   LIST_FAILED_COUNTED_MAX,
   LIST_FAR_PAGES_MAX,
@@ -16,10 +17,11 @@ import {
   SEARCH_STEP_BLOCKS,
   SEARCH_STEP_ROWS,
 } from "../domain/limits.ts";
-import { type Node, TASK_STATUSES, type Task, type TaskStatus } from "../domain/model.ts";
+import { type Node, TASK_STATUSES, type Task, type TaskStatus, type TaskSummary } from "../domain/model.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { deletedNode, nodeById } from "../store/sql/nodes.ts";
+import type { Sized } from "../store/sql/query.ts";
 import {
   type Candidate,
   TASK_BLOCK,
@@ -35,11 +37,15 @@ import {
   taskSizes,
   taskSizesBelow,
   taskTotals,
+  SUMMARY_BYTES,
+  type ChangePosition,
+  type TaskOrder,
+  failedBefore,
+  summariesBySeq,
   tasksBySeq,
-  unfinishedFirstBySeq,
   unfinishedFirstSizes,
 } from "../store/sql/tasks.ts";
-import type { Read, Store } from "../store/store.ts";
+import type { Query, Read, Store } from "../store/store.ts";
 import {
   type CursorPage,
   ListPages,
@@ -56,8 +62,25 @@ export type TaskQuery = TaskFilter & { readonly words: readonly string[] };
 /** The beginning of every list. */
 const START: Position = { before: Number.MAX_SAFE_INTEGER };
 
-/** A page of a list of tasks. */
-export type TaskPage = CursorPage<Task>;
+/** A page of a list of tasks, or of their summaries. */
+export type TaskPage<T> = CursorPage<T>;
+
+/** What a list loads of its tasks; `bytes`: how large that is of each, null if it depends on the task. */
+type TaskRows<T> = {
+  readonly bySeq: (seqs: readonly number[], order?: TaskOrder) => Query<readonly T[]>;
+  readonly bytes: number | null;
+};
+
+/** All of each task. */
+export const WHOLE_TASKS: TaskRows<Task> = { bySeq: tasksBySeq, bytes: null };
+/** Without the long texts. */
+export const TASK_SUMMARIES: TaskRows<TaskSummary> = { bySeq: summariesBySeq, bytes: SUMMARY_BYTES };
+
+/** How many tasks match; `isExact` false: there are more. */
+export type TaskCount = { readonly count: number; readonly isExact: boolean };
+
+/** The same by when the tasks changed. */
+export type ChangePage<T> = Omit<CursorPage<T>, "next"> & { readonly next: ChangePosition | null };
 
 /** What a search found, newest first, each with its own position; `end`: where it stopped, null at the end of the list. */
 type Search = { readonly found: readonly Position[]; readonly end: Position | null };
@@ -73,15 +96,23 @@ type Bounds = { readonly oldest: number; readonly newest: number };
 
 const blockOf = (seq: number): number => Math.floor(seq / TASK_BLOCK);
 
-export class TaskLists {
+export class TaskLists<T> {
   readonly #store: Store;
+  readonly #rows: TaskRows<T>;
   readonly #pages: ListPages;
   /** One step of all searches in each tick. */
-  readonly #steps = new TickQueue();
+  readonly #steps: TickQueue;
 
-  constructor(store: Store) {
+  constructor(store: Store, rows: TaskRows<T>, steps = new TickQueue()) {
     this.#store = store;
+    this.#rows = rows;
     this.#pages = new ListPages(store);
+    this.#steps = steps;
+  }
+
+  /** The same lists with other rows. */
+  of<U>(rows: TaskRows<U>): TaskLists<U> {
+    return new TaskLists(this.#store, rows, this.#steps);
   }
 
   /**
@@ -90,13 +121,13 @@ export class TaskLists {
    * again, and may show some of them a second time.
    * @throws {PagesBusy}
    */
-  page(query: TaskQuery, page: PageRequest, unfinishedFirst = false): Promise<TaskPage> {
+  page(query: TaskQuery, page: PageRequest, unfinishedFirst = false): Promise<TaskPage<T>> {
     if (!isSearch(query)) return this.#plainPage(query, page, unfinishedFirst);
     return unfinishedFirst ? this.#searchUnfinishedFirst(query, page) : this.#searchPage(query, page);
   }
 
   /** The tasks after a position, newest first. @throws {PagesBusy} */
-  async after(query: TaskQuery, position: Position, perPage: number): Promise<TaskPage> {
+  async after(query: TaskQuery, position: Position, perPage: number): Promise<TaskPage<T>> {
     if (!isSearch(query)) return this.#plainAfter(query, position.before, perPage);
     const search = await this.#search(query, position, { found: perPage + 1, looked: 0 });
     const shown = search.found.slice(0, perPage);
@@ -104,20 +135,92 @@ export class TaskLists {
     return { rows: await this.#load(query, shown), page: null, perPage, total: null, next };
   }
 
-  async #plainPage(query: TaskQuery, request: PageRequest, unfinishedFirst: boolean): Promise<TaskPage> {
+  /**
+   * Failed tasks, those that changed last first, after a position (null: from the newest on).
+   * @throws {PagesBusy}
+   */
+  async failed(query: TaskQuery, from: ChangePosition | null, perPage: number): Promise<ChangePage<T>> {
+    const { found, end } = await this.#searchFailed(query, from, perPage + 1, LIST_SCANNED_MAX);
+    const shown = found.slice(0, perPage);
+    const next = found.length > perPage ? (shown.at(-1) ?? null) : end;
+    const seqs = shown.map(({ seq }) => ({ before: seq }));
+    return {
+      rows: await this.#load(query, seqs, "lastChangedFirst"),
+      page: null,
+      perPage,
+      total: null,
+      next,
+    };
+  }
+
+  /** Counts the tasks that match, among as many as one call may examine. @throws {PagesBusy} */
+  async count(query: TaskQuery): Promise<TaskCount> {
+    if (!isSearch(query)) {
+      const { statuses, nodeId } = query;
+      const totals = await this.#store.readTogether((read) => totalsOf(nodeId, statuses, read));
+      const count = totals === null ? 0 : sumOf(totals, TASK_STATUSES, statuses);
+      return {
+        count,
+        isExact: nodeId === null || totals === null || totals.failed < LIST_FAILED_COUNTED_MAX,
+      };
+    }
+    const isFailed = query.statuses.length === 1 && query.statuses[0] === "failed";
+    const { found, end } =
+      isFailed && query.nodeId === null && query.group === null
+        ? await this.#searchFailed(query, null, Infinity, COUNT_SCANNED_MAX)
+        : await this.#search(query, START, { found: Infinity, looked: COUNT_SCANNED_MAX }, COUNT_SCANNED_MAX);
+    return { count: found.length, isExact: end === null };
+  }
+
+  async #searchFailed(
+    query: TaskQuery,
+    from: ChangePosition | null,
+    enough: number,
+    most: number,
+  ): Promise<{ readonly found: readonly ChangePosition[]; readonly end: ChangePosition | null }> {
+    const found: ChangePosition[] = [];
+    if (!query.statuses.includes("failed")) return { found, end: null };
+    const newest = { updatedAt: query.until ?? Number.MAX_SAFE_INTEGER, seq: 0 };
+    let position = from ?? newest;
+    for (let looked = 0; looked < most;) {
+      const step = await this.#store.read(
+        failedBefore(query, query.words.length > 0, position, SEARCH_STEP_ROWS),
+      );
+      for (const { updatedAt, seq, title } of step) {
+        position = { updatedAt, seq };
+        if (title === null || !matchesWords(query.words, title)) continue;
+        found.push(position);
+        if (found.length >= enough) return { found, end: position };
+      }
+      if (step.length < SEARCH_STEP_ROWS) return { found, end: null };
+      looked += step.length;
+      await this.#nextStep();
+    }
+    return { found, end: position };
+  }
+
+  /** Others are served between two steps. @throws {PagesBusy} */
+  async #nextStep(): Promise<void> {
+    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
+    await this.#steps.next();
+  }
+
+  async #plainPage(query: TaskQuery, request: PageRequest, unfinishedFirst: boolean): Promise<TaskPage<T>> {
     const { statuses, nodeId } = query;
     let unfinished = 0;
     const page = await this.#pages.load(request, async (read) => {
-      const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, statuses, read);
+      const totals = await totalsOf(nodeId, statuses, read);
       if (!totals) return null;
       unfinished = sumOf(totals, UNFINISHED, statuses);
       return {
         total: sumOf(totals, TASK_STATUSES, statuses),
         sizes: (slice) =>
-          unfinishedFirst
-            ? unfinishedFirstSizes(statuses, nodeId, slice.limit)
-            : taskSizes(statuses, nodeId, slice),
-        rowsBySeq: unfinishedFirst ? unfinishedFirstBySeq : tasksBySeq,
+          this.#sized(
+            unfinishedFirst
+              ? unfinishedFirstSizes(statuses, nodeId, slice.limit)
+              : taskSizes(statuses, nodeId, slice),
+          ),
+        rowsBySeq: this.#inOrder(unfinishedFirst ? "unfinishedFirst" : "newestFirst"),
       };
     });
     const { rows, total, lastSeq } = page;
@@ -127,18 +230,20 @@ export class TaskLists {
     return { ...request, rows, total, next };
   }
 
-  #plainAfter({ statuses, nodeId }: TaskQuery, before: number, perPage: number): Promise<TaskPage> {
+  #plainAfter({ statuses, nodeId }: TaskQuery, before: number, perPage: number): Promise<TaskPage<T>> {
     return this.#store.readTogether(async (read) => {
-      const sizes = await read(taskSizesBelow(statuses, nodeId, before, perPage + 1));
+      const sizes = await read(this.#sized(taskSizesBelow(statuses, nodeId, before, perPage + 1)));
       const shown = sizes.slice(0, perPage);
       const last = sizes.length > perPage ? shown.at(-1) : undefined;
-      const rows = await loadRows(shown, tasksBySeq, read, (later) => this.#store.read(later));
+      const rows = await loadRows(shown, this.#inOrder("newestFirst"), read, (later) =>
+        this.#store.read(later),
+      );
       const next = last ? { before: last.seq } : null;
       return { rows, page: null, perPage, total: null, next };
     });
   }
 
-  async #searchPage(query: TaskQuery, request: PageRequest): Promise<TaskPage> {
+  async #searchPage(query: TaskQuery, request: PageRequest): Promise<TaskPage<T>> {
     const { page, perPage } = request;
     const upTo = page * perPage;
     const { found, end } = await this.#search(query, START, { found: upTo + 1, looked: LIST_COUNTED_MAX });
@@ -148,7 +253,7 @@ export class TaskLists {
     return { ...request, rows: await this.#load(query, shown), total, next };
   }
 
-  async #searchUnfinishedFirst(query: TaskQuery, request: PageRequest): Promise<TaskPage> {
+  async #searchUnfinishedFirst(query: TaskQuery, request: PageRequest): Promise<TaskPage<T>> {
     const { perPage } = request;
     const enough = { found: perPage + 1, looked: LIST_COUNTED_MAX };
     const inStates = (unfinished: boolean): Promise<Search> => {
@@ -163,11 +268,11 @@ export class TaskLists {
     // What is newer than the last finished one is shown, if all that is unfinished is.
     const after = first.end === null ? (finished.at(-1) ?? START) : START;
     const next = total === shown.length ? null : after;
-    return { ...request, rows: await this.#load(query, shown, true), total, next };
+    return { ...request, rows: await this.#load(query, shown, "unfinishedFirst"), total, next };
   }
 
   /** Examines the tasks after a position until it has found enough, or one call has examined its maximum. */
-  async #search(query: TaskQuery, from: Position, enough: Enough): Promise<Search> {
+  async #search(query: TaskQuery, from: Position, enough: Enough, most = LIST_SCANNED_MAX): Promise<Search> {
     const found: Position[] = [];
     const bounds = query.statuses.length === 0 ? null : await this.#store.read(taskBounds());
     if (!bounds) return { found, end: null };
@@ -187,10 +292,9 @@ export class TaskLists {
       if (step.below === null) return { found, end: null };
       before = step.below;
       lookedUp += byBlock ? span : 0;
-      if (looked >= LIST_SCANNED_MAX || lookedUp >= SEARCH_BLOCKS_MAX) return { found, end: { before } };
+      if (looked >= most || lookedUp >= SEARCH_BLOCKS_MAX) return { found, end: { before } };
       if (step.candidates.length < SEARCH_STEP_ROWS) span = Math.min(2 * span, SEARCH_STEP_BLOCKS);
-      if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
-      await this.#steps.next();
+      await this.#nextStep();
     }
   }
 
@@ -206,7 +310,7 @@ export class TaskLists {
     if (group !== null || (creatorNode === null && taskType === null)) return false;
     if (nodeId === null && statuses.length === TASK_STATUSES.length) return true;
     const read: Read = (wanted) => this.#store.read(wanted);
-    const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, statuses, read);
+    const totals = await totalsOf(nodeId, statuses, read);
     const inStates = totals ? sumOf(totals, TASK_STATUSES, statuses) : 0;
     if (inStates <= SEARCH_STEP_ROWS) return false;
     const top = blockOf(newest);
@@ -232,32 +336,46 @@ export class TaskLists {
   }
 
   /** Loads those tasks that still match. */
-  #load(query: TaskQuery, shown: readonly Position[], unfinishedFirst = false): Promise<Rows<Task>> {
-    if (shown.length === 0) return Promise.resolve(new Rows<Task>([]));
+  #load(query: TaskQuery, shown: readonly Position[], order: TaskOrder = "newestFirst"): Promise<Rows<T>> {
+    if (shown.length === 0) return Promise.resolve(new Rows<T>([]));
     return this.#store.readTogether(async (read) => {
       const seqs = shown.map(({ before }) => before);
-      const sizes = new Map((await read(filteredSizes(seqs, query))).map((size) => [size.seq, size]));
+      const sizes = new Map(
+        (await read(this.#sized(filteredSizes(seqs, query)))).map((size) => [size.seq, size]),
+      );
       const inOrder = seqs.flatMap((seq) => sizes.get(seq) ?? []);
-      const rowsBySeq = unfinishedFirst ? unfinishedFirstBySeq : tasksBySeq;
-      return loadRows(inOrder, rowsBySeq, read, (later) => this.#store.read(later));
+      return loadRows(inOrder, this.#inOrder(order), read, (later) => this.#store.read(later));
     });
+  }
+
+  /** The sizes of the rows that the list loads of these tasks. */
+  #sized(sizes: Query<readonly Sized[]>): Query<readonly Sized[]> {
+    const { bytes } = this.#rows;
+    if (bytes === null) return sizes;
+    return { ...sizes, shape: (rows) => sizes.shape(rows).map(({ seq }) => ({ seq, bytes })) };
+  }
+
+  #inOrder(order: TaskOrder): (seqs: readonly number[]) => Query<readonly T[]> {
+    return (seqs) => this.#rows.bySeq(seqs, order);
   }
 }
 
 /** Whether no index has exactly these tasks. */
-export function isSearch({ creatorNode, taskType, group, tag, words }: TaskQuery): boolean {
-  return creatorNode !== null || taskType !== null || group !== null || tag !== null || words.length > 0;
+export function isSearch({ statuses: _, nodeId: __, words, ...filters }: TaskQuery): boolean {
+  return words.length > 0 || Object.values(filters).some((value) => value !== null);
 }
 
-/** `open` is 0, because such a task has no node. */
+/** The numbers of tasks by state, of all or of one node; null: there is no such node. */
 async function totalsOf(
-  nodeId: string,
+  nodeId: string | null,
   statuses: readonly TaskStatus[],
   read: Read,
 ): Promise<TaskTotals | null> {
+  if (nodeId === null) return read(taskTotals());
   const node: Node | null = (await read(nodeById(nodeId))) ?? (await read(deletedNode(nodeId)));
   if (!node) return null;
   const failed = statuses.includes("failed") ? await read(failedOfNode(nodeId, LIST_FAILED_COUNTED_MAX)) : 0;
+  // An open task has no node.
   return { open: 0, assigned: node.tasksAssigned, completed: node.tasksCompleted, failed };
 }
 

@@ -25,7 +25,7 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task } from "../domain/model.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -102,7 +102,7 @@ import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { ReviewService } from "./reviews.ts";
-import { TaskLists } from "./task-lists.ts";
+import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** Why a deleted node's tasks were released. */
@@ -158,8 +158,10 @@ export class TaskService {
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
-  readonly lists: TaskLists;
   readonly reviews: ReviewService;
+  readonly lists: TaskLists<Task>;
+  /** The same without the long texts of the tasks. */
+  readonly summaries: TaskLists<TaskSummary>;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -167,7 +169,8 @@ export class TaskService {
     this.#newId = newId;
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.lists = new TaskLists(store);
+    this.lists = new TaskLists(store, WHOLE_TASKS);
+    this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
       if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
       if (changes.some(({ kind }) => kind === "family.touched")) void this.#checkFamiliesIfPossible();
@@ -269,10 +272,7 @@ export class TaskService {
     return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
-  async complete(
-    transact: Transact<Completion>,
-    asked: CompleteRequest,
-  ): Promise<Committed<Completion>> {
+  async complete(transact: Transact<Completion>, asked: CompleteRequest): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = {

@@ -47,11 +47,12 @@ describe("a used up budget", () => {
     ["node", "n1"],
     ["type", "dear"],
     ["creator", "boss"],
+    ["group", "import"],
   ])("of the %s keeps its tasks back from every way to hand one out", async (scope, value) => {
     await using hub = await startHub();
     for (const node_id of ["n1", "boss"])
       await ok(hub.post("/node/register", { node_id, name: node_id, auto_assign: false }));
-    const about = { task_type: "dear", creator_node: "boss" };
+    const about = { task_type: "dear", creator_node: "boss", group: "import" };
     await setBudget(hub, { scope, value, cost_usd: 0.5 });
     await spend(hub, 0.5, about);
     const taskId = await addTask(hub, about);
@@ -65,7 +66,7 @@ describe("a used up budget", () => {
     await refused(hub.post("/task/create", sent), 409, "budget_exceeded");
     // The balancer: at create, at registration, at a heartbeat, when asked.
     await ok(hub.post("/node/register", { node_id: "n1", name: "n1", auto_assign: true }));
-    const made = { title: "t", description: "d", task_type: "dear", creator_node: "boss" };
+    const made = { title: "t", description: "d", ...about };
     const balanced = await ok(hub.post("/task/create", made, { variant: "B" }));
     expect(balanced["assigned_node"]).toBeNull();
     await ok(hub.post("/task/batch-assign", {}, { variant: "B" }));
@@ -86,12 +87,14 @@ describe("a used up budget", () => {
       { scope: "node", value: "n2" },
       { scope: "type", value: "dear" },
       { scope: "creator", value: "boss" },
+      { scope: "group", value: "import" },
     ])
       await setBudget(hub, { ...key, cost_usd: 0 });
     await setBudget(hub, { scope: "hub", cost_usd: 0, on_limit: "warn" });
     for (let i = 0; i < 40; i++) {
       await addTask(hub, { task_type: "dear", priority: 0 });
       await addTask(hub, { creator_node: "boss", priority: 0 });
+      await addTask(hub, { group: "import", priority: 0 });
     }
     const free = [await addTask(hub, { task_type: "cheap" }), await addTask(hub)];
     expect([await next(hub), await next(hub), await next(hub)]).toEqual([...free, null]);

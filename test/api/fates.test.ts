@@ -201,6 +201,32 @@ describe("message/parked and message/redrive", () => {
     await refused(hub.get("/message/parked?node_id=ghost"), 404, "node_not_found");
   });
 
+  test("of all nodes, oldest first, with the nodes that have the most; a bound key sees its own", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2", "n3"]);
+    const ids: string[] = [];
+    for (const nodeId of ["n1", "n2", "n1"]) ids.push(await send(hub, "op", nodeId, { require_ack: true }));
+    await send(hub, "op", "n3", { require_ack: true });
+    await wearOut(hub, "n1");
+    await wearOut(hub, "n2");
+    const all = await ok(hub.get("/message/parked"));
+    expect(pick(all, "messages", "id")).toEqual(ids);
+    expect(pick(all, "messages", "to_node")).toEqual(["n1", "n2", "n1"]);
+    expect(all).toMatchObject({
+      total: 3,
+      by_node: [
+        { node_id: "n1", count: 2 },
+        { node_id: "n2", count: 1 },
+      ],
+    });
+    const second = await ok(hub.get("/message/parked?per_page=2&page=2"));
+    expect(pick(second, "messages", "id")).toEqual(ids.slice(2));
+    expect(await ok(hub.get("/message/parked?node_id=n1"))).not.toContainKey("by_node");
+    const { secret } = await ok(hub.admin("/key/add", { name: "k", node_id: "n2" }));
+    const own = await ok(hub.get("/message/parked", { headers: { "X-Matrix-Secret": String(secret) } }));
+    expect(pick(own, "messages", "id")).toEqual([ids[1]]);
+  });
+
   test("redrive wakes a receive that waits", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");

@@ -435,6 +435,24 @@ describe("list", () => {
     await badFields(hub.get("/file/list?cursor=x"), ["cursor"]);
   });
 
+  test("is searched by name, by cursor, of all tasks or of one", async () => {
+    await using hub = await startHub();
+    const task_id = await addTask(hub);
+    const ids: string[] = [];
+    for (const name of ["report-2026.pdf", "Annual Report.txt", "notes.md"])
+      ids.push(await fileId(hub, { name, metadata: name.startsWith("A") ? { task_id } : {} }));
+    const found = async (query: string) => pick(await ok(hub.get(`/file/list?${query}`)), "files", "file_id");
+    expect(await found("q=repo")).toEqual([ids[1], ids[0]]);
+    expect(await found("q=report%202026")).toEqual([ids[0]]);
+    expect(await found("q=port")).toEqual([]);
+    expect(await found(`q=report&task_id=${task_id}`)).toEqual([ids[1]]);
+    const first = await ok(hub.get("/file/list?q=rep&per_page=1"));
+    expect(first).toMatchObject({ page: null, total: null, pages: null });
+    expect(await found(`q=rep&per_page=1&cursor=${String(first["next_cursor"])}`)).toEqual([ids[0]]);
+    await badFields(hub.get("/file/list?q=rep&page=1"), ["page"]);
+    await badFields(hub.get("/file/list?q=..."), ["q"]);
+  });
+
   once.test("is newest first and paged like tasks", async () => {
     await using hub = await startHub();
     const ids: string[] = [];

@@ -251,6 +251,21 @@ describe("list and get", () => {
   });
 });
 
+test("the list shows on request what the nodes of a page do", async () => {
+  await using hub = await startHub();
+  await addNodes(hub, ["n1", "n2", "n3"]);
+  const held: string[] = [];
+  for (let i = 0; i < 4; i++) held.push(await addTaskOf(hub, "n1", { title: `of n1, ${i}` }));
+  const other = await addTaskOf(hub, "n3");
+  const page = await ok(hub.get("/node/list?tasks=1"));
+  expect(pick(page, "nodes", "node_id")).toEqual(["n1", "n2", "n3"]);
+  expect(pick(page, "tasks", "task_id")).toEqual([...held.slice(0, 3), other]);
+  expect(list(page, "tasks")[3]).toMatchObject({ assigned_node: "n3", status: "assigned" });
+  const third = await ok(hub.get("/node/list?tasks=1&per_page=2&page=2"));
+  expect(pick(third, "tasks", "task_id")).toEqual([other]);
+  expect(await ok(hub.get("/node/list?tasks=0"))).not.toContainKey("tasks");
+});
+
 describe("pages of the list", () => {
   let hub: TestHub;
   const page = async (query: string) => ok(hub.get(`/node/list?${query}`));

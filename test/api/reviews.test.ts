@@ -4,7 +4,19 @@
  */
 import { describe, expect, test } from "bun:test";
 import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
-import { NO_ID, RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
+import {
+  NO_ID,
+  RESULT,
+  addNode,
+  addNodes,
+  addTask,
+  badFields,
+  list,
+  ok,
+  record,
+  refused,
+  until,
+} from "./scene.ts";
 
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
 type Fields = Readonly<Record<string, unknown>>;
@@ -52,7 +64,11 @@ describe("a task with a review", () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     const taskId = await addTask(hub, { creator_node: "boss", lux_reward: 3, review: "creator" });
-    expect((await taskOf(hub, taskId))["review"]).toMatchObject({ by: "creator", state: null, within_s: 604_800 });
+    expect((await taskOf(hub, taskId))["review"]).toMatchObject({
+      by: "creator",
+      state: null,
+      within_s: 604_800,
+    });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }));
     const done = await ok(complete(hub, taskId, "w1"));
     expect(done).toMatchObject({ status: "completed", lux_paid: 0, lux_held: 3 });
@@ -130,7 +146,10 @@ describe("a task with a review", () => {
     await ok(complete(hub, first, "w1"));
     const after = await addTask(hub, { depends_on: [first] });
     for (const taskId of [before, after]) {
-      expect(await taskOf(hub, taskId)).toMatchObject({ ready: false, unmet: { count: 1, task_ids: [first] } });
+      expect(await taskOf(hub, taskId)).toMatchObject({
+        ready: false,
+        unmet: { count: 1, task_ids: [first] },
+      });
       const { context } = await ok(hub.get(`/task/${taskId}?context=1`));
       expect(context).toMatchObject({ inputs: [{ task_id: first, result: null }] });
       await refused(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }), 409, "task_not_ready");
@@ -291,10 +310,7 @@ describe("who reviews", () => {
     await refused(review(hub, NO_ID, "pass"), 404, "task_not_found");
     await badFields(review(hub, plain, "maybe"), ["verdict"]);
     for (const wrong of ["nobody", "node:", "capability:", "capability:a,b", "node:a b"])
-      await badFields(
-        hub.post("/task/create", { title: "t", description: "d", review: wrong }),
-        ["review"],
-      );
+      await badFields(hub.post("/task/create", { title: "t", description: "d", review: wrong }), ["review"]);
   });
 });
 
@@ -348,7 +364,9 @@ describe("a review by a capability", () => {
     await using hub = await startHub();
     await addNode(hub, "w1", {}, "B");
     const taskId = await addTask(hub, { review: "capability:review" }, "B");
-    await ok(hub.post("/task/complete", { task_id: taskId, node_id: "w1", result: RESULT }, { variant: "B" }));
+    await ok(
+      hub.post("/task/complete", { task_id: taskId, node_id: "w1", result: RESULT }, { variant: "B" }),
+    );
     await addNode(hub, "w2", {}, "B");
     await until("the hub follows", async () => {
       const { tasks } = await ok(hub.get("/task/list?node_id=w2"));
@@ -361,7 +379,10 @@ describe("a review by a capability", () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     for (let i = 0; i < 40; i++) await inReview(hub, { review: "capability:review", priority: 0 });
-    await until("the hub follows", async () => (await ok(hub.get("/task/list?task_type=review")))["total"] === 40);
+    await until(
+      "the hub follows",
+      async () => (await ok(hub.get("/task/list?task_type=review")))["total"] === 40,
+    );
     const taskId = await addTask(hub, { priority: 2 });
     const { task } = await ok(hub.post("/task/next", { node_id: "w1" }));
     expect(task).toMatchObject({ task_id: taskId });

@@ -99,6 +99,7 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
     await get("/lessons");
     await get("/task/list");
+    await get("/task/count");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
     await post("/node/drain", { node_id: "n2", drain: true });

@@ -90,6 +90,9 @@ def main(place: pathlib.Path) -> None:
     assert [task["task_id"] for task in hub.tasks.pull("w", limit=5)["tasks"]] == [batched]
     hub.tasks.cancel(batched, reason="enough")
     assert [task["task_id"] for task in hub.tasks.list(status="failed", q="b")["tasks"]] == [batched]
+    (row,) = hub.tasks.summaries(status="failed", order="updated")["tasks"][:1]
+    assert row["task_id"] == batched and "description" not in row
+    assert hub.tasks.count(failure_kind="cancelled", q="b")["count"] == 1
 
     # A worker takes what is created while it waits, and leaves when it is told to.
     stop = Stop()

@@ -138,6 +138,17 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
   const again = await hub.tasks.retry({ task_id: reading.task_id, with_dependents: true });
   assert.deepEqual(again.dependents, { opened: 1, left: 0 });
   await hub.tasks.cancel({ task_id: reading.task_id });
+  const { tasks: rows } = await hub.tasks.summaries({
+    failure_kind: "cancelled",
+    status: "failed",
+    order: "updated",
+  });
+  const { count, exact } = await hub.tasks.count({
+    failure_kind: "cancelled",
+    since: reading.task.created_at,
+  });
+  if (rows[0]?.task_id !== reading.task_id || "description" in rows[0] || count < 1 || !exact)
+    throw new Error("the summaries and the count are wrong");
   await hub.files.delete({ file_id });
 
   // Refusals are not repeated, and say what is wrong.

@@ -383,7 +383,12 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           const sizes = await read(taskReads.unfinishedFirstSizes(statuses, nodeId, limit));
           const expected = unfinishedFirst.slice(0, limit);
           expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
-          const found = await read(taskReads.unfinishedFirstBySeq(sizes.map(({ seq }) => seq)));
+          const found = await read(
+            taskReads.tasksBySeq(
+              sizes.map(({ seq }) => seq),
+              "unfinishedFirst",
+            ),
+          );
           expect(found.map(idOf)).toEqual(expected.map(idOf));
         }
         const whole = { from: "newest", limit: 500, offset: 0 } as const;

@@ -95,6 +95,10 @@ export const ANY_TASK: TaskQuery = {
   taskType: null,
   group: null,
   tag: null,
+  failureKind: null,
+  since: null,
+  until: null,
+  waits: null,
   words: [],
 };
 

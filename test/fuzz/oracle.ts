@@ -126,6 +126,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/schedule/put",
   "/api/v1/key/add",
   "/api/v1/task/list",
+  "/api/v1/task/count",
   "/api/v1/file/list",
   "/api/v1/file/download-url",
   "/api/v1/file/upload-url",

@@ -288,6 +288,10 @@ export class Lists {
       taskType: maybe(TYPES),
       group: null,
       tag: null,
+      failureKind: null,
+      since: null,
+      until: null,
+      waits: null,
       words: maybe(SEARCHES)?.[0] ?? [],
     };
   }

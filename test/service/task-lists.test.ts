@@ -8,7 +8,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { LIST_COUNTED_MAX, LIST_SCANNED_MAX } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
-import { TaskLists, type TaskQuery } from "../../src/service/task-lists.ts";
+import { TaskLists, type TaskQuery, WHOLE_TASKS } from "../../src/service/task-lists.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Query, Store } from "../../src/store/store.ts";
 import { ANY_TASK } from "../domain/samples.ts";
@@ -27,7 +27,7 @@ const TOTALS = `UPDATE task_totals SET open = ${TASKS * 0.9}, failed = ${TASKS /
 
 const folder = newDataDir();
 let store: Store;
-let lists: TaskLists;
+let lists: TaskLists<Task>;
 /** The longest list of rows that one read has answered. */
 let longest = 0;
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
     if (Array.isArray(rows)) longest = Math.max(longest, rows.length);
     return rows;
   };
-  lists = new TaskLists(store);
+  lists = new TaskLists(store, WHOLE_TASKS);
 });
 afterAll(async () => {
   await store.close();

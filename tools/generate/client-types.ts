@@ -109,17 +109,44 @@ export function operations(): readonly Described[] {
       const ofB = B.paths[path]?.[method === "get" ? "get" : method === "post" ? "post" : "delete"];
       const answers = [ofA, ofB].map((one) => one && answerOf(one));
       if (!ofB || !answers[0] || !answers[1] || isMultipart(ofA)) return [];
-      return [
-        {
-          name: path.replace("/api/v1/", ""),
-          method: method.toUpperCase(),
-          summary: ofA.summary,
-          request: [requestOf(ofA), requestOf(ofB)],
-          answer: [answers[0], answers[1]],
-        },
-      ];
+      return byFields({
+        name: path.replace("/api/v1/", ""),
+        method: method.toUpperCase(),
+        summary: ofA.summary,
+        request: [requestOf(ofA), requestOf(ofB)],
+        answer: [answers[0], answers[1]],
+      });
     }),
   );
+}
+
+/**
+ * Of an operation whose answer depends on `fields`: one for each word, so that each has its own records. The first word
+ * is what the operation answers if `fields` is left out.
+ */
+function byFields(one: Described): readonly Described[] {
+  const words = one.request[0].properties?.["fields"]?.enum;
+  if (!words) return [one];
+  return words.map((word, i) => ({
+    ...one,
+    ...(i > 0 && { name: `${one.name}?fields=${String(word)}` }),
+    request: [withoutFields(one.request[0]), withoutFields(one.request[1])],
+    answer: [withRecords(one.answer[0], i), withRecords(one.answer[1], i)],
+  }));
+}
+
+function withoutFields({ properties, ...schema }: Schema): Schema {
+  const { fields: _, ...others } = properties ?? {};
+  return { ...schema, properties: others };
+}
+
+/** The answer with alternative `i` of the list that has alternatives. */
+function withRecords({ properties = {}, ...schema }: Schema, i: number): Schema {
+  const picked = Object.entries(properties).map(([name, part]) => {
+    const alternative = part.anyOf?.every(({ items }) => items) ? part.anyOf[i] : undefined;
+    return [name, alternative ? { ...alternative, description: part.description ?? "" } : part] as const;
+  });
+  return { ...schema, properties: Object.fromEntries(picked) };
 }
 
 function operationType({ name, summary, request, answer }: Described): string {

@@ -50,6 +50,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     batch_assign: "task/batch-assign",
     delete: "task/delete",
     list: "task/list",
+    summaries: "task/list?fields=summary",
+    count: "task/count",
     pull: "task/pull",
     stats: "task/stats",
     get: "task/{task_id}",
@@ -118,6 +120,7 @@ const WITHOUT_METHOD = [
 
 /** What a method of this name does beyond its endpoint. */
 const NOTES: Readonly<Record<string, string>> = {
+  "task/list?fields=summary": "The tasks without their descriptions, results and other long texts.",
   "task/next": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}": "Waits for `wait` seconds, however long that is.",
   "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",

@@ -629,6 +629,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
   `
+  CREATE INDEX tasks_failed_at ON tasks (status, updated_at, seq) WHERE status = 'failed';
+  `,
+  `
+  CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
+  `,
+  `
   CREATE TABLE ledger_in_order (
     seq BIGINT PRIMARY KEY,                  -- given by the rules, under the write lock
     entry_id TEXT NOT NULL,

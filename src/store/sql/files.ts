@@ -59,6 +59,27 @@ export function fileSizesBelow(
   return sizes(sql, taskId === null ? [before, limit] : [before, limit, taskId], ["files"]);
 }
 
+/** A file that a search has examined. */
+export type FileName = { readonly seq: number; readonly name: string };
+
+/** The names of the files below a number, newest first; `taskId`: only those of this task. */
+export function fileNamesBelow(
+  taskId: string | null,
+  before: number,
+  limit: number,
+): Query<readonly FileName[]> {
+  const own = taskId === null ? "" : "AND task_id = $3";
+  const sql = `SELECT seq, name FROM files WHERE seq < $1 ${own} ORDER BY seq DESC LIMIT $2`;
+  const of = (row: Row): FileName => ({ seq: Number(row["seq"]), name: String(row["name"]) });
+  return many(sql, taskId === null ? [before, limit] : [before, limit, taskId], of, ["files"]);
+}
+
+/** The sizes of some files, newest first. */
+export function fileSizesBySeq(seqs: readonly number[]): Query<readonly Sized[]> {
+  const filled = padded(seqs);
+  return sizes(`${SIZES} WHERE seq IN (${placeholders(filled)}) ORDER BY seq DESC`, filled, ["files"]);
+}
+
 /** Newest first. */
 export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]> {
   return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);

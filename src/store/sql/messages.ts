@@ -281,6 +281,33 @@ export function parkedCount(nodeId: string): Query<number> {
   return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId], ["deliveries"]);
 }
 
+/** The parked messages of all nodes, counted up to `limit`. */
+export function allParkedCount(limit: number): Query<number> {
+  const sql = `
+    SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE state = 'parked' LIMIT $1) AS counted`;
+  return count(sql, [limit], ["deliveries"]);
+}
+
+/** The sizes of a slice of all of them, oldest first, as parkedSizes(). */
+export function allParkedSizes({ from, limit, offset }: Slice): Query<readonly Sized[]> {
+  const order = from === "newest" ? "ASC" : "DESC";
+  const seqs = `SELECT seq FROM deliveries WHERE state = 'parked' ORDER BY seq ${order} LIMIT $1 OFFSET $2`;
+  return sizes(messageSizes(seqs, "ASC"), [limit, offset], MAIL_READ);
+}
+
+/** The nodes with the most parked messages, among the oldest `scanned` of these messages. */
+export function parkedByNode(
+  scanned: number,
+  limit: number,
+): Query<readonly { readonly nodeId: string; readonly count: number }[]> {
+  const sql = `
+    SELECT to_node, count(*) AS n FROM (
+      SELECT to_node FROM deliveries WHERE state = 'parked' ORDER BY seq LIMIT $1) AS parked
+    GROUP BY to_node ORDER BY n DESC, to_node LIMIT $2`;
+  const of = (row: Row) => ({ nodeId: String(row["to_node"]), count: Number(row["n"]) });
+  return many(sql, [scanned, limit], of, ["deliveries"]);
+}
+
 /** The sizes of a slice of a node's parked messages, oldest first: here the slice's "newest" end is the oldest. */
 export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Query<readonly Sized[]> {
   const order = from === "newest" ? "ASC" : "DESC";

@@ -27,7 +27,10 @@ export function workersOfDueReviews(now: number, limit: number): Query<readonly 
 export type ReviewPosition = { readonly until: number; readonly seq: number };
 
 /** The results that wait, after a place, the most urgent first. */
-export function pendingReviews({ until, seq }: ReviewPosition, limit: number): Query<readonly PendingReview[]> {
+export function pendingReviews(
+  { until, seq }: ReviewPosition,
+  limit: number,
+): Query<readonly PendingReview[]> {
   const sql = `
     SELECT seq, task_id, title, creator_node, assigned_node, lux_reward_micro, review FROM tasks
     WHERE ${IN_REVIEW} AND review_until >= $1 AND (review_until > $1 OR seq > $2)

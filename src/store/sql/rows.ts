@@ -22,6 +22,7 @@ import type {
   Task,
   TaskOrigin,
   TaskState,
+  TaskSummary,
   StoredAnswer,
   Usage,
 } from "../../domain/model.ts";
@@ -236,6 +237,38 @@ export function toSchedule(row: Row): Schedule {
     nextAt: maybeWhole(row["next_at"]),
     lastTaskId: maybeText(row["last_task_id"]),
     lastAt: maybeWhole(row["last_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
+export function toTaskSummary(row: Row): TaskSummary {
+  const failure = maybeText(row["failure"]);
+  const questions = maybeText(row["questions"]);
+  const tags = maybeText(row["tags"]);
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    taskType: text(row["task_type"]),
+    priority: whole(row["priority"]) as Task["priority"],
+    creatorNode: maybeText(row["creator_node"]),
+    status: text(row["status"]) as Task["status"],
+    luxRewardMicro: whole(row["lux_reward_micro"]),
+    assignedNode: maybeText(row["assigned_node"]),
+    attempts: whole(row["attempts"]),
+    maxAttempts: maybeWhole(row["max_attempts"]),
+    notBefore: maybeWhole(row["not_before"]),
+    expiresAt: maybeWhole(row["expires_at"]),
+    unmet: whole(row["unmet"]),
+    startedAt: maybeWhole(row["started_at"]),
+    progress: maybeText(row["progress"]),
+    failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    schedule:
+      row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
+    group: maybeText(row["task_group"]),
+    tags: tags === null ? [] : decodeCapabilities(tags),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };

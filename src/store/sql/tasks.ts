@@ -10,10 +10,12 @@ import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import {
   type Closed,
+  type Failure,
   TASK_STATUSES,
   type Task,
   type TaskState,
   type TaskStatus,
+  type TaskSummary,
 } from "../../domain/model.ts";
 import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
@@ -37,7 +39,15 @@ import {
   sizes,
   union,
 } from "./query.ts";
-import { OUTPUT_MARK, charsOf, toDependency, toSettlement, toTask, toTaskState } from "./rows.ts";
+import {
+  OUTPUT_MARK,
+  charsOf,
+  toDependency,
+  toSettlement,
+  toTask,
+  toTaskState,
+  toTaskSummary,
+} from "./rows.ts";
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
@@ -50,6 +60,14 @@ export const TASK_COLUMNS = `
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
     FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
+
+/** The columns of a TaskSummary: nothing long, and no other table. */
+const SUMMARY_COLUMNS = `
+  seq, task_id, title, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, attempts,
+  max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, schedule, schedule_at,
+  task_group, tags, created_at, updated_at`;
+/** Roughly the size of a TaskSummary in JSON. */
+export const SUMMARY_BYTES = 1_024;
 
 /** Open, and not waiting for its time or for other tasks: in the words of the indexes of the backlog. */
 export const READY = `status = 'open' AND scheduled = 0`;
@@ -143,7 +161,10 @@ export function bestReady(
   butFor: string | null = null,
 ): Query<ReadyTasks> {
   if (butFor !== null) return bestReadyBut(types, closed, butFor);
-  if (closed !== null && (closed.creators.size > 0 || (types === null && closed.types.size > 0)))
+  if (
+    closed !== null &&
+    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closed.types.size > 0))
+  )
     return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
   const name = `${inBatch} ${id}`;
@@ -168,7 +189,7 @@ export function bestReady(
   return built;
 }
 
-/** The same without some creators and types, and without what a node may not have; it reads past their tasks. */
+/** The same without some creators, groups and types, and without what a node may not have; it reads past their tasks. */
 function bestReadyBut(
   types: readonly string[] | null,
   closed: Closed | null,
@@ -194,11 +215,7 @@ function patchReady(
   // A new task has its files, and one that failed is not ready.
   if (change.kind === "file.attached" || change.kind === "task.broken") return ready;
   // What they write is in the task that the same commit creates or moves.
-  if (
-    change.kind === "task.reviewed" ||
-    change.kind === "task.related" ||
-    change.kind === "result.removed"
-  )
+  if (change.kind === "task.reviewed" || change.kind === "task.related" || change.kind === "result.removed")
     return ready;
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
@@ -301,7 +318,10 @@ function bestOpen(
   const excluded = butFor === null ? "" : bind(params, `,${butFor},`);
   const notExcluded =
     butFor === null ? "" : ` AND (not_nodes IS NULL OR replace(not_nodes, ${excluded}, '') = not_nodes)`;
-  const notClosed = but("creator_node", closed?.creators) + (types ? "" : but("task_type", closed?.types));
+  const notClosed =
+    but("creator_node", closed?.creators) +
+    but("task_group", closed?.groups) +
+    (types ? "" : but("task_type", closed?.types));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
@@ -337,6 +357,18 @@ const TASKS_HELD = `${HELD} ORDER BY t.seq LIMIT $2`;
 /** The assigned tasks of a node, oldest first. */
 export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
   return many(TASKS_HELD, [nodeId, limit], toTask, TASKS_READ);
+}
+
+/** The first few tasks that each of some nodes holds, oldest first, without their long texts. */
+export function heldSummaries(nodeIds: readonly string[], each: number): Query<readonly TaskSummary[]> {
+  const params: Param[] = [each];
+  const ranges = padded(nodeIds).map((nodeId) => {
+    const node = bind(params, nodeId);
+    return `SELECT seq FROM tasks WHERE status = 'assigned' AND assigned_node = ${node} ORDER BY seq LIMIT $1`;
+  });
+  if (ranges.length === 0) return { ...NO_ROW, shape: () => [] };
+  const sql = `SELECT ${SUMMARY_COLUMNS} FROM tasks t WHERE seq IN (${union(ranges)}) ORDER BY seq`;
+  return many(sql, params, toTaskSummary, ["tasks"]);
 }
 
 // ---- What time and other tasks do to a task
@@ -549,13 +581,7 @@ export function taskSizes(
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
 }
 
-/** Newest first. */
-export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
-  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
-}
-
 export const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
-const UNFINISHED_FIRST = `CASE WHEN status IN ('${UNFINISHED.join("', '")}') THEN 0 ELSE 1 END, seq DESC`;
 
 /** As taskSizes(), but the unfinished ones come first: only the first page is read so. */
 export function unfinishedFirstSizes(
@@ -577,13 +603,8 @@ export function unfinishedFirstSizes(
   // DISTINCT and the second LIMIT: see pageRows().
   const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
   const sql = `
-    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${numbers}) ORDER BY ${UNFINISHED_FIRST}`;
+    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${numbers}) ORDER BY ${ORDERS.unfinishedFirst}`;
   return sizes(sql, params, TASKS_READ);
-}
-
-/** Some tasks, as unfinishedFirstSizes() orders them. */
-export function unfinishedFirstBySeq(seqs: readonly number[]): Query<readonly Task[]> {
-  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, UNFINISHED_FIRST, toTask, TASKS_READ);
 }
 
 /** As taskSizes(), but of those below a number. */
@@ -628,6 +649,29 @@ export type TaskFilter = {
   readonly taskType: string | null;
   readonly group: string | null;
   readonly tag: string | null;
+  /** The kind of the last failure. */
+  readonly failureKind: Failure["kind"] | null;
+  /** When it changed last: from `since` on, and before `until`. */
+  readonly since: number | null;
+  readonly until: number | null;
+  /** Open tasks: those that may be handed out now, or that wait for something. */
+  readonly waits: TaskWait | null;
+};
+
+/** What an open task waits for: nothing, so that it may be handed out now; anything; or one of the things. */
+export const TASK_WAITS = ["nothing", "anything", "time", "tasks", "answer"] as const;
+export type TaskWait = (typeof TASK_WAITS)[number];
+
+/** The words with which the stored failure (JSON.stringify of a Failure) and the stored questions begin. */
+const FAILURE_BEGINS = (kind: Failure["kind"]): string => `{"kind":"${kind}",`;
+
+/** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
+const WAITING: Readonly<Record<TaskWait, string>> = {
+  nothing: READY,
+  anything: `status = 'open' AND scheduled = 1`,
+  time: `status = 'open' AND scheduled = 1 AND unmet = 0 AND not_before IS NOT NULL`,
+  tasks: `status = 'open' AND scheduled = 1 AND unmet > 0`,
+  answer: `status = 'open' AND scheduled = 1 AND questions LIKE '%"state":"parked"%'`,
 };
 
 /**
@@ -639,6 +683,26 @@ export const TASK_BLOCK = 512;
 
 /** A task that a step of a search has examined; `title` is null if the filter does not match. */
 export type Candidate = { readonly seq: number; readonly title: string | null };
+
+/** A position in the failed tasks by when they failed: what comes after it is older. */
+export type ChangePosition = { readonly updatedAt: number; readonly seq: number };
+
+/** The failed tasks after a position, last changed first, and whether the filter matches. */
+export function failedBefore(
+  filter: TaskFilter,
+  withTitles: boolean,
+  { updatedAt, seq }: ChangePosition,
+  limit: number,
+): Query<readonly (Candidate & ChangePosition)[]> {
+  const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
+  const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
+  const sql = `
+    SELECT seq, updated_at, ${titleIf(rest, withTitles)} FROM tasks t
+    WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
+    ORDER BY updated_at DESC, seq DESC LIMIT $4`;
+  const of = (row: Row) => ({ ...toCandidate(row), updatedAt: Number(row["updated_at"]) });
+  return many(sql, params, of, ["tasks"]);
+}
 
 /** The lowest and the highest number of a task; null if there is none. */
 export function taskBounds(): Query<{ readonly oldest: number; readonly newest: number } | null> {
@@ -704,6 +768,30 @@ function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): strin
   return `FROM blocks CROSS JOIN tasks t WHERE seq / ${TASK_BLOCK} = n${creator}${type}`;
 }
 
+/** The orders in which lists of tasks are. */
+const ORDERS = {
+  newestFirst: "seq DESC",
+  unfinishedFirst: `CASE WHEN status IN ('open', 'assigned') THEN 0 ELSE 1 END, seq DESC`,
+  lastChangedFirst: "updated_at DESC, seq DESC",
+} as const;
+export type TaskOrder = keyof typeof ORDERS;
+
+/** Some tasks by their numbers. */
+export function tasksBySeq(
+  seqs: readonly number[],
+  order: TaskOrder = "newestFirst",
+): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, ORDERS[order], toTask, TASKS_READ);
+}
+
+/** The same without their long texts. */
+export function summariesBySeq(
+  seqs: readonly number[],
+  order: TaskOrder = "newestFirst",
+): Query<readonly TaskSummary[]> {
+  return rowsBySeq(`SELECT ${SUMMARY_COLUMNS} FROM tasks t`, seqs, ORDERS[order], toTaskSummary, ["tasks"]);
+}
+
 /** Those of some tasks that match a filter now, newest first. */
 export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Query<readonly Sized[]> {
   const params: Param[] = [...padded(seqs)];
@@ -719,7 +807,7 @@ const titleIf = (condition: string, withTitles: boolean): string =>
 
 /** The condition that tasks t match the filter. */
 function conditionOf(filter: TaskFilter, params: Param[]): string {
-  const { statuses, nodeId, creatorNode, taskType, group, tag } = filter;
+  const { statuses, nodeId, creatorNode, taskType, group, tag, failureKind, since, until, waits } = filter;
   const all = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
     all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
@@ -731,6 +819,13 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
   if (group !== null) all.push(`task_group = ${bind(params, group)}`);
   if (tag !== null) all.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
+  if (failureKind !== null) {
+    const begins = FAILURE_BEGINS(failureKind);
+    all.push(`substr(failure, 1, ${begins.length}) = ${bind(params, begins)}`);
+  }
+  if (since !== null) all.push(`updated_at >= ${bind(params, since)}`);
+  if (until !== null) all.push(`updated_at < ${bind(params, until)}`);
+  if (waits !== null) all.push(`(${WAITING[waits]})`);
   return all.join(" AND ");
 }
 

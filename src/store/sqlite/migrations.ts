@@ -749,6 +749,14 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_unique_until ON tasks (unique_key, unique_until) WHERE unique_until IS NOT NULL;
   `,
   `
+  -- failed tasks by when they failed: only these have an entry
+  CREATE INDEX tasks_failed_at ON tasks (status, updated_at) WHERE status = 'failed';
+  `,
+  `
+  -- message/parked of all nodes, oldest first
+  CREATE INDEX deliveries_parked_all ON deliveries (state, seq) WHERE state = 'parked';
+  `,
+  `
   -- Every entry of the ledger moves LUX from one account to another, and has its place in the ledger and a hash; an entry
   -- that is older than the hashes has none.
   CREATE TABLE ledger_in_order (

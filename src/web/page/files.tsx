@@ -38,7 +38,7 @@ export function Files(): JSX.Element {
   return (
     <>
       <header class="head">
-        <h1>Files {value && <small>{countOf(value.total)}</small>}</h1>
+        <h1>Files {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
       </header>
       {task && (
         <p>
@@ -53,7 +53,7 @@ export function Files(): JSX.Element {
           line={commandOf("file", "put", "report.pdf")}
         />
       )}
-      {value && value.total > 0 && (
+      {value && value.total !== 0 && (
         <Table
           label="Files"
           head={["Name", "Size", "Type", "Node", "Task", "Attached as", "Uploaded", "Actions"]}
@@ -86,7 +86,7 @@ export function Files(): JSX.Element {
       )}
       <nav class="pager" aria-label="Pages">
         {page > 1 && <a href={at(page - 1)}>Newer</a>}
-        {value && page < value.pages && (
+        {value?.pages != null && page < value.pages && (
           <a rel="next" href={at(page + 1)}>
             Older
           </a>

@@ -102,7 +102,9 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
                 title="Output files"
                 files={files.files.filter((one) => one.attached === "output")}
               />
-              {files.total > FILES && <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>}
+              {files.total !== null && files.total > FILES && (
+                <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>
+              )}
             </>
           )}
         </div>

@@ -1,26 +1,15 @@
 // Measures whether requests about output take longer when many tasks have some: `bun tools/bench/growth/output.ts
 // [PIECES]`, a million pieces if left out. Measures the same requests on one hub before and after it has got them.
 import { statSync } from "node:fs";
-import { Hub, TempDir, listOf } from "../../../test/e2e/program.ts";
+import { Hub, TempDir } from "../../../test/e2e/program.ts";
 import { whole } from "../markdown.ts";
+import { type Call, batch, row, timed } from "./timed.ts";
 
 const PIECES = Number(process.argv[2] ?? 1_000_000);
 const PIECES_PER_TASK = 10;
 const PIECE = `${"0123456789".repeat(20)}\n`;
 const TASKS_PER_BATCH = 50;
-const CALLERS = 16;
-const REQUESTS = 4_000;
 const NODE = "printer";
-
-type Call = { readonly path: string; readonly body: object };
-
-async function batch(hub: Hub, requests: readonly Call[]): Promise<readonly string[]> {
-  const { body } = await hub.post("/batch", { requests });
-  const answers = listOf(body["answers"]);
-  const refused = answers.find(({ status }) => status !== 200);
-  if (refused || answers.length !== requests.length) throw new Error(JSON.stringify(refused ?? body));
-  return answers.map((answer) => String(Object(answer["body"]).task_id));
-}
 
 function pieceOf(taskId: string, n: number): Call {
   return {
@@ -40,27 +29,6 @@ async function addTasks(hub: Hub, pieces: number): Promise<readonly string[]> {
   const sent = ids.flatMap((taskId) => Array.from({ length: pieces }, (_, n) => pieceOf(taskId, n)));
   if (sent.length > 0) await batch(hub, sent);
   return ids;
-}
-
-/** Calls from CALLERS connections at once; the times of all, in order of length. */
-async function timed(call: (n: number) => Promise<{ readonly status: number }>): Promise<readonly number[]> {
-  const times: number[] = [];
-  let next = 0;
-  const work = async (): Promise<void> => {
-    for (let n = next++; n < REQUESTS; n = next++) {
-      const begunAt = performance.now();
-      const { status } = await call(n);
-      if (status !== 200) throw new Error(`a request was answered ${status}`);
-      times.push(performance.now() - begunAt);
-    }
-  };
-  await Promise.all(Array.from({ length: CALLERS }, work));
-  return times.toSorted((a, b) => a - b);
-}
-
-function row(name: string, pieces: number, times: readonly number[]): string {
-  const at = (share: number): string => (times[Math.floor(times.length * share)] ?? 0).toFixed(1);
-  return `| ${name} | ${whole(pieces)} | ${at(0.5)} / ${at(0.99)} |`;
 }
 
 async function measure(hub: Hub, pieces: number): Promise<readonly string[]> {
