@@ -796,7 +796,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN review TEXT;
   ALTER TABLE tasks ADD COLUMN review_until INTEGER;
   CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
-  CREATE INDEX tasks_group_in_review ON tasks (task_group, lux_reward_micro)
+  CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
     WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
   -- what the hub created a task for, and the nodes (",a,b,") that may not have it
   ALTER TABLE tasks ADD COLUMN child TEXT;
