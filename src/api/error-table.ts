@@ -29,6 +29,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   not_in_review: [409, "Not in review"],
   review_decided: [409, "Review decided already"],
   verdict_missing: [409, "Verdict missing"],
+  compared_value_missing: [409, "Compared value missing"],
+  task_sealed: [409, "Task sealed"],
   node_excluded: [409, "Node excluded"],
   task_not_open: [409, "Task not open"],
   task_not_assigned: [409, "Task not assigned"],

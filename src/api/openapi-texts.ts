@@ -107,7 +107,12 @@ export const ERRORS = {
   not_in_review: { status: 409, when: "the task has no result that waits for a review" },
   review_decided: { status: 409, when: "the result was passed or rejected before" },
   verdict_missing: { status: 409, when: "the result of a task that reviews another has no `verdict`" },
-  node_excluded: { status: 409, when: "the task reviews what this node has done" },
+  compared_value_missing: {
+    status: 409,
+    when: "the result lacks a value that is compared with those of others",
+  },
+  task_sealed: { status: 409, when: "a copy of a task of a quorum takes no files" },
+  node_excluded: { status: 409, when: "the node has another copy of the task, or did what it reviews" },
   schedule_not_found: { status: 404, when: "there is no schedule of this name" },
   group_not_found: { status: 404, when: "no task belongs to a group of this name" },
   schedules_limit: {
@@ -331,8 +336,20 @@ export const FIELDS: Readonly<Record<string, string>> = {
   reviewed_by: "The node that reviewed; null: a caller that named none, or the deadline.",
   reviewed_at: "When it was passed or rejected.",
   "Review.timed_out": "Whether the deadline decided.",
+  quorum:
+    "Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree.",
+  "Task.quorum": "How many do it, and whether they agree; only on such tasks.",
+  "Quorum.results": "How many results must agree.",
+  of: "How many copies there are at most.",
+  compare:
+    "`output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be equal, as JSON values.",
+  "Quorum.state": "`failed`: they cannot agree any more.",
+  copies: "The ids of its copies: tasks with `parent_task`.",
+  agreed: "The nodes whose results agree, the first to complete first.",
+  sealed: "Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.",
   parent_task: "The task for which the hub created this one; only on such tasks.",
-  made_for: "`review`: it checks the result of `parent_task`, and its own result needs a `verdict`.",
+  made_for:
+    "`review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is one of several.",
   verdict: "`pass` pays the reward; `reject` opens the task again, or fails it after its last attempt.",
   "task_review.node_id": "The node that reviews.",
   "task_review.note": "For the worker who does it again: it gets it in `context.review`.",

@@ -365,6 +365,7 @@ class Records {
     this.#add("Question", schemas.questionSchema());
     this.#add("OpenQuestion", openQuestionSchema());
     this.#add("Review", schemas.reviewSchema());
+    this.#add("Quorum", schemas.quorumSchema());
     this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));

@@ -5,6 +5,7 @@
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
@@ -177,6 +178,28 @@ export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
 export const onDependency = () => word(ON_DEPENDENCY);
+export const quorumResults = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX));
+export const quorumOf = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX));
+
+const COMPARED =
+  "must be output, or json: and JSON pointers into the result, separated by commas: json:/output/answer";
+
+/** `json:/a,/b`, or null. */
+function pointersIn(text: string): readonly string[] | null {
+  if (text === "output") return [OUTPUT_POINTER];
+  const pointers = text.startsWith("json:") ? text.slice("json:".length).split(",") : [];
+  const isPointer = (pointer: string): boolean => /^(?:\/(?:[^~/]|~[01])*)+$/.test(pointer);
+  const isFew = pointers.length > 0 && pointers.length <= limit.QUORUM_POINTERS_MAX;
+  return isFew && pointers.every(isPointer) ? pointers : null;
+}
+
+/** What must be equal in results that agree, parsed to JSON pointers. */
+export const compared = () =>
+  z.pipe(
+    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
+    z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
+  );
+
 const REVIEWER = new RegExp(
   `^(?:creator|node:[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}|capability:[^,]{1,${limit.TASK_TYPE_MAX_CHARS}})$`,
 );

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
   type KeyRecord,
@@ -13,7 +14,13 @@ import {
   type TaskSummary,
 } from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/spending.ts";
-import type { Completion, Created, HolderRequest, TaskDraft } from "../domain/task.ts";
+import {
+  type Completion,
+  type Created,
+  type HolderRequest,
+  type TaskDraft,
+  isSealed,
+} from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -139,6 +146,21 @@ export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, n
   if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
 }
 
+function quorum() {
+  return z
+    .object({
+      results: field.quorumResults(),
+      of: z.optional(field.quorumOf()),
+      compare: z.optional(field.compared()),
+    })
+    .check(
+      z.refine(({ results, of = results }) => of >= results, {
+        path: ["of"],
+        message: "must be at least results",
+      }),
+    );
+}
+
 /** The fields that the creator of a task sends. */
 export function newTask() {
   return z.object({
@@ -157,6 +179,7 @@ export function newTask() {
     review: z.optional(field.reviewer()),
     review_within_s: z.optional(field.reviewWithin()),
     on_review_timeout: z.optional(field.onReviewTimeout()),
+    quorum: z.optional(quorum()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -233,10 +256,20 @@ export function draftOf(
         onTimeout: input.on_review_timeout ?? "pay",
       },
     }),
+    ...(input.quorum !== undefined && {
+      quorumTerms: {
+        results: input.quorum.results,
+        // So many that a majority of them can agree.
+        of: input.quorum.of ?? Math.min(2 * input.quorum.results - 1, limit.QUORUM_COPIES_MAX),
+        compare: input.quorum.compare ?? [OUTPUT_POINTER],
+      },
+    }),
   };
 }
 
 type Scheduling = {
+  readonly review?: unknown;
+  readonly quorum?: unknown;
   readonly delay_s?: number | undefined;
   readonly not_before?: number | undefined;
   readonly expires_at?: number | undefined;
@@ -245,6 +278,8 @@ type Scheduling = {
 /** The errors of a new task that only the clock or several fields together show. */
 function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
+  if (asked.review !== undefined && asked.quorum !== undefined)
+    errors.push({ path: "review", message: "must not be sent together with quorum" });
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
   const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
@@ -587,6 +622,7 @@ const complete = writeEndpoint({
     "lux_balance_limit",
     "own_work",
     "verdict_missing",
+    "compared_value_missing",
     "node_excluded",
   ],
   input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
@@ -912,7 +948,9 @@ const get = readEndpoint({
         ? await services.feed.task(task_id)
         : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
     const found = await services.tasks.withUnmet(task);
-    return { ...found, context: context ? await services.contexts.of(found.task) : null };
+    // What a worker leaves for later attempts could tell the others its result.
+    const isShown = context && !isSealed(found.task);
+    return { ...found, context: isShown ? await services.contexts.of(found.task) : null };
   },
   encode: ({ task, waitsFor, context }, variant, at) => ({
     task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },

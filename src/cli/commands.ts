@@ -183,6 +183,11 @@ const ATTEMPTS = {
     help: "when nobody has reviewed it in time: pay (the default) or reject",
     choices: ["pay", "reject"],
   },
+  quorum: {
+    value: "N[/M]",
+    help: "several nodes do the task: N results must agree, of at most M (a majority of M)",
+  },
+  compare: { value: "WHAT", help: "what must agree: output (the default) or json:/POINTER[,…]" },
   "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
   "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
   backoff: {

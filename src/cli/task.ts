@@ -217,9 +217,20 @@ export async function descriptionOf(values: Values): Promise<string> {
   return given === "-" ? readStandardInput() : given;
 }
 
-/** `--review` and its kin. */
+/** `--quorum 2/3`. */
+function quorumOf(values: Values) {
+  const given = values.text("quorum");
+  const compare = values.text("compare");
+  if (given === undefined) return undefined;
+  const [, results, of] = /^(\d+)(?:\/(\d+))?$/.exec(given) ?? [];
+  if (results === undefined) throw new UsageError("--quorum must be N or N/M, for example 2/3", "task add");
+  return { results: Number(results), of: of === undefined ? undefined : Number(of), compare };
+}
+
+/** `--review`, `--quorum` and their kin. */
 export function reviewOf(values: Values) {
   return {
+    quorum: quorumOf(values),
     review: values.text("review"),
     review_within_s: values.seconds("review-within"),
     on_review_timeout: values.choice("on-review-timeout", ["pay", "reject"] as const),

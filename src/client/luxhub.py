@@ -2187,6 +2187,8 @@ ErrorCode = Literal[
     "not_in_review",
     "review_decided",
     "verdict_missing",
+    "compared_value_missing",
+    "task_sealed",
     "node_excluded",
     "schedule_not_found",
     "group_not_found",
@@ -2227,7 +2229,7 @@ class Lease(TypedDict):
 class Failure(TypedDict):
     #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
     #: task ended.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
     #: The node that held the task or, if it was cancelled, the node that cancelled it.
@@ -2439,6 +2441,22 @@ class Review(TypedDict):
     timed_out: bool
 
 
+class Quorum(TypedDict):
+    #: How many results must agree.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: str
+    #: `failed`: they cannot agree any more.
+    state: Literal["pending", "agreed", "failed"]
+    #: The ids of its copies: tasks with `parent_task`.
+    copies: list[str]
+    #: The nodes whose results agree, the first to complete first.
+    agreed: list[str]
+
+
 class PendingReview(TypedDict):
     #: The id of the task.
     task_id: str
@@ -2554,10 +2572,15 @@ class Task(TypedDict):
     waiting_for: Literal["answer", "review"] | None
     #: How its results are checked; only on tasks with a review.
     review: NotRequired[Review]
+    #: How many do it, and whether they agree; only on such tasks.
+    quorum: NotRequired[Quorum]
     #: The task for which the hub created this one; only on such tasks.
     parent_task: NotRequired[str]
-    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`.
-    made_for: NotRequired[Literal["review"]]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
+    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2630,7 +2653,12 @@ class TaskSummary(TypedDict):
     #: The first line of the last note, at most 200 characters.
     progress: str | None
     #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
-    waiting_for: Literal["answer"] | None
+    waiting_for: Literal["answer", "review"] | None
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The schedule that created the task; only on such tasks.
@@ -2724,10 +2752,15 @@ class TaskDetails(TypedDict):
     waiting_for: Literal["answer", "review"] | None
     #: How its results are checked; only on tasks with a review.
     review: NotRequired[Review]
+    #: How many do it, and whether they agree; only on such tasks.
+    quorum: NotRequired[Quorum]
     #: The task for which the hub created this one; only on such tasks.
     parent_task: NotRequired[str]
-    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`.
-    made_for: NotRequired[Literal["review"]]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
+    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -3029,6 +3062,18 @@ class FileRecord(TypedDict):
     url: str
 
 
+class ScheduleTaskQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: str
+
+
 class ScheduleTask(TypedDict):
     """The task that it creates."""
 
@@ -3067,6 +3112,9 @@ class ScheduleTask(TypedDict):
     review_within_s: NotRequired[float]
     #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
     on_review_timeout: NotRequired[Literal["pay", "reject"]]
+    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
+    #: as many as make `results` a majority if left out) copies agree.
+    quorum: NotRequired[ScheduleTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: float
     #: The name of the group of tasks.
@@ -3403,6 +3451,18 @@ class NodeGetAnswer(TypedDict):
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
+
+
+class TaskCreateQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: NotRequired[str]
 
 
 class TaskCreateAnswer(TypedDict):
@@ -4346,6 +4406,18 @@ class GroupRetryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class SchedulePutTaskQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: NotRequired[str]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -4382,6 +4454,9 @@ class SchedulePutTask(TypedDict):
     review_within_s: NotRequired[float]
     #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
     on_review_timeout: NotRequired[Literal["pay", "reject"]]
+    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
+    #: as many as make `results` a majority if left out) copies agree.
+    quorum: NotRequired[SchedulePutTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: The name of the group of tasks.
@@ -4713,6 +4788,7 @@ class Tasks(_Resource):
         review: str | None = None,
         review_within_s: float | None = None,
         on_review_timeout: Literal["pay", "reject"] | None = None,
+        quorum: TaskCreateQuorum | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -4751,6 +4827,8 @@ class Tasks(_Resource):
             out.
         on_review_timeout: What happens when nobody has reviewed the result in time: `pay` (if left out) or
             `reject`.
+        quorum: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results`
+            to 15; as many as make `results` a majority if left out) copies agree.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -4783,6 +4861,7 @@ class Tasks(_Resource):
             "review": review,
             "review_within_s": review_within_s,
             "on_review_timeout": on_review_timeout,
+            "quorum": quorum,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -5175,7 +5254,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5241,7 +5320,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,
@@ -5309,7 +5388,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         since: str | None = None,
         until: str | None = None,
         ready: Literal["0", "1", "true", "false"] | None = None,

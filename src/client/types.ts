@@ -75,7 +75,16 @@ export interface Failure {
    * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
    * the task ended.
    */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | "rejected";
+  kind:
+    | "failed"
+    | "timed_out"
+    | "offline"
+    | "cancelled"
+    | "expired"
+    | "dependency"
+    | "budget"
+    | "rejected"
+    | "no_quorum";
   /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
   /** The node that held the task or, if it was cancelled, the node that cancelled it. */
@@ -302,6 +311,24 @@ export interface Review {
   timed_out: boolean;
 }
 
+export interface Quorum {
+  /** How many results must agree. */
+  results: number;
+  /** How many copies there are at most. */
+  of: number;
+  /**
+   * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+   * must be equal, as JSON values.
+   */
+  compare: string;
+  /** `failed`: they cannot agree any more. */
+  state: "pending" | "agreed" | "failed";
+  /** The ids of its copies: tasks with `parent_task`. */
+  copies: string[];
+  /** The nodes whose results agree, the first to complete first. */
+  agreed: string[];
+}
+
 export interface PendingReview {
   /** The id of the task. */
   task_id: string;
@@ -426,10 +453,17 @@ export interface Task<V extends Variant = "A"> {
   waiting_for: "answer" | "review" | null;
   /** How its results are checked; only on tasks with a review. */
   review?: Review | undefined;
+  /** How many do it, and whether they agree; only on such tasks. */
+  quorum?: Quorum | undefined;
   /** The task for which the hub created this one; only on such tasks. */
   parent_task?: string | undefined;
-  /** `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. */
-  made_for?: "review" | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
+  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -509,7 +543,14 @@ export interface TaskSummary<V extends Variant = "A"> {
    * `answer` while a question about the task is open, `review` while its result waits for one; else
    * null.
    */
-  waiting_for: "answer" | null;
+  waiting_for: "answer" | "review" | null;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The schedule that created the task; only on such tasks. */
@@ -606,10 +647,17 @@ export interface TaskDetails<V extends Variant = "A"> {
   waiting_for: "answer" | "review" | null;
   /** How its results are checked; only on tasks with a review. */
   review?: Review | undefined;
+  /** How many do it, and whether they agree; only on such tasks. */
+  quorum?: Quorum | undefined;
   /** The task for which the hub created this one; only on such tasks. */
   parent_task?: string | undefined;
-  /** `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. */
-  made_for?: "review" | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
+  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -1007,6 +1055,23 @@ export interface Schedule<V extends Variant = "A"> {
     review_within_s?: number | undefined;
     /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
     on_review_timeout?: "pay" | "reject" | undefined;
+    /**
+     * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+     * 15; as many as make `results` a majority if left out) copies agree.
+     */
+    quorum?:
+      | {
+          /** The result of each assignment, in the same order. */
+          results: number;
+          /** How many copies there are at most. */
+          of: number;
+          /**
+           * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+           * must be equal, as JSON values.
+           */
+          compare: string;
+        }
+      | undefined;
     /** Seconds until the task may be handed out. */
     delay_s: number;
     /** The name of the group of tasks. */
@@ -1235,6 +1300,8 @@ export interface Problem {
     | "not_in_review"
     | "review_decided"
     | "verdict_missing"
+    | "compared_value_missing"
+    | "task_sealed"
     | "node_excluded"
     | "schedule_not_found"
     | "group_not_found"
@@ -1537,6 +1604,23 @@ export interface Operations<V extends Variant = "A"> {
       review_within_s?: number | undefined;
       /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
       on_review_timeout?: "pay" | "reject" | undefined;
+      /**
+       * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+       * 15; as many as make `results` a majority if left out) copies agree.
+       */
+      quorum?:
+        | {
+            /** The result of each assignment, in the same order. */
+            results: number;
+            /** How many copies there are at most. */
+            of?: number | undefined;
+            /**
+             * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+             * must be equal, as JSON values.
+             */
+            compare?: string | undefined;
+          }
+        | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -2050,6 +2134,7 @@ export interface Operations<V extends Variant = "A"> {
         | "dependency"
         | "budget"
         | "rejected"
+        | "no_quorum"
         | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
@@ -2128,6 +2213,7 @@ export interface Operations<V extends Variant = "A"> {
         | "dependency"
         | "budget"
         | "rejected"
+        | "no_quorum"
         | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
@@ -2206,6 +2292,7 @@ export interface Operations<V extends Variant = "A"> {
         | "dependency"
         | "budget"
         | "rejected"
+        | "no_quorum"
         | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
@@ -3491,6 +3578,23 @@ export interface Operations<V extends Variant = "A"> {
         review_within_s?: number | undefined;
         /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
         on_review_timeout?: "pay" | "reject" | undefined;
+        /**
+         * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+         * 15; as many as make `results` a majority if left out) copies agree.
+         */
+        quorum?:
+          | {
+              /** The result of each assignment, in the same order. */
+              results: number;
+              /** How many copies there are at most. */
+              of?: number | undefined;
+              /**
+               * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+               * must be equal, as JSON values.
+               */
+              compare?: string | undefined;
+            }
+          | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** The name of the group of tasks. */

@@ -23,7 +23,7 @@ export type Candidate = Pick<
 >;
 
 /** What the balancer reads of an open task. */
-export type WaitingTask = Pick<Task, "taskType" | "revokedFrom" | "notNodes">;
+export type WaitingTask = Pick<Task, "taskType" | "revokedFrom" | "notNodes" | "child">;
 
 export type Assignment<T> = { readonly task: T; readonly nodeId: string };
 
@@ -61,7 +61,8 @@ export function pick<C extends Candidate>(task: WaitingTask, candidates: readonl
  * Assigns each task to its node, in order, as if `pick` ran for one after the other: each assignment counts for the next.
  *
  * Candidates are sorted once, and each type keeps a shortlist. At most `tasks.length` nodes move, and only back, and one
- * node is excluded for a task, so the right node is always among the first `tasks.length + 1` that take the type.
+ * node is excluded for a task, and those that it names (`notNodes`), so the right node is always among the first so many
+ * that take the type.
  */
 export function balance<T extends WaitingTask>(
   tasks: readonly T[],
@@ -70,9 +71,18 @@ export function balance<T extends WaitingTask>(
 ): readonly Assignment<T>[] {
   const shortlists = shortlistsOf(tasks, nodes);
   const given: Assignment<T>[] = [];
+  /** The nodes that get a copy of a task now, by the task. */
+  const copied = new Map<string, string[]>();
   for (const task of tasks) {
-    const node = firstOf(task, must(shortlists.get(task.taskType), "each type has a shortlist"));
+    const shortlist = must(shortlists.get(task.taskType), "each type has a shortlist");
+    const parent = task.child?.as === "copy" ? task.child.of : null;
+    const others = parent === null ? [] : (copied.get(parent) ?? []);
+    const node = firstOf(
+      others.length === 0 ? task : { ...task, notNodes: [...task.notNodes, ...others] },
+      shortlist,
+    );
     if (!node) continue;
+    if (parent !== null) copied.set(parent, [...others, node.nodeId]);
     node.tasksAssigned += 1;
     node.idleSince = now;
     given.push({ task, nodeId: node.nodeId });
@@ -99,7 +109,7 @@ function shortlistsOf(
   tasks: readonly WaitingTask[],
   nodes: readonly Candidate[],
 ): ReadonlyMap<string, readonly Loaded[]> {
-  const length = tasks.length + 1;
+  const length = tasks.length + 1 + Math.max(0, ...tasks.map(({ notNodes }) => notNodes.length));
   const shortlists = new Map<string, Loaded[]>(tasks.map(({ taskType }) => [taskType, []]));
   const takersOfAll: Loaded[] = [];
   const add = (shortlist: Loaded[] | undefined, node: Loaded): void => {

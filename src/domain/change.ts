@@ -19,6 +19,7 @@ import type {
   OutputAttempt,
   OutputBlock,
   Question,
+  Quorum,
   Review,
   Schedule,
   Spending,
@@ -100,6 +101,15 @@ export type Change =
       readonly taskId: string;
       readonly child: Child;
       readonly notNodes: readonly string[];
+    }
+  /** How many do it, and whether they agree. */
+  | { readonly kind: "task.quorate"; readonly taskId: string; readonly quorum: Quorum }
+  /** A node has got a copy of a task (Child.of): it gets no other one. */
+  | {
+      readonly kind: "copies.excluded";
+      readonly of: string;
+      readonly taskId: string;
+      readonly nodeId: string;
     }
   /** What a task and its children need of one another must be looked at; it was (family.ts). */
   | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }

@@ -30,6 +30,8 @@ export const REJECTION_CODES = [
   "not_in_review",
   "review_decided",
   "verdict_missing",
+  "compared_value_missing",
+  "task_sealed",
   "node_excluded",
   "not_your_message",
   "message_not_parked",

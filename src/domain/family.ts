@@ -1,6 +1,6 @@
 /**
- * Families: a task and the tasks that the hub creates for it, its children. Today a child checks the result of its
- * parent: a review by a capability (review.ts).
+ * Families: a task and the tasks that the hub creates for it, its children. A child checks the result of its
+ * parent (a review by a capability, review.ts), or is one of its copies (a quorum, quorum.ts).
  *
  * The commit that makes one of them need the other marks the family (touchedFamily() of task.ts): a result waits for a
  * review, a child ends, a parent is deleted. Then one transaction looks at parent and children, does what follows, and
@@ -15,6 +15,7 @@ import {
 } from "./limits.ts";
 import type { Moment, Task, TaskResult } from "./model.ts";
 import { type Accounts, type ReviewVerdict, settleFor } from "./review.ts";
+import { checkQuorum } from "./quorum.ts";
 import { create, endFor, isFinished, isInReview, verdictOf } from "./task.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -32,10 +33,15 @@ export function checkFamilies(
   accounts: Accounts,
   at: Moment,
 ): readonly Change[] {
-  return families.flatMap((family) => [
-    { kind: "family.checked", taskId: family.taskId } as const,
-    ...checkReview(family, accounts, at),
-  ]);
+  return families.flatMap((family) => {
+    const { taskId, parent, children, ids } = family;
+    const copies = children.filter(({ child }) => child?.as === "copy");
+    const isQuorum = copies.length > 0 || (parent !== null && parent.quorum !== null);
+    const changes = isQuorum
+      ? checkQuorum(parent, copies, ids, accounts, at)
+      : checkReview(family, accounts, at);
+    return [{ kind: "family.checked", taskId } as const, ...changes];
+  });
 }
 
 /** Creates the task for a review, takes its verdict, and ends it when there is nothing to review any more. */
@@ -85,7 +91,14 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     expiresAt: check.until,
     dependsOn: [task.taskId], // so its worker gets the result
     schedule: null,
-    child: { of: task.taskId, as: "review", epoch: check.epoch, notKey: check.keyId },
+    child: {
+      of: task.taskId,
+      as: "review",
+      epoch: check.epoch,
+      notKey: check.keyId,
+      sealed: false,
+      compare: null,
+    },
     notNodes: assignedNode === null ? [] : [assignedNode],
   } as const;
   const { status, hasDependents } = task;

@@ -164,6 +164,10 @@ export const REVIEW_POSTPONED_MS = 86_400_000;
 export const REVIEWS_PER_PAGE_DEFAULT = 50;
 export const REVIEWS_PER_PAGE_MAX = 100;
 export const REVIEWS_COUNTED_MAX = 1_000;
+/** Of a quorum: how many results must agree, how many copies there are, and how many values are compared. */
+export const QUORUM_RESULTS_MAX = 9;
+export const QUORUM_COPIES_MAX = 15;
+export const QUORUM_POINTERS_MAX = 10;
 /** A task with the tasks that the hub creates for it: how many one transaction looks at. */
 export const FAMILIES_CHECKED = 20;
 export const OPEN_QUESTIONS_OF_TASK_MAX = 20;

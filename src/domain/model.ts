@@ -67,6 +67,7 @@ export const FAILURE_KINDS = [
   "dependency",
   "budget",
   "rejected",
+  "no_quorum",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -168,6 +169,8 @@ export type Task = {
   readonly questions: TaskQuestions | null;
   /** How its results are checked before they are paid (domain/review.ts); null: not at all. */
   readonly review: Review | null;
+  /** How many nodes do it, and how many must agree (domain/quorum.ts); null: one does it. */
+  readonly quorum: Quorum | null;
   /** The task for which the hub created it (domain/family.ts); null: it was not created for another one. */
   readonly child: Child | null;
   /** Nodes that may not have it. */
@@ -247,12 +250,38 @@ export type PendingReview = Pick<
 export type Child = {
   /** The id of the other task, its parent. */
   readonly of: string;
-  /** It checks the result of its parent. */
-  readonly as: "review";
-  /** The dispatch of the parent whose result it checks. */
+  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/quorum.ts). */
+  readonly as: "review" | "copy";
+  /** Of a review, the dispatch of the parent whose result it checks; of a copy, the round of the quorum. */
   readonly epoch: number;
-  /** The name of the key that may not complete it; null: any may. */
+  /** Of a review, the name of the key that may not complete it; null: any may. */
   readonly notKey: string | null;
+  /** Of a copy: nobody can read its result yet. */
+  readonly sealed: boolean;
+  /** Of a copy: what is compared. */
+  readonly compare: readonly string[] | null;
+};
+
+export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;
+
+/** What the creator of a task asks for. */
+export type QuorumTerms = {
+  /** How many results must agree. */
+  readonly results: number;
+  /** How many copies there are at most. */
+  readonly of: number;
+  /** The values that must be equal, as JSON pointers (RFC 6901) into the result. */
+  readonly compare: readonly string[];
+};
+
+export type Quorum = QuorumTerms & {
+  readonly state: (typeof QUORUM_STATES)[number];
+  /** Each retry of the task begins a new one. */
+  readonly round: number;
+  /** The ids of the copies of this round. */
+  readonly copies: readonly string[];
+  /** The nodes whose results agree, the first to complete first. */
+  readonly agreed: readonly string[];
 };
 
 export const ON_DEPENDENCY = ["fail", "run"] as const;
@@ -280,6 +309,8 @@ export type TaskTemplate = Pick<
 > & {
   /** How its results are checked; left out: not at all. */
   readonly reviewTerms?: ReviewTerms | null;
+  /** How many nodes do it; left out: one. */
+  readonly quorumTerms?: QuorumTerms | null;
 };
 
 /** What a worker left for the attempts after its own. */
@@ -457,6 +488,9 @@ export type TaskSummary = Pick<
   | "progress"
   | "failure"
   | "questions"
+  | "review"
+  | "quorum"
+  | "child"
   | "schedule"
   | "group"
   | "tags"

@@ -47,6 +47,7 @@ import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { type NewEntry, hold, payReward, returnHeld } from "./lux.ts";
+import { missingIn } from "./compare.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert, must } from "../lib/assert.ts";
@@ -60,6 +61,7 @@ import {
   type Moment,
   type Node,
   type OnDependency,
+  type Quorum,
   type Receipt,
   type Review,
   type Task,
@@ -114,11 +116,16 @@ export function comesFirst(a: Place, b: Place): boolean {
 
 /** Whether a task may be handed out now. */
 export function isReady(
-  task: Pick<Task, "status" | "unmet" | "notBefore" | "questions">,
+  task: Pick<Task, "status" | "unmet" | "notBefore" | "questions" | "quorum">,
   now: number,
 ): boolean {
-  if (task.status !== "open" || task.unmet > 0 || task.questions?.state === "parked") return false;
-  return task.notBefore === null || task.notBefore <= now;
+  if (task.status !== "open" || task.questions?.state === "parked") return false;
+  return task.quorum === null && !isWaiting(task, now); // of a quorum, only the copies are handed out
+}
+
+/** Whether it waits for its time or for other tasks. */
+function isWaiting({ unmet, notBefore }: Pick<Task, "unmet" | "notBefore">, now: number): boolean {
+  return unmet > 0 || (notBefore !== null && notBefore > now);
 }
 
 /**
@@ -135,7 +142,15 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const { unique, onDependency = "fail", reviewTerms = null, child = null, notNodes = [], ...fields } = draft;
+  const {
+    unique,
+    onDependency = "fail",
+    reviewTerms = null,
+    quorumTerms = null,
+    child = null,
+    notNodes = [],
+    ...fields
+  } = draft;
   const { dependsOn } = draft;
   const wait = waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;
@@ -143,6 +158,7 @@ export function create(
     ...fields,
     onDependency,
     review: reviewTerms && { ...reviewTerms, check: null },
+    quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
     child,
     notNodes,
     uniqueKey: unique?.key ?? null,
@@ -186,7 +202,9 @@ export function create(
   const changes: Change[] = [
     { kind: "task.created", task: created },
     ...(created.review ? [reviewed(created.taskId, created.review)] : []),
+    ...(created.quorum ? [quorate(taskId, created.quorum)] : []),
     ...(child ? [{ kind: "task.related", taskId, child, notNodes } as const] : []),
+    ...nowCopied(created, at.now),
     ...tallies(null, created, at.now),
     ...wait.changes,
     taskEvent("task.created", task, task.creatorNode, at.now, { title: task.title }),
@@ -438,9 +456,10 @@ export function complete(
     const excluded = notForNode(task, node);
     if (excluded) return excluded;
     before = { ...task, ...handedOut(task, node.nodeId, at) };
+    changes.push(...noOtherCopy(task, node.nodeId));
     changes.push(taskEvent("task.assigned", before, node.nodeId, at.now, { by: "complete" }));
   }
-  const unfit = task.child && unfitVerdict(task, task.child, asked);
+  const unfit = task.child && unfitResult(task, task.child, asked);
   if (unfit) return unfit;
   const review = beginReview(before, asked.keyId ?? null, at);
   const payment = review ? hold(task, asked, at.now) : payReward(node, task, asked, at.now);
@@ -549,15 +568,15 @@ export function extend(
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, null, at);
   if (asked.note === null && saved.length === 0 && before.timeoutMs === null) return accept(before);
+  const note = isSealed(held) ? null : asked.note; // the others could read it
   const after = recharged({
     ...held,
     leaseUntil: leaseFrom(held, held.runUntil, at),
-    progress: asked.note ?? held.progress,
+    progress: note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
   });
   const changes: Change[] = [...saved, { kind: "task.moved", task: after }, ...usageTally(before, after)];
-  if (asked.note !== null)
-    changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note: asked.note }));
+  if (note !== null) changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note }));
   return accept(after, changes);
 }
 
@@ -770,7 +789,12 @@ function reopen(
 ): Step {
   const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
   const uncounted = { attempts: 0, failures: 0, restarts: 0 };
-  const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt };
+  const { quorum } = task;
+  const newRound: Quorum | null = quorum && {
+    ...quorum,
+    ...{ state: "pending", round: quorum.round + 1, copies: [], agreed: [] },
+  };
+  const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt, quorum: newRound };
   const wait = waitFor(again, dependencies, at);
   const { failure } = wait.patch;
   const failedAgain = failure ? failedBy(task, failure) : {};
@@ -782,6 +806,7 @@ function reopen(
       ...changes,
       ...wait.changes,
       ...(wasBroken ? [broken(task, null)] : []),
+      ...(newRound ? [quorate(task.taskId, newRound)] : []),
       taskEvent("task.retried", after, task.creatorNode, at.now, because),
       ...(failure ? [...settlement(after, "failed"), failedEvent(after, null, failure)] : forget(task)),
     ],
@@ -903,7 +928,7 @@ export function remove(
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
     ...(hasEnded(task) ? [] : settlement(task, "deleted")),
-    ...(task.review === null ? [] : [touchedFamily(task.taskId)]),
+    ...(task.review === null && task.quorum === null ? [] : [touchedFamily(task.taskId)]),
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
 }
@@ -922,7 +947,7 @@ function withoutTask(task: Task): readonly Change[] {
 
 /** Whether a task has ended, and its retention is over. `before`: ended before it; null: tasks are kept forever. */
 export function isPastRetention(task: Task, before: number | null, now: number): boolean {
-  if (!hasEnded(task)) return false;
+  if (!hasEnded(task) || isSealed(task)) return false;
   if (task.uniqueUntil !== null && task.uniqueUntil > now) return false; // it still holds its key
   const until = retainUntil(task);
   return until === null ? before !== null && task.updatedAt < before : until <= now;
@@ -985,7 +1010,8 @@ export function expire(tasks: readonly Task[], at: Moment): Accepted<readonly Ta
 
 /** Puts open tasks whose time has come into the backlog. */
 export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => move(task, {}, at.now));
+  // Of a quorum the copies are created now, and its time must not come again.
+  return each(tasks, (task) => move(task, task.quorum ? { notBefore: null } : {}, at.now));
 }
 
 /**
@@ -1034,7 +1060,8 @@ function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<read
 export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
   const startedAt = by === "claim" || by === "next" ? at.now : null;
   const { after, changes } = move(task, { ...handedOut(task, nodeId, at), startedAt }, at.now);
-  return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, at.now, { by })] };
+  const event = taskEvent("task.assigned", after, nodeId, at.now, { by });
+  return { after, changes: [...changes, ...noOtherCopy(task, nodeId), event] };
 }
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
@@ -1127,7 +1154,11 @@ function backoffOf({ backoffMs, attempts }: Task): number {
 
 /** Ends an unfinished task because it is not needed any more. */
 export function endFor(task: Task, message: string, at: Moment): Step {
-  return end(task, { kind: "cancelled", message, nodeId: null, at: at.now }, at);
+  return endWith(task, { kind: "cancelled", message, nodeId: null, at: at.now }, at);
+}
+
+export function endWith(task: Task, failure: Failure, at: Moment): Step {
+  return end(task, failure, at);
 }
 
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
@@ -1281,7 +1312,11 @@ export function move(before: Task, patch: Partial<Task>, now: number): Step {
   const moved = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
   const after = moved.hasLeases && moved.status !== "assigned" ? { ...moved, hasLeases: false } : moved;
   const leases = before.hasLeases ? withoutLeases(before, after) : [];
-  return { after, changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now)] };
+  const copied = nowCopied(after, now);
+  return {
+    after,
+    changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now), ...copied],
+  };
 }
 
 function movedFrom(before: Task, task: Task, now: number): Change {
@@ -1321,11 +1356,31 @@ function touchedGroup(before: Task | null, after: Task | null): readonly Change[
   return after !== null && !hasEnded(after) ? [] : [{ kind: "group.touched", group }];
 }
 
-/** Its parent waits for the end of a child (family.ts). */
+/** A parent waits for the end of its children, and its own ends theirs (family.ts). */
 function touchedParent(before: Task | null, after: Task | null): readonly Change[] {
-  const child = before?.child ?? null;
-  if (child === null || before === null || isFinished(before)) return [];
-  return after !== null && !isFinished(after) ? [] : [touchedFamily(child.of)];
+  if (before === null || (before.child === null && before.quorum === null)) return [];
+  if (isFinished(before) || (after !== null && !isFinished(after))) return [];
+  return [touchedFamily(before.child?.of ?? before.taskId)];
+}
+
+/** The copies of a task are created when it waits for nothing any more. */
+function nowCopied(task: Task, now: number): readonly Change[] {
+  const isDue = task.quorum !== null && task.status === "open" && !isWaiting(task, now);
+  return isDue ? [touchedFamily(task.taskId)] : [];
+}
+
+/** A node gets only one copy of a task. */
+function noOtherCopy({ child, taskId }: Task, nodeId: string): readonly Change[] {
+  return child?.as === "copy" ? [{ kind: "copies.excluded", of: child.of, taskId, nodeId }] : [];
+}
+
+export function quorate(taskId: string, quorum: Quorum): Change {
+  return { kind: "task.quorate", taskId, quorum };
+}
+
+/** Whether nobody may read its result and what else its worker sends. */
+export function isSealed({ child }: Pick<Task, "child">): boolean {
+  return child?.sealed === true;
 }
 
 export function touchedFamily(taskId: string): Change {
@@ -1406,8 +1461,14 @@ export function verdictOf({ extra }: TaskResult): Verdict | null {
   return VERDICTS.find((verdict) => verdict === fields.verdict) ?? null;
 }
 
-/** Why a result cannot be the verdict on that of another task. */
-function unfitVerdict(task: Task, child: Child, { result, keyId = null }: CompleteRequest): Rejected | null {
+/** Why a result cannot be the verdict on that of another task, or be compared with others. */
+function unfitResult(task: Task, child: Child, { result, keyId = null }: CompleteRequest): Rejected | null {
+  if (child.as === "copy") {
+    const missing = missingIn(result, child.compare ?? []);
+    if (missing === null) return null;
+    const detail = `The results of task ${task.taskId} are compared with those of others: the result must have ${missing}.`;
+    return reject("compared_value_missing", detail);
+  }
   if (child.notKey !== null && child.notKey === keyId) return ownWork(child.of);
   if (verdictOf(result) !== null) return null;
   const detail = `Task ${task.taskId} checks the result of task ${child.of}: its result must have verdict, "pass" or "reject".`;
@@ -1455,7 +1516,9 @@ export function isExcluded({ notNodes }: Pick<Task, "notNodes">, nodeId: string)
 
 function notForNode(task: Task, { nodeId }: Node): Rejected | null {
   if (!isExcluded(task, nodeId)) return null;
-  const detail = `Task ${task.taskId} is not for ${nodeId}: it checks what ${nodeId} has done. Leave it to another node.`;
+  const why =
+    task.child?.as === "copy" ? `${nodeId} has another copy of it` : `it checks what ${nodeId} has done`;
+  const detail = `Task ${task.taskId} is not for ${nodeId}: ${why}. Leave it to another node.`;
   return reject("node_excluded", detail);
 }
 
@@ -1491,7 +1554,9 @@ function lowerReward({ taskId }: Task): Rejected {
 function notReady(task: Task): Rejected {
   return reject(
     "task_not_ready",
-    `Task ${task.taskId} waits for its start time, for other tasks or for an answer. Choose another with GET /api/v1/task/pull.`,
+    task.quorum
+      ? `Several nodes do copies of task ${task.taskId}, and it is not handed out itself. Take a copy with POST /api/v1/task/next.`
+      : `Task ${task.taskId} waits for its start time, for other tasks or for an answer. Choose another with GET /api/v1/task/pull.`,
   );
 }
 

@@ -45,6 +45,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   question_timed_out: "Nothing is left to do about it.",
   questions_limit: "Go on without another question.",
   verdict_missing: 'Send result {"verdict": "pass"} or {"verdict": "reject", "note": "…"} with the rest.',
+  compared_value_missing: "Send result again with the value that it names.",
+  task_sealed: "Put everything into result.",
   node_excluded: TAKE_ANOTHER,
   task_files_limit: "Put several files into one archive.",
   usage_limit: "Send this again without usage.",

@@ -128,7 +128,8 @@ export class Lessons {
 
   #moved(task: Task): void {
     const { taskId, title, taskType, status, assignedNode, result, resultVerified, updatedAt } = task;
-    if (isInReview(task)) return; // what nobody has checked teaches nobody
+    // What nobody has checked teaches nobody, and of copies the task that they are of has the lesson.
+    if (isInReview(task) || task.child !== null) return;
     if (taskType === "" || status !== "completed" || result === null || assignedNode === null) return;
     const { lesson } = result;
     const beginning = firstChars(lesson, LESSON_SHOWN_MAX_CHARS);

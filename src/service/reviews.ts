@@ -4,7 +4,7 @@
  */
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import { type Family, checkFamilies } from "../domain/family.ts";
-import { FAMILIES_CHECKED, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Node, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -40,8 +40,8 @@ export type Followers = {
   readonly follow: () => Promise<void>;
 };
 
-/** Of each family: the id of a new task, and that of a payment. */
-const IDS_OF_FAMILY = 2;
+/** Of each family: for new tasks or payments, one for each copy of a quorum. */
+const IDS_OF_FAMILY = QUORUM_COPIES_MAX;
 
 export class ReviewService {
   readonly #store: Store;

@@ -138,8 +138,13 @@ async function readInputs(
     whole.push(taskId);
   }
   const shown = endsThere ? whole : taskIds;
-  // A result that waits for its review is an input only of the task that checks it.
-  const checked = whole.filter((taskId) => !tasks.get(taskId)?.inReview || child?.of === taskId);
+  // A result that waits for its review is an input only of the task that checks it, and a sealed one of none.
+  const mayRead = ({ taskId, inReview, isSealed }: InputTask): boolean =>
+    !isSealed && (!inReview || child?.of === taskId);
+  const checked = whole.filter((taskId) => {
+    const task = tasks.get(taskId);
+    return task !== undefined && mayRead(task);
+  });
   const results = checked.length === 0 ? new Map<string, TaskResult>() : await read(resultsOf(checked));
   const files = await read(filesOfTasks(shown, CONTEXT_FILES_MAX + 1));
   const filesOf = Map.groupBy(files.slice(0, CONTEXT_FILES_MAX), ({ taskId }) => taskId);

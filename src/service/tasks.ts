@@ -520,7 +520,10 @@ export class TaskService {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
         if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
-        tasks.set(taskId, taken.answer); // later items see the effect of earlier ones
+        // Later items see the effect of earlier ones.
+        tasks.set(taskId, taken.answer);
+        for (const other of tasks.values())
+          tasks.set(other.taskId, withoutCopies(other, taken.answer, nodeId));
         changes.push(...taken.changes);
         return { taskId, nodeId, code: null };
       });
@@ -658,7 +661,9 @@ export class TaskService {
   /** If it fails, the periodic work does the same. */
   #checkFamiliesIfPossible(): Promise<void> {
     return this.#together("families", async () => {
-      if (await this.reviews.checkFamilies()) await this.#settleIfPossible();
+      if ((await this.reviews.checkFamilies()) === 0) return;
+      await this.#settleIfPossible();
+      await this.#balanceIfPossible();
     });
   }
 
@@ -769,6 +774,12 @@ export function candidatesIfBalanced(
   notNode: string | null,
 ): Query<readonly Node[] | null> {
   return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
+}
+
+/** A task after `nodeId` has got another: it gets no second copy of one. */
+function withoutCopies(task: Task, got: Task, nodeId: string): Task {
+  const isCopy = got.child?.as === "copy" && task.child?.of === got.child.of && task.taskId !== got.taskId;
+  return isCopy ? { ...task, notNodes: [...task.notNodes, nodeId] } : task;
 }
 
 const NO_FILES: Creation = { fileIds: [], boundTo: null };

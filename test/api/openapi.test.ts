@@ -193,6 +193,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
+  await create("Count the pages", { quorum: { results: 2, of: 3, compare: "json:/pages" } });
   const logo = await create("Draw the logo", { review: "creator", review_within_s: 86_400 });
   const drawn = await post("task_claim", { task_id: logo, ...worker });
   await post("task_complete", {

@@ -150,6 +150,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     hasOutput: false,
     questions: null,
     review: null,
+    quorum: null,
     child: null,
     notNodes: [],
     spent: null,

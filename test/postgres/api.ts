@@ -55,6 +55,7 @@ export const PARTS = {
     "lessons",
     "questions",
     "reviews",
+    "quorum",
     "usage",
     "budgets",
     "next",

@@ -671,6 +671,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
   CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
     WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN quorum TEXT;
   ALTER TABLE tasks ADD COLUMN child TEXT;
   ALTER TABLE tasks ADD COLUMN parent_task TEXT COLLATE "C";
   ALTER TABLE tasks ADD COLUMN not_nodes TEXT COLLATE "C";

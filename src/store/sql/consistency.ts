@@ -66,7 +66,7 @@ export const FACTS: readonly Fact[] = [
       UNION ALL
       SELECT 'task ' || t.task_id || ' was not paid, or not as its receipt says' FROM tasks t
       LEFT JOIN ledger l ON l.entry_id = (t.receipt ->> '$.entryId')
-      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL) <> (t.receipt IS NOT NULL)
+      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL AND t.quorum IS NULL) <> (t.receipt IS NOT NULL)
         OR (t.receipt IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind <> 'reward'
           OR l.amount_micro <> (t.receipt ->> '$.amountMicro') OR l.hash IS NOT (t.receipt ->> '$.hash')))
       UNION ALL
@@ -136,7 +136,7 @@ export const FACTS: readonly Fact[] = [
         OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL AND ${NOT_ASKING})
         OR lease_until > run_until
         OR (scheduled = 1
-          AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND ${QUESTIONS} <> 'parked')))
+          AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND quorum IS NULL AND ${QUESTIONS} <> 'parked')))
         OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
   },
   {
@@ -200,6 +200,19 @@ export const FACTS: readonly Fact[] = [
         (review_until IS NOT NULL) <> (${REVIEW} = 'pending')
         OR (status = 'completed') <> (${REVIEW} IN ('pending', 'passed')))
         OR (review IS NULL AND review_until IS NOT NULL)
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its quorum is ' || json_extract(t.quorum, '$.state') FROM tasks t
+      WHERE t.quorum IS NOT NULL AND ((t.status = 'completed') <> (json_extract(t.quorum, '$.state') = 'agreed')
+        OR (t.status = 'open' AND t.scheduled = 0) OR t.status = 'assigned')
+      UNION ALL
+      SELECT 'task ' || c.task_id || ' is sealed, and nobody decides about it any more' FROM tasks c
+      LEFT JOIN tasks p ON p.task_id = c.parent_task
+      WHERE json_extract(c.child, '$.sealed') = 1 AND coalesce(p.status, 'failed') <> 'open'
+        AND c.parent_task NOT IN (SELECT task_id FROM family_checks)
+      UNION ALL
+      SELECT 'the node ' || assigned_node || ' has ' || count(*) || ' copies of task ' || parent_task FROM tasks
+      WHERE json_extract(child, '$.as') = 'copy' AND assigned_node IS NOT NULL
+      GROUP BY assigned_node, parent_task, json_extract(child, '$.epoch') HAVING count(*) > 1
       UNION ALL
       SELECT 'task ' || task_id || ' does not say what it was created for' FROM tasks
       WHERE (child IS NULL) <> (parent_task IS NULL) OR json_extract(child, '$.of') <> parent_task

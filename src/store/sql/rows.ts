@@ -150,6 +150,11 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
   return { files, outputs };
 }
 
+export function toChild(stored: Param | undefined): Task["child"] {
+  const child = maybeText(stored);
+  return child === null ? null : (JSON.parse(child) as Task["child"]);
+}
+
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const dependsOn = maybeText(row["depends_on"]);
@@ -160,7 +165,7 @@ export function toTask(row: Row): Task {
   const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
-  const child = maybeText(row["child"]);
+  const quorum = maybeText(row["quorum"]);
   const notNodes = maybeText(row["not_nodes"]);
   return {
     seq: whole(row["seq"]),
@@ -204,7 +209,8 @@ export function toTask(row: Row): Task {
     retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     review: review === null ? null : (JSON.parse(review) as Task["review"]),
-    child: child === null ? null : (JSON.parse(child) as Task["child"]),
+    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    child: toChild(row["child"]),
     notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
@@ -246,6 +252,8 @@ export function toTaskSummary(row: Row): TaskSummary {
   const failure = maybeText(row["failure"]);
   const questions = maybeText(row["questions"]);
   const tags = maybeText(row["tags"]);
+  const review = maybeText(row["review"]);
+  const quorum = maybeText(row["quorum"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -265,6 +273,9 @@ export function toTaskSummary(row: Row): TaskSummary {
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    review: review === null ? null : (JSON.parse(review) as Task["review"]),
+    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    child: toChild(row["child"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     group: maybeText(row["task_group"]),

@@ -220,6 +220,15 @@ const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
   after: ({ messageId }) => keyOf.message(messageId),
 };
 
+/** Adds a node to those that may not have the other copies, once. */
+const EXCLUDE_FROM_COPIES: Statement<Of<"copies.excluded">> = customStatement(
+  "tasks",
+  `UPDATE tasks SET not_nodes = coalesce(not_nodes, ',') || $3 || ','
+    WHERE parent_task = $1 AND task_id <> $2
+      AND replace(coalesce(not_nodes, ''), ',' || $3 || ',', '') = coalesce(not_nodes, '')`,
+  [text(({ of }) => of), text(({ taskId }) => taskId), text(({ nodeId }) => nodeId)],
+);
+
 const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "node.saved": {
     row: ({ node }) => ofNode(node),
@@ -412,6 +421,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       },
     ),
   },
+  "task.quorate": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { quorum: text(({ quorum }) => JSON.stringify(quorum)) },
+    ),
+  },
+  "copies.excluded": { isSweep: true, statement: EXCLUDE_FROM_COPIES },
   "family.touched": {
     row: ({ taskId }) => keyOf.family(taskId),
     statement: insert(

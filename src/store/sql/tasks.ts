@@ -54,7 +54,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, receipt, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
@@ -64,8 +64,8 @@ export const TASK_COLUMNS = `
 /** The columns of a TaskSummary: nothing long, and no other table. */
 const SUMMARY_COLUMNS = `
   seq, task_id, title, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, attempts,
-  max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, schedule, schedule_at,
-  task_group, tags, created_at, updated_at`;
+  max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, review, quorum, child,
+  schedule, schedule_at, task_group, tags, created_at, updated_at`;
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
@@ -215,7 +215,12 @@ function patchReady(
   // A new task has its files, and one that failed is not ready.
   if (change.kind === "file.attached" || change.kind === "task.broken") return ready;
   // What they write is in the task that the same commit creates or moves.
-  if (change.kind === "task.reviewed" || change.kind === "task.related" || change.kind === "result.removed")
+  if (
+    change.kind === "task.reviewed" ||
+    change.kind === "task.related" ||
+    change.kind === "task.quorate" ||
+    change.kind === "result.removed"
+  )
     return ready;
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
