@@ -217,22 +217,18 @@ const TYPESCRIPT = "typescript@5.9.3";
 
 /** Makes the package of the typed client: one module for Node, Bun and browsers, with its types. */
 export async function makeClientPackage(folder: string): Promise<void> {
-  if (!existsSync(join(CLIENT, "luxhub.ts")))
+  if (!existsSync(join(CLIENT, "index.ts")))
     return console.log("no package of the client: its source is not here");
   const manifest = await packageJson();
   const name = `${manifest.name}-client`;
   const archive = await pack(folder, name, async (place) => {
-    const main = join(CLIENT, "luxhub.ts");
-    run([
-      process.execPath,
-      "build",
-      "--target=browser",
-      "--format=esm",
-      `--outfile=${place}/luxhub.js`,
-      main,
-    ]);
+    const main = join(CLIENT, "index.ts");
+    const joined = join(CLIENT, "joined.ts"); // for programs on a machine, which has files
+    const build = [process.execPath, "build", "--format=esm"];
+    run([...build, "--target=browser", `--outfile=${place}/luxhub.js`, main]);
+    run([...build, "--target=node", `--outfile=${place}/joined.js`, joined]);
     const types = join(place, "types");
-    const tsc = ["npm", "exec", "--yes", `--package=${TYPESCRIPT}`, "--", "tsc", main];
+    const tsc = ["npm", "exec", "--yes", `--package=${TYPESCRIPT}`, "--", "tsc", main, joined];
     const declare = [
       "--declaration",
       "--emitDeclarationOnly",
@@ -257,8 +253,11 @@ export async function makeClientPackage(folder: string): Promise<void> {
       ...sharedFields(manifest),
       type: "module",
       sideEffects: false,
-      types: "./types/luxhub.d.ts",
-      exports: { ".": { types: "./types/luxhub.d.ts", default: "./luxhub.js" } },
+      types: "./types/index.d.ts",
+      exports: {
+        ".": { types: "./types/index.d.ts", default: "./luxhub.js" },
+        "./joined": { types: "./types/joined.d.ts", default: "./joined.js" },
+      },
       engines: { node: ">=20" },
     };
   });

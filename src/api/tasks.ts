@@ -102,6 +102,10 @@ const create = writeEndpoint({
     "node_draining",
     "task_not_ready",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
+    "too_many_lanes",
   ],
   input: () =>
     z
@@ -188,6 +192,8 @@ export function newTask() {
     files: z.optional(field.taskFiles()),
     group: z.optional(field.group()),
     tags: z.optional(field.tags()),
+    requires: z.optional(field.requires()),
+    limit_key: z.optional(field.limitKey()),
   });
 }
 
@@ -264,6 +270,8 @@ export function draftOf(
         compare: input.quorum.compare ?? [OUTPUT_POINTER],
       },
     }),
+    requires: input.requires ?? null,
+    limitKey: input.limit_key || null,
   };
 }
 
@@ -369,6 +377,9 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "node_draining",
       "node_excluded",
       "budget_exceeded",
+      "paused",
+      "limit_reached",
+      "requirements_not_met",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -417,26 +428,30 @@ const OF_HOLDER = {
 const release = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
+  rejections: [...HOLDER_REJECTIONS, "limits_limit"],
   summary: "A node gives back a task that it holds",
   input: () =>
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
       usage: z.optional(field.usage()),
+      hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { reason, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact }, { reason, checkpoint, usage, hold_s, ...holder }) =>
     services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
+      holdMs: hold_s ?? null,
     }),
 });
 
 const fail = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
+  rejections: [...HOLDER_REJECTIONS, "limits_limit"],
   summary: "A node reports that its attempt at a task failed",
   input: () =>
     z.extend(ofHolder(), {
@@ -444,15 +459,17 @@ const fail = writeEndpoint({
       retry: z.optional(z.boolean()),
       checkpoint: z.optional(field.checkpoint()),
       usage: z.optional(field.usage()),
+      hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { error, retry, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact }, { error, retry, checkpoint, usage, hold_s, ...holder }) =>
     services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
+      holdMs: hold_s ?? null,
     }),
 });
 
@@ -560,6 +577,7 @@ const update = writeEndpoint({
     "task_failed",
     "lower_reward",
   ],
+  clearable: ["not_before", "expires_at"],
   input: () =>
     z
       .object({
@@ -568,8 +586,8 @@ const update = writeEndpoint({
         description: z.optional(field.description()),
         priority: z.optional(field.priority()),
         lux_reward: z.optional(field.luxReward()),
-        not_before: z.optional(field.date()),
-        expires_at: z.optional(field.date()),
+        not_before: z.optional(z.nullable(field.date())),
+        expires_at: z.optional(z.nullable(field.date())),
       })
       .check(
         z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
@@ -581,7 +599,10 @@ const update = writeEndpoint({
     { services, transact, key, at, hasAdminKey },
     { task_id, lux_reward: luxRewardMicro, not_before, expires_at, ...fields },
   ) => {
-    const errors = schedulingErrors({ not_before, expires_at }, at);
+    const errors = schedulingErrors(
+      { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
+      at,
+    );
     if (errors.length > 0) throw invalidRequest(errors);
     const { title, description, priority } = fields;
     const patch = {
@@ -672,6 +693,9 @@ const revoke = writeEndpoint({
     "node_offline",
     "node_draining",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
   ],
   input: () =>
     z.object({
@@ -790,6 +814,7 @@ const filterFields = () => ({
   tag: z.optional(field.tag()),
   failed_by: z.optional(field.nodeId()),
   failure_kind: z.optional(field.failureKind()),
+  failure_group: z.optional(field.failureGroup()),
   since: z.optional(field.date()),
   until: z.optional(field.date()),
   ready: z.optional(field.queryFlag()),
@@ -810,7 +835,8 @@ function queryOfFilter(asked: FilterFields): TaskQuery {
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
   if (errors.length > 0) throw invalidRequest(errors);
   const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
-  const only: TaskStatus | null = failed_by !== undefined ? "failed" : waits !== null ? "open" : null;
+  const isFailed = failed_by !== undefined || asked.failure_group !== undefined;
+  const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
     statuses: only === null ? status : status.filter((one) => one === only),
     nodeId: failed_by ?? asked.node_id ?? null,
@@ -819,6 +845,7 @@ function queryOfFilter(asked: FilterFields): TaskQuery {
     group: asked.group ?? null,
     tag: asked.tag ?? null,
     failureKind: asked.failure_kind ?? null,
+    failureGroup: asked.failure_group ?? null,
     since: asked.since ?? null,
     until: asked.until ?? null,
     waits,
@@ -874,12 +901,15 @@ async function listedPage<T>(
   const query = queryOfFilter(asked);
   const { cursor, order } = asked;
   const page = field.pageRequest(asked, variant.unpaged);
-  if (order === "updated") {
+  // The tasks of a group of failures are found by reading the failures, the newest first.
+  if (order === "updated" || query.failureGroup !== null) {
+    if (order === "created")
+      throw invalidRequest([{ path: "order", message: "must be updated together with failure_group" }]);
     if (query.statuses.some((status) => status !== "failed"))
       throw invalidRequest([
         { path: "order", message: "needs status=failed: only failed tasks are in this order" },
       ]);
-    field.refusePageWith("order=updated", asked);
+    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", asked);
     if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor ?? null, page.perPage);
   }

@@ -1,6 +1,7 @@
 /**
  * The client of a hub, typed from the API's own declarations. Runs on Bun, Node 20 and later, and in browsers. Calls
- * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key.
+ * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key. The worker
+ * is added in index.ts.
  * Must not: cache anything of the hub.
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
@@ -9,7 +10,6 @@ import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, Reque
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
-import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
@@ -17,15 +17,6 @@ export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type Re
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
-export {
-  type AskOptions,
-  FatalError,
-  type Handler,
-  type TaskContext,
-  type Used,
-  type WorkerEvent,
-  type WorkerOptions,
-} from "./worker.ts";
 
 export type LuxHubOptions = HttpOptions & {
   /**
@@ -96,6 +87,10 @@ export class LuxHub<V extends Variant = "A"> {
     summaries: this.#method("task/list?fields=summary"),
     /** How many tasks match the filters of the list. */
     count: this.#method("task/count"),
+    /** Counts the tasks of each type, and the nodes for them. */
+    byType: this.#method("stats/types"),
+    /** Why tasks failed lately, by message. */
+    failures: this.#method("stats/failures"),
     pull: this.#method("task/pull"),
     stats: this.#method("task/stats"),
     /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
@@ -154,6 +149,18 @@ export class LuxHub<V extends Variant = "A"> {
     head: this.#method("lux/head"),
   };
 
+  /** What is handed out, and what is not. */
+  readonly limits = {
+    set: this.#method("limit/set"),
+    list: this.#method("limit/list"),
+    delete: this.#method("limit/delete"),
+    /** Lets a limit key rest, for example after a provider has answered 429. */
+    hold: this.#method("limit/hold"),
+    pause: this.#method("hub/pause"),
+    resume: this.#method("hub/resume"),
+    pauses: this.#method("hub/pauses"),
+  };
+
   readonly costs = {
     /** Sums up what work has cost, by day, node, creator, type or model. */
     usage: this.#method("usage"),
@@ -179,6 +186,8 @@ export class LuxHub<V extends Variant = "A"> {
   };
 
   readonly groups = {
+    /** By name; those whose name begins with `q`. */
+    list: this.#method("group/list"),
     /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
     get: this.#method("group/{group}"),
     /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
@@ -196,12 +205,33 @@ export class LuxHub<V extends Variant = "A"> {
     delete: this.#method("schedule/delete"),
   };
 
+  readonly webhooks = {
+    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
+    put: this.#method("webhook/put"),
+    list: this.#method("webhook/list"),
+    /** Sends a test message now. */
+    test: this.#method("webhook/test"),
+    /** Delivers again, from the cursor or after another event. */
+    resume: this.#method("webhook/resume"),
+    delete: this.#method("webhook/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
     add: this.#method("key/add"),
     revoke: this.#method("key/revoke"),
   };
+
+  readonly invitations = {
+    /** Not retried after a fault, because only its answer has the line. */
+    create: this.#method("invitation/create"),
+    list: this.#method("invitation/list"),
+    delete: this.#method("invitation/delete"),
+  };
+
+  /** Turns an invitation into a key. `key_hash`: the SHA-256 of the secret that the caller has made. */
+  readonly join = this.#method("join");
 
   readonly status = this.#method("status");
   /** Returns the counts and durations of the last minutes. */
@@ -232,12 +262,6 @@ export class LuxHub<V extends Variant = "A"> {
   /** Yields the output of a task; with `follow` also what comes, until the task is finished. */
   output(taskId: string, options: OutputOptions = {}): AsyncGenerator<OutputPart<V>, void, undefined> {
     return readOutput<V>(this.call.bind(this), taskId, options);
-  }
-
-  /** Registers a node and does its tasks until a signal of the options stops the worker. */
-  worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
-    const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
-    return runWorker<V>(hub, nodeId, handler, options);
   }
 
   /**
@@ -287,7 +311,7 @@ export class LuxHub<V extends Variant = "A"> {
             path: `/api/v1/${path}`,
             headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
             body: () => JSON.stringify(fields),
-            isRepeatable: operation !== NOT_REPEATABLE,
+            isRepeatable: !NOT_REPEATABLE.has(operation),
             waitMs: waitSeconds * 1_000,
           }
         : {
@@ -359,20 +383,21 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE = "key/add";
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
- * does not store an answer with a ticket.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
+ * not store an answer with a ticket, and who joins has no key yet.
  */
 const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
   "node/heartbeat",
   "task/output",
   "file/download-url",
   "file/upload-url",
+  "join",
 ]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
-  if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
+  if (NEEDS_NO_KEY.has(operation) || NOT_REPEATABLE.has(operation)) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 

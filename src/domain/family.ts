@@ -85,6 +85,8 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     maxRunMs: null,
     maxCostMicro: null,
     retainMs: task.retainMs,
+    requires: null,
+    limitKey: null,
     group: null,
     tags: [],
     notBefore: null,

@@ -167,7 +167,7 @@ export function payReward(
 }
 
 /** Holds a task's reward back until its result is reviewed. It pays nobody yet. */
-export function hold(task: Task, entry: NewEntry, now: number): Decision<null> {
+export function holdReward(task: Task, entry: NewEntry, now: number): Decision<null> {
   return moveReward("hold", task, TREASURY, heldAccount(task.taskId), entry, now);
 }
 

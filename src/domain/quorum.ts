@@ -92,6 +92,8 @@ function addCopies(
     maxRunMs: parent.maxRunMs,
     maxCostMicro: parent.maxCostMicro,
     retainMs: parent.retainMs,
+    requires: parent.requires,
+    limitKey: parent.limitKey,
     group: null,
     tags: parent.tags,
     notBefore: null,

@@ -8,7 +8,7 @@
  */
 import type { Notified } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { MINUTES_KEPT } from "../domain/limits.ts";
+import { MINUTES_KEPT, MINUTE_TYPES_MAX } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
@@ -40,8 +40,18 @@ const COUNTERS = [
 
 type Counters = Record<(typeof COUNTERS)[number], number>;
 
-/** The numbers of one minute, stored as JSON. */
-type Numbers = Counters & { readonly toStart: Durations; readonly toFinish: Durations };
+/** What one type of tasks adds to a minute. `toStart`: how long its tasks waited, at each hand-out. */
+type TypeNumbers = { completed: number; failed: number; readonly toStart: Durations };
+
+/**
+ * The numbers of one minute, stored as JSON. `types`: at most MINUTE_TYPES_MAX, the first ones of the minute; left out if
+ * there is none.
+ */
+export type Numbers = Counters & {
+  readonly toStart: Durations;
+  readonly toFinish: Durations;
+  types?: Record<string, TypeNumbers>;
+};
 
 /** p50 and p95 are interpolated within a bucket; null without durations. */
 export type DurationSummary = {
@@ -56,10 +66,17 @@ export type Summary = Readonly<Counters> & {
   readonly toFinish: DurationSummary;
 };
 
-/** Minutes, oldest first, and their sum. The last minute is not over yet. */
+/** Minutes or longer periods, oldest first, and their sum. The last one is not over yet. */
 export type LastMinutes = {
   readonly minutes: readonly (Summary & { readonly at: number })[];
   readonly total: Summary;
+};
+
+/** What one type of tasks did in some minutes. */
+export type TypeSummary = {
+  readonly completed: number;
+  readonly failed: number;
+  readonly toStart: DurationSummary;
 };
 
 /** A task as a commit writes it. A new one that is assigned at once has not waited. */
@@ -111,20 +128,52 @@ export class Minutes {
 
   /** Returns the last `count` minutes, MINUTES_KEPT at most. */
   async last(count: number): Promise<LastMinutes> {
+    return seriesOf(await this.#lastNumbers(count));
+  }
+
+  /** The numbers of the minutes that begin from a time to another one, as far as they are kept. */
+  async between(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
+    const stored = await this.#storedBetween(from, to, (hub) => hub !== this.#hub);
+    for (const [at, numbers] of this.#own) if (at >= from && at <= to) addTo(sumOf(stored, at), numbers);
+    return stored;
+  }
+
+  /** The same as far as they are stored. */
+  storedBetween(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
+    return this.#storedBetween(from, to, () => true);
+  }
+
+  async #storedBetween(
+    from: number,
+    to: number,
+    isWanted: (hub: string) => boolean,
+  ): Promise<Map<number, Numbers>> {
+    const sums = new Map<number, Numbers>();
+    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(from, to)))
+      if (isWanted(hub)) addTo(sumOf(sums, at), JSON.parse(numbers) as Numbers); // only save() writes them
+    return sums;
+  }
+
+  /** Returns what each type of tasks did in the minutes that are kept; "" is no type. */
+  async types(): Promise<ReadonlyMap<string, TypeSummary>> {
+    const total = nothing();
+    for (const numbers of (await this.#lastNumbers(MINUTES_KEPT)).values()) addTo(total, numbers);
+    return new Map(
+      Object.entries(total.types ?? {}).map(([type, { completed, failed, toStart }]) => [
+        type,
+        { completed, failed, toStart: summarize(toStart) },
+      ]),
+    );
+  }
+
+  /** The numbers of all hubs in the last `count` minutes. */
+  async #lastNumbers(count: number): Promise<ReadonlyMap<number, Numbers>> {
     const last = minuteOf(this.#clock.now());
     const first = last - (count - 1) * MINUTE_MS;
+    const found = await this.between(first, last);
     const byMinute = new Map<number, Numbers>();
-    for (let at = first; at <= last; at += MINUTE_MS) byMinute.set(at, nothing());
-    const add = (at: number, numbers: Numbers): void => addTo(byMinute.get(at), numbers);
-    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(first, last)))
-      if (hub !== this.#hub) add(at, JSON.parse(numbers) as Numbers); // only save() writes them
-    for (const [at, numbers] of this.#own) add(at, numbers);
-    const total = nothing();
-    for (const numbers of byMinute.values()) addTo(total, numbers);
-    return {
-      minutes: [...byMinute].map(([at, numbers]) => ({ at, ...summaryOf(numbers) })),
-      total: summaryOf(total),
-    };
+    for (let at = first; at <= last; at += MINUTE_MS) byMinute.set(at, found.get(at) ?? nothing());
+    return byMinute;
   }
 
   #note(changes: readonly Notified[], origin: Origin): void {
@@ -141,8 +190,11 @@ export class Minutes {
         const { kind, taskId, at } = change.event;
         if (kind === "task.created") (numbers ??= this.#current()).created++;
         else if (kind === "message.sent") (numbers ??= this.#current()).messages++;
-        else if (kind === "task.failed") (numbers ??= this.#current()).failed++;
-        else if (kind === "task.attempt_failed" || kind === "task.timed_out" || kind === "task.requeued")
+        else if (kind === "task.failed") {
+          (numbers ??= this.#current()).failed++;
+          const own = moved?.task.taskId === taskId ? moved : movedAfter(changes, i, taskId);
+          if (own !== null) ofType(numbers, own.task.taskType).failed++;
+        } else if (kind === "task.attempt_failed" || kind === "task.timed_out" || kind === "task.requeued")
           (numbers ??= this.#current()).attemptsFailed++;
         else if (kind === "task.assigned" || kind === "task.completed") {
           numbers ??= this.#current();
@@ -151,12 +203,14 @@ export class Minutes {
           const { task, waitedMs = 0 } = must(isMoved ? moved : movedAfter(changes, i, taskId), MOVED);
           if (kind === "task.completed") {
             numbers.completed++;
+            ofType(numbers, task.taskType).completed++;
             observe(numbers.toFinish, Math.max(0, at - dueAt(task)));
             if (task.startedAt !== null) this.#types.ran(task.taskType, Math.max(0, at - task.startedAt));
           } else {
             numbers.started++;
             if (task.epoch === 1) observe(numbers.toStart, waitedMs);
             this.#types.waited(task.taskType, waitedMs);
+            observe(ofType(numbers, task.taskType).toStart, waitedMs);
           }
         }
       }
@@ -202,8 +256,37 @@ function dueAt({ createdAt, notBefore, attempts }: Task): number {
   return attempts === 0 && notBefore !== null ? Math.max(createdAt, notBefore) : createdAt;
 }
 
-function nothing(): Numbers {
-  const durations = (): Durations => ({ sumMs: 0, buckets: new Array<number>(BOUNDS_MS.length + 1).fill(0) });
+function durations(): Durations {
+  return { sumMs: 0, buckets: new Array<number>(BOUNDS_MS.length + 1).fill(0) };
+}
+
+/** The numbers of a type in a minute; of one more than MINUTE_TYPES_MAX, numbers that nobody keeps. */
+function ofType(numbers: Numbers, taskType: string): TypeNumbers {
+  const types = (numbers.types ??= Object.create(null) as Record<string, TypeNumbers>); // any name is a type
+  const known = types[taskType];
+  if (known) return known;
+  const made: TypeNumbers = { completed: 0, failed: 0, toStart: durations() };
+  if (Object.keys(types).length < MINUTE_TYPES_MAX) types[taskType] = made;
+  return made;
+}
+
+/** Periods, oldest first, and their sum. */
+export function seriesOf(numbers: ReadonlyMap<number, Numbers>): LastMinutes {
+  const total = nothing();
+  for (const one of numbers.values()) addTo(total, one);
+  return {
+    minutes: [...numbers].map(([at, one]) => ({ at, ...summaryOf(one) })),
+    total: summaryOf(total),
+  };
+}
+
+function sumOf(sums: Map<number, Numbers>, at: number): Numbers {
+  const sum = sums.get(at) ?? nothing();
+  sums.set(at, sum);
+  return sum;
+}
+
+export function nothing(): Numbers {
   return {
     created: 0,
     started: 0,
@@ -219,25 +302,32 @@ function nothing(): Numbers {
 
 const BUCKET = "durations are counted in the buckets of BOUNDS_MS and one more";
 
-function addTo(sum: Numbers | undefined, numbers: Numbers): void {
+export function addTo(sum: Numbers | undefined, numbers: Numbers): void {
   if (!sum) return;
   for (const counter of COUNTERS) sum[counter] += numbers[counter];
-  for (const durations of ["toStart", "toFinish"] as const) {
-    sum[durations].sumMs += numbers[durations].sumMs;
-    numbers[durations].buckets.forEach(
-      (count, i) => (sum[durations].buckets[i] = must(sum[durations].buckets[i], BUCKET) + count),
-    );
+  addDurations(sum.toStart, numbers.toStart);
+  addDurations(sum.toFinish, numbers.toFinish);
+  for (const [type, { completed, failed, toStart }] of Object.entries(numbers.types ?? {})) {
+    const own = ofType(sum, type);
+    own.completed += completed;
+    own.failed += failed;
+    addDurations(own.toStart, toStart);
   }
 }
 
-function observe(durations: Durations, ms: number): void {
-  const found = BOUNDS_MS.findIndex((bound) => ms <= bound);
-  const i = found === -1 ? BOUNDS_MS.length : found;
-  durations.buckets[i] = must(durations.buckets[i], BUCKET) + 1;
-  durations.sumMs += ms;
+function addDurations(sum: Durations, { sumMs, buckets }: Durations): void {
+  sum.sumMs += sumMs;
+  buckets.forEach((count, i) => (sum.buckets[i] = must(sum.buckets[i], BUCKET) + count));
 }
 
-function summaryOf({ toStart, toFinish, ...counters }: Numbers): Summary {
+function observe(observed: Durations, ms: number): void {
+  const found = BOUNDS_MS.findIndex((bound) => ms <= bound);
+  const i = found === -1 ? BOUNDS_MS.length : found;
+  observed.buckets[i] = must(observed.buckets[i], BUCKET) + 1;
+  observed.sumMs += ms;
+}
+
+function summaryOf({ toStart, toFinish, types: _, ...counters }: Numbers): Summary {
   return { ...counters, toStart: summarize(toStart), toFinish: summarize(toFinish) };
 }
 

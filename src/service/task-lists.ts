@@ -46,6 +46,7 @@ import {
   unfinishedFirstSizes,
 } from "../store/sql/tasks.ts";
 import type { Query, Read, Store } from "../store/store.ts";
+import { failureGroupOf } from "./failure-stats.ts";
 import {
   type CursorPage,
   ListPages,
@@ -57,7 +58,11 @@ import {
 } from "./list-pages.ts";
 
 /** `words`: each begins a word of the title (lib/word-search.ts); none is any title. */
-export type TaskQuery = TaskFilter & { readonly words: readonly string[] };
+/** `failureGroup`: the id of a group of failures (failure-stats.ts), only in the order of change; null is any. */
+export type TaskQuery = TaskFilter & {
+  readonly words: readonly string[];
+  readonly failureGroup: string | null;
+};
 
 /** The beginning of every list. */
 const START: Position = { before: Number.MAX_SAFE_INTEGER };
@@ -165,8 +170,9 @@ export class TaskLists<T> {
       };
     }
     const isFailed = query.statuses.length === 1 && query.statuses[0] === "failed";
+    const isPlain = query.nodeId === null && query.group === null;
     const { found, end } =
-      isFailed && query.nodeId === null && query.group === null
+      isFailed && (isPlain || query.failureGroup !== null)
         ? await this.#searchFailed(query, null, Infinity, COUNT_SCANNED_MAX)
         : await this.#search(query, START, { found: Infinity, looked: COUNT_SCANNED_MAX }, COUNT_SCANNED_MAX);
     return { count: found.length, isExact: end === null };
@@ -180,15 +186,17 @@ export class TaskLists<T> {
   ): Promise<{ readonly found: readonly ChangePosition[]; readonly end: ChangePosition | null }> {
     const found: ChangePosition[] = [];
     if (!query.statuses.includes("failed")) return { found, end: null };
+    const { failureGroup: group } = query;
     const newest = { updatedAt: query.until ?? Number.MAX_SAFE_INTEGER, seq: 0 };
     let position = from ?? newest;
     for (let looked = 0; looked < most;) {
       const step = await this.#store.read(
         failedBefore(query, query.words.length > 0, position, SEARCH_STEP_ROWS),
       );
-      for (const { updatedAt, seq, title } of step) {
+      for (const { updatedAt, seq, title, taskType, failure } of step) {
         position = { updatedAt, seq };
         if (title === null || !matchesWords(query.words, title)) continue;
+        if (group !== null && (failure === null || failureGroupOf(taskType, failure) !== group)) continue;
         found.push(position);
         if (found.length >= enough) return { found, end: position };
       }

@@ -131,7 +131,7 @@ export class TypeMetrics {
 }
 
 /** The types of ready tasks, also "" (no type), METRICS_TYPES_READ_MAX at most. */
-async function readyTypes(store: Pick<Store, "read">): Promise<ReadonlySet<string>> {
+export async function readyTypes(store: Pick<Store, "read">): Promise<ReadonlySet<string>> {
   const types = new Set([""]);
   for (const balanced of [false, true])
     for (const type of await store.read(backlogTypes(balanced, "", METRICS_TYPES_READ_MAX))) types.add(type);

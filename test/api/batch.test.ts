@@ -116,7 +116,9 @@ describe("a batch", () => {
       "node_not_found",
     ]);
     expect(answers[1]?.body).toMatchObject({ task_id: taskId, assigned_node: "n1", task: { title: "t" } });
-    expect(answers[4]?.body).toEqual({ success: true, status: "completed", lux_paid: 2, task_id: taskId });
+    const receipt = expect.objectContaining({ amount: 2 });
+    const paid = { success: true, status: "completed", lux_paid: 2, receipt, task_id: taskId };
+    expect(answers[4]?.body).toEqual(paid);
     expect(list(answers[8]?.body ?? {}, "errors")).toMatchObject([{ path: "node_id" }]);
     expect(await eventKinds(hub, taskId)).toEqual([
       "task.created",
@@ -515,6 +517,8 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   () => ["schedule/put", { name: "s", every_s: 60, task: { title: "t", description: "d" } }],
   () => ["schedule/run", { name: "s" }],
   () => ["schedule/delete", { name: "s" }],
+  () => ["webhook/resume", { name: "w" }],
+  () => ["webhook/delete", { name: "w" }],
   () => ["note/put", { key: "k", text: "x" }],
   () => ["note/delete", { key: "k" }],
   () => ["lease/acquire", { name: "a", node_id: "n1" }],
@@ -545,6 +549,9 @@ const NEVER: readonly string[] = [
   "file/upload",
   "file/upload-url",
   "key/add",
+  "webhook/put",
+  "webhook/test",
+  "task/answer-by-token",
 ];
 
 test("every POST is done in a batch, or refused there", async () => {
@@ -556,6 +563,7 @@ test("every POST is done in a batch, or refused there", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   await ok(hub.admin("/key/add", { name: "spare" }));
+  await ok(hub.admin("/webhook/put", { name: "w", url: "https://receiver.test/" }));
   const form = new FormData();
   form.append("file", new Blob(["bytes"]), "a.txt");
   const ids = {

@@ -8,14 +8,14 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationSchema } from "../../src/api/invitations.ts";
 import {
   deliverySchema,
   advisoryLeaseSchema,
@@ -34,6 +34,7 @@ import {
   taskSummarySchema,
 } from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
+import { webhookSchema } from "../../src/api/webhooks.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -428,7 +429,7 @@ describe("the pages", () => {
       .split(/^### /m)
       .slice(1)
       .map((block) => [/^`(.*)`\n/.exec(block)?.[1] ?? "", item(block, "Takes"), item(block, "Returns")]);
-    const json = [...ENDPOINTS, ...fileEndpoints(1)].filter((endpoint) => endpoint.kind === "json");
+    const json = DECLARED.flatMap((one) => ("kind" in one && one.kind === "json" ? [one] : []));
     const wanted = ALL_ENDPOINTS.map(({ method, path }) => {
       const endpoint = json.find((one) => one.method === method && one.path === path);
       const name = `${method} ${shortPath({ path })}`;
@@ -448,6 +449,7 @@ describe("the pages", () => {
       quorum: quorumSchema(),
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
+      webhook: webhookSchema(),
       "task of task/wait": taskStateSchema(VARIANT_A),
       "task summary": taskSummarySchema(VARIANT_A),
       question: questionSchema(),
@@ -459,6 +461,7 @@ describe("the pages", () => {
       note: noteSchema(),
       "advisory lease": advisoryLeaseSchema(),
       "ledger entry": entrySchema(),
+      invitation: invitationSchema(),
       key: keySchema(),
     };
     const text = page("docs/records.md");
@@ -539,6 +542,7 @@ describe("limits", () => {
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
     ["`tags` of a task", count("TAGS_MAX"), count("TAG_MAX_CHARS")],
+    ["Groups of one group/list", count("GROUPS_LISTED_MAX")],
     ["Tasks of one group/cancel, or one group/retry", count("GROUP_STEP_TASKS")],
     ["`failures` of a group", count("GROUP_FAILURES_SHOWN")],
     ["`task_types` of task/next", "1", count("TASK_TYPES_MAX"), count("TASK_TYPE_MAX_CHARS")],
@@ -568,6 +572,18 @@ describe("limits", () => {
     ["Budgets", count("BUDGETS_MAX")],
     ["`tokens` of a budget", count("BUDGET_TOKENS_MAX")],
     ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
+    ["Pauses · limits and holds", count("PAUSES_MAX"), count("LIMITS_MAX")],
+    ["`limit_key`", count("LIMIT_KEY_MAX_CHARS")],
+    ["`running` · `per_minute` of a limit", count("LIMIT_RUNNING_MAX"), count("LIMIT_PER_MINUTE_MAX")],
+    ["`for_s` of a hold, `hold_s`", "1", `${count("HOLD_MAX_SECONDS")} s`],
+    [
+      "Resources of a node, or that a task requires",
+      count("RESOURCES_MAX"),
+      count("RESOURCE_NAME_MAX_CHARS"),
+    ],
+    ["Amount of a resource", count("RESOURCE_AMOUNT_MAX")],
+    ["Words that a task requires", count("REQUIRED_WORDS_MAX")],
+    ["Lanes with unfinished tasks", count("LANES_MAX")],
     ["Days of GET usage", count("USAGE_DAYS_MAX")],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],
@@ -577,6 +593,12 @@ describe("limits", () => {
       count("RETRIED_DEPENDENCIES_MAX"),
     ],
     ["`left` of task/retry", count("DEPENDENTS_COUNTED_MAX")],
+    [
+      "`expires_in_s` of an invitation",
+      count("INVITATION_MIN_SECONDS"),
+      `${count("INVITATION_MAX_SECONDS")} s`,
+    ],
+    ["`url` of an invitation", count("INVITATION_URL_MAX_CHARS")],
     ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
     ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
@@ -636,6 +658,16 @@ describe("limits", () => {
     ["Parked messages of all nodes that are counted", count("PARKED_COUNTED_MAX")],
     ["`by_node` of message/parked", count("PARKED_NODES_MAX")],
     ["Tasks of each node in node/list with `tasks`", count("NODE_TASKS_SHOWN")],
+    [
+      "Types in stats/types · types that a minute counts",
+      count("STATS_TYPES_MAX"),
+      count("MINUTE_TYPES_MAX"),
+    ],
+    ["Tasks that stats/types counts", count("STATS_TASKS_MAX")],
+    ["Failed tasks that one stats/failures looks at", count("FAILURES_SCANNED_MAX")],
+    ["`failures` of stats/failures", count("FAILURE_GROUPS_MAX"), count("FAILURE_NODES_MAX")],
+    ["`last` of stats/failures", `${count("FAILURES_LAST_MAX_SECONDS")} s`],
+    ["First line of a `message` of stats/failures", count("FAILURE_LINE_MAX_CHARS")],
     ["`q` of task/list", count("SEARCH_MAX_CHARS")],
     ["Tasks that one call of a filtered list examines", count("LIST_SCANNED_MAX")],
     ["Tasks that one task/count looks at", count("COUNT_SCANNED_MAX")],
@@ -714,7 +746,15 @@ describe("limits", () => {
     ["`every_s`", "1", count("SCHEDULE_EVERY_MAX_SECONDS")],
     ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
     ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
+    ["Webhooks", count("WEBHOOKS_MAX")],
+    ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
+    ["Name, and URL, of a webhook", count("WEBHOOK_NAME_MAX_CHARS"), count("WEBHOOK_URL_MAX_CHARS")],
+    ["A secret of a webhook", count("WEBHOOK_SECRET_MIN_BYTES"), count("WEBHOOK_SECRET_MAX_BYTES")],
+    ["A receiver's response", seconds("WEBHOOK_TIMEOUT_MS")],
+    ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
     ["Keys", count("KEYS_MAX")],
+    ["Invitations", count("INVITATIONS_MAX")],
+    ["An invitation that has ended is listed", seconds("INVITATION_KEPT_MS")],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
     ["A secret", count("SECRET_MAX_CHARS")],
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
@@ -809,7 +849,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -898,6 +938,7 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
+      "--cacert", // curl
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

@@ -292,6 +292,7 @@ export class Lists {
       since: null,
       until: null,
       waits: null,
+      failureGroup: null,
       words: maybe(SEARCHES)?.[0] ?? [],
     };
   }

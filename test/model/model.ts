@@ -28,12 +28,14 @@ export type Node = {
   /** When its set of tasks last changed. */
   idleSince: number;
   /** Every payment, oldest first. */
-  readonly ledger: {
-    readonly micro: number;
-    readonly kind: "reward" | "signin";
-    readonly taskId: string | null;
-  }[];
+  readonly ledger: Payment[];
   signedInOn: number | null;
+};
+
+export type Payment = {
+  readonly micro: number;
+  readonly kind: "reward" | "signin";
+  readonly taskId: string | null;
 };
 
 export type Draft = {
@@ -82,6 +84,8 @@ export type Task = Draft & {
   /** Of a task that failed through its dependencies: the one at the root of it, which failed in another way. */
   root: string | null;
   result: string | null;
+  /** As the first complete returned it. */
+  receipt?: unknown;
   /** What its last worker that left one has left for the next. */
   checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
   /** In the order in which they were asked. */
@@ -206,6 +210,8 @@ export class Model {
   readonly former = new Map<string, Node>();
   /** In the order of their creation. */
   tasks: Task[] = [];
+  /** The payments of all nodes, oldest first. */
+  readonly payments: { readonly nodeId: string; readonly payment: Payment }[] = [];
   /** In the order of their arrival. */
   readonly messages: Message[] = [];
   files: File[] = [];
@@ -420,7 +426,7 @@ export class Model {
     node.idleSince = this.now;
     this.#log("task.completed", nodeId, task);
     if (task.rewardMicro > 0) {
-      node.ledger.push({ micro: task.rewardMicro, kind: "reward", taskId });
+      this.#pay(node, { micro: task.rewardMicro, kind: "reward", taskId });
       this.#log("lux.paid", nodeId, task);
     }
     this.#settle([[task, "completed"]]);
@@ -594,15 +600,22 @@ export class Model {
     if (task.status === "assigned") this.#startLease(task);
   }
 
-  /** Changes a task that nobody holds; `startsNow`: it waits for its time no longer. */
-  update(taskId: string, priority: Task["priority"], startsNow: boolean): Task {
+  /** Changes a task that nobody holds. `start`: its time stays, is past, or is none; `staysOn`: it expires no more. */
+  update(
+    taskId: string,
+    priority: Task["priority"],
+    start: "keep" | "past" | "none",
+    staysOn: boolean,
+  ): Task {
     const task = this.task(taskId);
     refuseFinished(task);
     if (task.status === "assigned") refuse("task_not_open");
-    const isSame = task.priority === priority && !startsNow;
+    const isCleared = (start === "none" && task.notBefore !== null) || (staysOn && task.expiresAt !== null);
+    const isSame = task.priority === priority && start !== "past" && !isCleared;
     if (isSame) return task;
     task.priority = priority;
-    if (startsNow) task.notBefore = this.now - SECOND_MS;
+    if (start !== "keep") task.notBefore = start === "none" ? null : this.now - SECOND_MS;
+    if (staysOn) task.expiresAt = null;
     this.#log("task.updated", null, task);
     if (task.balanced) this.#balance([task]);
     return task;
@@ -857,9 +870,14 @@ export class Model {
     const today = utcDayStart(this.now);
     if (node.signedInOn === today) return { earnedMicro: 0, node };
     node.signedInOn = today;
-    node.ledger.push({ micro: SIGNIN_MICRO, kind: "signin", taskId: null });
+    this.#pay(node, { micro: SIGNIN_MICRO, kind: "signin", taskId: null });
     this.#log("lux.signin", nodeId, null);
     return { earnedMicro: SIGNIN_MICRO, node };
+  }
+
+  #pay(node: Node, payment: Payment): void {
+    node.ledger.push(payment);
+    this.payments.push({ nodeId: node.id, payment });
   }
 
   // ---- Messages

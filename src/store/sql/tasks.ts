@@ -6,7 +6,8 @@ import {
   CACHED_TASK_MAX_CHARS,
   PER_PAGE_MAX,
 } from "../../domain/limits.ts";
-import { typesFor } from "../../domain/balancer.ts";
+import { closedTypes } from "../../domain/gate.ts";
+import { type Lane, needsRare, typesFor } from "../../domain/lane.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import {
   type Closed,
@@ -20,6 +21,7 @@ import {
 import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { READY_IN_LANE } from "./gate.ts";
 import {
   type Sized,
   type Slice,
@@ -54,7 +56,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, receipt, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
@@ -69,8 +71,8 @@ const SUMMARY_COLUMNS = `
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
-/** Open, and not waiting for its time or for other tasks: in the words of the indexes of the backlog. */
-export const READY = `status = 'open' AND scheduled = 0`;
+/** Open, not waiting for its time or for other tasks, and in a plain lane: in the words of the indexes of the backlog. */
+export const READY = `status = 'open' AND scheduled = 0 AND lane IS NULL`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
@@ -163,7 +165,7 @@ export function bestReady(
   if (butFor !== null) return bestReadyBut(types, closed, butFor);
   if (
     closed !== null &&
-    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closed.types.size > 0))
+    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closedTypes(closed).size > 0))
   )
     return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
@@ -225,8 +227,9 @@ function patchReady(
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
   const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
-  const { status, scheduled, taskType } = task;
-  const isReady = status === "open" && !scheduled && (types === null || types.includes(taskType));
+  const { status, scheduled, taskType, lane } = task;
+  const isPlain = status === "open" && !scheduled && lane === null;
+  const isReady = isPlain && (types === null || types.includes(taskType));
   return others && isReady ? withTask(others, task) : others;
 }
 
@@ -251,6 +254,73 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
   const known = tasks.toSpliced(at, 0, task);
   if (known.length > CACHED_BACKLOG_TASKS) known.pop();
   return { tasks: known, isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS };
+}
+
+/** How many of the best tasks of special lanes are loaded: a transaction may find that it may not have the first. */
+const HEADS_LOADED = 8;
+
+/**
+ * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
+ * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
+ * `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
+ */
+export function bestOfLanes(
+  lanes: readonly Lane[],
+  closed: Closed | null,
+  options: {
+    readonly onlyBalanced?: boolean;
+    readonly limit?: number;
+    readonly notRevokedFrom?: string;
+    /** Without what this node may not have (Task.notNodes). */
+    readonly butFor?: string;
+  } = {},
+): Query<readonly Task[] | null> {
+  if (lanes.length === 0) return NO_ROW;
+  const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom, butFor = null } = options;
+  const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1]);
+  const params: Param[] = [JSON.stringify(ranked), limit];
+  const more =
+    notRevokedFrom === undefined
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const open =
+    more +
+    notExcluded(params, butFor) +
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups);
+  const sql = (elements: string): string => `
+    SELECT ${TASK_COLUMNS} FROM (
+      SELECT t.seq, l.rank FROM (${union(
+        (onlyBalanced ? [1] : [0, 1]).map(
+          (balanced) => `
+        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, ${balanced} AS flag FROM ${elements}`,
+        ),
+      )}) AS l
+      CROSS JOIN tasks t
+      WHERE t.seq = (
+        SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
+        ORDER BY priority, seq LIMIT 1)
+      ORDER BY t.priority, l.rank, t.seq LIMIT $2) AS best
+    CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.rank, t.seq`;
+  const names = new Set(lanes.map(({ name }) => name));
+  return {
+    ...many(sql("json_array_elements(CAST($1 AS TEXT)::json)"), params, toTask, TASKS_READ),
+    patch: (tasks, change) => patchHeads(tasks ?? [], change, names),
+    // Differs because each engine reads JSON in its own way.
+    onSqlite: { sql: sql("json_each($1)"), params },
+  };
+}
+
+/** Undefined: another task of a lane may be its best one now. */
+function patchHeads(
+  tasks: readonly Task[],
+  change: Change,
+  lanes: ReadonlySet<string>,
+): readonly Task[] | undefined {
+  if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
+    return change.task.lane !== null && lanes.has(change.task.lane) ? undefined : tasks;
+  if (!("taskId" in change)) return undefined;
+  return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -302,6 +372,12 @@ function patchHeld(
   return (task.status === "assigned" && isOfKind(task)) || task.taskId === first?.taskId ? undefined : first;
 }
 
+/** The condition that a node may have a task (Task.notNodes); null: any node. */
+function notExcluded(params: Param[], nodeId: string | null): string {
+  if (nodeId === null) return "";
+  return ` AND (not_nodes IS NULL OR replace(not_nodes, ${bind(params, `,${nodeId},`)}, '') = not_nodes)`;
+}
+
 /** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
 function bestOpen(
   balanced: readonly number[],
@@ -316,28 +392,28 @@ function bestOpen(
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
-  const but = (column: string, values: ReadonlySet<string> = new Set()): string =>
-    values.size === 0
-      ? ""
-      : ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
-  const excluded = butFor === null ? "" : bind(params, `,${butFor},`);
-  const notExcluded =
-    butFor === null ? "" : ` AND (not_nodes IS NULL OR replace(not_nodes, ${excluded}, '') = not_nodes)`;
   const notClosed =
-    but("creator_node", closed?.creators) +
-    but("task_group", closed?.groups) +
-    (types ? "" : but("task_type", closed?.types));
+    notExcluded(params, butFor) +
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups) +
+    (types ? "" : butClosed(params, "task_type", closed && closedTypes(closed)));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM tasks
-        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}${notExcluded}
+        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
         ORDER BY priority, seq LIMIT $1`;
     }),
   );
   const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
   return { best, params };
+}
+
+/** The condition that a column has none of the closed values. */
+function butClosed(params: Param[], column: string, values: ReadonlySet<string> | null = null): string {
+  if (values === null || values.size === 0) return "";
+  return ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
 }
 
 /** Unfinished tasks whose node is offline. */
@@ -698,14 +774,19 @@ export function failedBefore(
   withTitles: boolean,
   { updatedAt, seq }: ChangePosition,
   limit: number,
-): Query<readonly (Candidate & ChangePosition)[]> {
+): Query<readonly (Candidate & ChangePosition & Pick<Task, "taskType" | "failure">)[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
   const sql = `
-    SELECT seq, updated_at, ${titleIf(rest, withTitles)} FROM tasks t
+    SELECT seq, updated_at, task_type, failure, ${titleIf(rest, withTitles)} FROM tasks t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
-  const of = (row: Row) => ({ ...toCandidate(row), updatedAt: Number(row["updated_at"]) });
+  const of = (row: Row) => ({
+    ...toCandidate(row),
+    updatedAt: Number(row["updated_at"]),
+    taskType: String(row["task_type"]),
+    failure: row["failure"] == null ? null : (JSON.parse(String(row["failure"])) as Failure), // the rules write it
+  });
   return many(sql, params, of, ["tasks"]);
 }
 

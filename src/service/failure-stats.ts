@@ -1,0 +1,134 @@
+/**
+ * The statistics of failures: the tasks that failed lately, grouped by type, kind and the first line of the message
+ * without numbers and ids, and by node. A group has an id, by which task/list finds its tasks (failureGroupOf).
+ *
+ * The newest FAILURES_SCANNED_MAX failed tasks are examined, in steps between which others are served.
+ */
+import {
+  FAILURES_SCANNED_MAX,
+  FAILURE_GROUPS_MAX,
+  FAILURE_LINE_MAX_CHARS,
+  FAILURE_NODES_MAX,
+  PARKED_NODES_MAX,
+  SEARCH_STEP_ROWS,
+} from "../domain/limits.ts";
+import type { Failure, Task } from "../domain/model.ts";
+import type { Clock } from "../lib/clock.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import { type FailedTask, failuresBefore } from "../store/sql/stats.ts";
+import type { Store } from "../store/store.ts";
+
+/** `message`: that of the newest. `nodeIds`: the first nodes, those with most failures first; `nodes`: how many. */
+export type FailureGroup = {
+  readonly group: string;
+  readonly taskType: string;
+  readonly kind: Failure["kind"];
+  readonly message: string;
+  readonly count: number;
+  readonly nodes: number;
+  readonly nodeIds: readonly string[];
+  readonly lastAt: number;
+  readonly taskId: string;
+};
+
+/** `groups`: the largest first. `total`: the failed tasks that were examined; `isExact` false: there are more. */
+export type FailureStats = {
+  readonly groups: readonly FailureGroup[];
+  readonly byNode: readonly { readonly nodeId: string; readonly count: number }[];
+  readonly total: number;
+  readonly isExact: boolean;
+};
+
+/** The newest task of a group, and the failures of the group by node. */
+type Growing = { readonly newest: FailedTask; count: number; readonly nodes: Map<string, number> };
+
+export class FailureStatistics {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  /** One step of all readers in each tick. */
+  readonly #steps = new TickQueue();
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** The tasks that failed in the last `lastMs` and have not been retried or deleted since. */
+  async read(lastMs: number): Promise<FailureStats> {
+    const since = this.#clock.now() - lastMs;
+    const groups = new Map<string, Growing>();
+    const byNode = new Map<string, number>();
+    let position = { updatedAt: Number.MAX_SAFE_INTEGER, seq: 0 };
+    let [total, isExact] = [0, false];
+    while (total < FAILURES_SCANNED_MAX && !isExact) {
+      if (total > 0) await this.#steps.next();
+      const step = await this.#store.read(failuresBefore(position, since, SEARCH_STEP_ROWS));
+      for (const task of step) {
+        const { nodeId } = task.failure;
+        const id = failureGroupOf(task.taskType, task.failure);
+        const group = groups.get(id) ?? { newest: task, count: 0, nodes: new Map<string, number>() };
+        groups.set(id, group);
+        group.count++;
+        if (nodeId === null) continue;
+        increase(group.nodes, nodeId);
+        increase(byNode, nodeId);
+      }
+      total += step.length;
+      position = step.at(-1) ?? position;
+      isExact = step.length < SEARCH_STEP_ROWS;
+    }
+    const largest = [...groups].toSorted(
+      ([, a], [, b]) => b.count - a.count || b.newest.updatedAt - a.newest.updatedAt,
+    );
+    return {
+      groups: largest.slice(0, FAILURE_GROUPS_MAX).map(([id, group]) => summarize(id, group)),
+      byNode: mostFirst(byNode, PARKED_NODES_MAX),
+      total,
+      isExact,
+    };
+  }
+}
+
+function summarize(group: string, { newest, count, nodes }: Growing): FailureGroup {
+  return {
+    group,
+    taskType: newest.taskType,
+    kind: newest.failure.kind,
+    message: firstLine(newest.failure.message),
+    count,
+    nodes: nodes.size,
+    nodeIds: mostFirst(nodes, FAILURE_NODES_MAX).map(({ nodeId }) => nodeId),
+    lastAt: newest.updatedAt,
+    taskId: newest.taskId,
+  };
+}
+
+function increase(counts: Map<string, number>, nodeId: string): void {
+  counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1);
+}
+
+function mostFirst(counts: ReadonlyMap<string, number>, most: number): FailureStats["byNode"] {
+  return [...counts]
+    .toSorted(([a, ofA], [b, ofB]) => ofB - ofA || (a < b ? -1 : 1))
+    .slice(0, most)
+    .map(([nodeId, count]) => ({ nodeId, count }));
+}
+
+/** A UUID, a word of hexadecimal digits with a number in it, or a number. */
+const VARYING = /\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{6,}\b|\d+/gi;
+
+/** The first line of a message that is not blank, cut to FAILURE_LINE_MAX_CHARS; "" without a message. */
+export function firstLine(message: string | null): string {
+  const line = message === null ? "" : (/\S.*/.exec(message)?.[0].trimEnd() ?? "");
+  if (line.length <= FAILURE_LINE_MAX_CHARS) return line;
+  return `${line.slice(0, FAILURE_LINE_MAX_CHARS - 1).toWellFormed()}…`;
+}
+
+/** The id of the group of a failed task: the same for all whose type, kind and first line without numbers are the same. */
+export function failureGroupOf(
+  taskType: Task["taskType"],
+  { kind, message }: Pick<Failure, "kind" | "message">,
+): string {
+  const text = JSON.stringify([taskType, kind, firstLine(message).replace(VARYING, "#")]);
+  return new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 16);
+}
