@@ -25,6 +25,7 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { pendingReviewSchema } from "./reviews.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
@@ -371,6 +372,9 @@ class Records {
     this.#add("OutputAttempt", outputAttemptSchema());
     this.#add("Question", schemas.questionSchema());
     this.#add("OpenQuestion", openQuestionSchema());
+    this.#add("Review", schemas.reviewSchema());
+    this.#add("Quorum", schemas.quorumSchema());
+    this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskSummary", schemas.taskSummarySchema(variant));

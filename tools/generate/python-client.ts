@@ -41,6 +41,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     extend: "task/extend",
     ask: "task/ask",
     answer: "task/answer",
+    review: "task/review",
+    in_review: "reviews",
     retry: "task/retry",
     cancel: "task/cancel",
     update: "task/update",
