@@ -9,6 +9,7 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
+import { invitationEndpoints } from "./api/invitations.ts";
 import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { outputStreamEndpoint } from "./api/output.ts";
@@ -46,10 +47,11 @@ import {
   type OpenListener,
   listen,
   publicUrlOf,
-  readTls,
+  openTls,
   stopListeners,
   watchCertificate,
 } from "./hub/listeners.ts";
+import { joinPlaceOf } from "./hub/addresses.ts";
 import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { blockListOf } from "./lib/ip.ts";
@@ -60,15 +62,18 @@ import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Budgets } from "./service/budgets.ts";
+import { Limits } from "./service/limits.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
+import { InvitationService } from "./service/invitations.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LeaseService } from "./service/leases.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
+import { History } from "./service/history.ts";
 import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
@@ -327,12 +332,14 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       writeRequests: (text) => metrics.writeTo(text),
       webhooks: () => services.courier.counts(),
     });
+  const tls = await openTls(parts);
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
   const uploads = uploadLimit();
   const endpoints: readonly Endpoint[] = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
+    ...invitationEndpoints((named) => joinPlaceOf(config, listeners, tls?.pin ?? null, named)),
     ...streams.endpoints,
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
@@ -372,7 +379,6 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     streams.close();
     await stopListeners(listeners);
   });
-  const tls = readTls(config);
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
   await listen(parts, tls, { routesOf, metrics, crossOrigin }, listeners);
   const watch = watchCertificate(parts, tls, listeners);
@@ -467,6 +473,7 @@ function joinServices({
     quotas: quotaService,
     tickets: new Tickets(keys, clock),
     minutes,
+    history: new History(store, clock, minutes),
     typeStats: new TypeStatistics(store, clock, minutes),
     failureStats: new FailureStatistics(store, clock),
     tasks,
@@ -482,11 +489,13 @@ function joinServices({
     courier: new WebhookCourier({ store, clock, log, post, encode }),
     answerTokens,
     a2a,
+    limits: new Limits(store, clock),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
     notes: new NoteService(store, clock),
     leases: new LeaseService(store, clock),
+    invitations: new InvitationService(store, clock, newId, keys),
     lux: new LuxService(store, clock, newId),
     files,
     system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),

@@ -31,11 +31,13 @@ const GROUPS: Readonly<Record<string, string>> = {
   webhook: "webhooks, which send events to a URL",
   lux: "the ledger of LUX",
   budget: "limits of what work may cost",
+  limit: "how many tasks of a limit key may run",
   node: "nodes",
   message: "messages",
   file: "files",
   note: "notes, the shared memory of the nodes",
   lease: "advisory leases on names and paths",
+  invitation: "invitations of nodes",
   keys: "the keys of the hub",
   service: "the hub as a systemd service",
 };

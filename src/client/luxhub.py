@@ -679,6 +679,25 @@ _UPLOAD_SILENCE_S = 300
 
 # ---- The hub
 
+#: Takes a value away where leaving it out would keep it: `hub.tasks.update(task_id, not_before=CLEAR)`.
+CLEAR: Any = object()
+
+
+def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    path = file or os.environ.get("LUXHUB_JOINED")
+    if path is None:
+        home = os.environ.get("XDG_CONFIG_HOME", "")
+        config = home if os.path.isabs(home) else os.path.expanduser("~/.config")
+        path = os.path.join(config, "luxhub", "hub.json")
+    with open(path, encoding="utf-8") as stored:
+        hub = cast("dict[str, Any]", json.load(stored))
+    return hub
+
+
+def joined_node(file: str | os.PathLike[str] | None = None) -> str:
+    """Returns the node as which this machine has joined a hub: the only one that its key acts for."""
+    return str(_joined_in(file)["node_id"])
+
 
 class LuxHub:
     """A hub. Each method takes the fields of the endpoint of the same name, and returns its answer.
@@ -720,8 +739,33 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.costs = Costs(self.call)
+        self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
+        self.invitations = Invitations(self.call)
         self.keys = Keys(self.call)
+
+    @classmethod
+    def joined(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        retry: Retry = Retry(),
+        on_retry: Callable[[Exception, float], object] | None = None,
+    ) -> LuxHub:
+        """Returns the hub that this machine has joined (`luxhub join`), with its key; see also `joined_node`.
+
+        Its connections trust the hub's own authority and nothing else.
+
+        file: By default that of LUXHUB_JOINED, or luxhub/hub.json in the directory of configuration.
+        """
+        hub = _joined_in(file)
+        context = None
+        if hub.get("ca"):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False  # whoever has a certificate of the hub's authority is the hub
+            context.load_verify_locations(cadata=hub["ca"])
+        return cls(hub["url"], hub["secret"], retry=retry, on_retry=on_retry, context=context)
 
     def close(self) -> None:
         """Closes the idle connections."""
@@ -932,10 +976,10 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = frozenset(["key/add", "webhook/put"])
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
-#: does not store an answer with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
+_NOT_REPEATABLE = ("key/add", "invitation/create")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
+#: does not store an answer with a ticket, and who joins has no key yet.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
@@ -948,6 +992,8 @@ def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
 
 def _plain(value: object) -> object:
     """Converts other sequences and mappings to lists and dicts, for json.dumps."""
+    if value is CLEAR:
+        return None
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
@@ -2090,6 +2136,7 @@ def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
 # ---- from here to the end: do not edit.
 
 EventKind = Literal[
+    "node.joined",
     "node.registered",
     "node.updated",
     "node.online",
@@ -2123,6 +2170,11 @@ EventKind = Literal[
     "webhook.resumed",
     "budget.set",
     "budget.deleted",
+    "hub.paused",
+    "hub.resumed",
+    "limit.set",
+    "limit.held",
+    "limit.deleted",
     "budget.warning",
     "budget.exceeded",
     "lux.paid",
@@ -2157,8 +2209,11 @@ ErrorCode = Literal[
     "question_not_found",
     "file_not_found",
     "budget_not_found",
+    "pause_not_found",
+    "limit_not_found",
     "note_not_found",
     "key_not_found",
+    "invitation_not_found",
     "method_not_allowed",
     "request_timeout",
     "task_not_open",
@@ -2191,8 +2246,17 @@ ErrorCode = Literal[
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
+    "paused",
+    "pauses_limit",
+    "limit_reached",
+    "limits_limit",
+    "too_many_lanes",
+    "requirements_not_met",
     "key_exists",
     "keys_limit",
+    "invitation_used",
+    "invitation_expired",
+    "invitations_limit",
     "ref_refused",
     "body_too_large",
     "unsupported_media_type",
@@ -2275,6 +2339,39 @@ class Budget(TypedDict):
     #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
     #: many.
     spent: Spending
+
+
+class Pause(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+    #: Why.
+    reason: str | None
+    #: Since when.
+    at: str
+
+
+class Limit(TypedDict):
+    #: The limit key; empty for tasks without a type.
+    key: str
+    #: How many tasks of the key may be assigned at once; null: any number.
+    running: int | None
+    #: How many tasks of the key may be handed out in any 60 s; null: any number.
+    per_minute: int | None
+    #: Until then none of its tasks is handed out; null: it is not held.
+    held_until: str | None
+    #: How many are assigned; 0 without `running`.
+    running_now: int
+    #: How many were handed out in the last minute; 0 without `per_minute`.
+    last_minute: int
+
+
+class Requirements(TypedDict):
+    #: All of them must be among the capabilities of the node.
+    capabilities: list[str]
+    #: Amounts by name, with three decimals.
+    resources: dict[str, float]
 
 
 class InputFile(TypedDict):
@@ -2510,6 +2607,11 @@ class Task(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2674,6 +2776,11 @@ class TaskDetails(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2703,6 +2810,10 @@ class Node(TypedDict):
     port: int | None
     #: The task types that the node takes; empty means all.
     capabilities: str | list[str]
+    #: What the node has; left out if it has said nothing.
+    resources: NotRequired[dict[str, float]]
+    #: What its unfinished tasks use of it.
+    resources_used: NotRequired[dict[str, float]]
     #: The balancer assigns the node no more unfinished tasks than this; null means any number.
     max_tasks: int | None
     #: Whether the balancer may assign the node tasks.
@@ -2889,15 +3000,19 @@ class AdvisoryLease(TypedDict):
     until: str
 
 
-class LedgerEntry(TypedDict):
+_LedgerEntryKeywords = TypedDict("_LedgerEntryKeywords", {
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    "from": "str",
+})
+
+
+class LedgerEntry(_LedgerEntryKeywords):
     #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
     seq: int
     #: The id of the entry.
     id: str
     #: The node that was paid; null: the entry goes to another account.
     node_id: str | None
-    #: The account that it comes from: `treasury`, or `held:` and the task_id.
-    from: str
     #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
     to: str
     #: LUX, exact to 6 decimals.
@@ -3098,6 +3213,23 @@ class Key(TypedDict):
     #: What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
     #: bound to a node.
     used: NotRequired[KeyUsed]
+
+
+class Invitation(TypedDict):
+    #: The invitation.
+    invitation_id: str
+    #: The node for which the machine that joins gets a key.
+    node_id: str
+    #: Whether the invitation is `open`, `used` or `expired`.
+    state: Literal["open", "used", "expired"]
+    #: When it was made.
+    created_at: str
+    #: When it ends, by the hub's clock.
+    expires_at: str
+    #: When a machine joined with it.
+    used_at: str | None
+    #: The name of the key that was made from it; null until then.
+    key: str | None
 
 
 class Event(TypedDict):
@@ -3411,6 +3543,15 @@ class NodeGetAnswer(TypedDict):
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
+
+
+class TaskCreateRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
+    resources: NotRequired[Mapping[str, float]]
 
 
 class TaskCreateAnswer(TypedDict):
@@ -4227,6 +4368,69 @@ class BudgetDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LimitSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit, and what of it is used.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitListAnswer(TypedDict):
+    success: Literal[True]
+    #: All limits and holds, by key.
+    limits: list[Limit]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit as it was.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitHoldAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit of the key, or only its hold.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPauseAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPausesAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused, by scope and value.
+    pauses: list[Pause]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class FileListAnswer(TypedDict):
     success: Literal[True]
     #: The files.
@@ -4421,6 +4625,15 @@ class GroupRetryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class SchedulePutTaskRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
+    resources: NotRequired[Mapping[str, float]]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -4455,6 +4668,11 @@ class SchedulePutTask(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[Sequence[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[SchedulePutTaskRequires]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
 
@@ -4504,6 +4722,43 @@ class ScheduleDeleteAnswer(TypedDict):
     name: str
     #: The schedule.
     schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation: Invitation
+    #: What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again.
+    line: str
+    #: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+    url: str
+    #: Other URLs at which the hub may be reached.
+    other_urls: list[str]
+    #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
+    pin: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationListAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitations, oldest first.
+    invitations: list[Invitation]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation_id: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4656,6 +4911,8 @@ class StatusAnswer(TypedDict):
 
 class StatsMinutesAnswer(TypedDict):
     success: Literal[True]
+    #: How many seconds each of them takes: 60, 600 or 3,600.
+    step_s: int
     #: The minutes, oldest first.
     minutes: list[Minute]
     #: The sum of these minutes.
@@ -4722,6 +4979,7 @@ class Nodes(_Resource):
         host: str | None = None,
         port: int | None = None,
         capabilities: str | Sequence[str] | None = None,
+        resources: Mapping[str, float] | None = None,
         max_tasks: int | None = None,
         auto_assign: bool | None = None,
         options: CallOptions | None = None,
@@ -4734,6 +4992,7 @@ class Nodes(_Resource):
         port: Where people can reach the node: the hub does not use it.
         capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
             array.
+        resources: What the node has, as amounts by name with three decimals; tasks may require some of it.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """
@@ -4743,6 +5002,7 @@ class Nodes(_Resource):
             "host": host,
             "port": port,
             "capabilities": capabilities,
+            "resources": resources,
             "max_tasks": max_tasks,
             "auto_assign": auto_assign,
         }
@@ -4857,6 +5117,8 @@ class Tasks(_Resource):
         files: Sequence[str] | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
+        requires: TaskCreateRequires | None = None,
+        limit_key: str | None = None,
         for_node: str | None = None,
         unique_key: str | None = None,
         unique_for_s: float | None = None,
@@ -4890,6 +5152,10 @@ class Tasks(_Resource):
             commit.
         group: The group that the task joins. A group is its tasks: it begins with the first one.
         tags: Up to 16 words to find the task by, none with a comma.
+        requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
+            as much as it says.
+        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
+            `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -4917,6 +5183,8 @@ class Tasks(_Resource):
             "files": files,
             "group": group,
             "tags": tags,
+            "requires": requires,
+            "limit_key": limit_key,
             "for_node": for_node,
             "unique_key": unique_key,
             "unique_for_s": unique_for_s,
@@ -4995,6 +5263,7 @@ class Tasks(_Resource):
         reason: str | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskReleaseUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -5005,6 +5274,7 @@ class Tasks(_Resource):
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -5013,6 +5283,7 @@ class Tasks(_Resource):
             "reason": reason,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
@@ -5026,6 +5297,7 @@ class Tasks(_Resource):
         retry: bool | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskFailUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -5037,6 +5309,7 @@ class Tasks(_Resource):
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -5046,6 +5319,7 @@ class Tasks(_Resource):
             "retry": retry,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
@@ -5203,8 +5477,8 @@ class Tasks(_Resource):
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
         lux_reward: It can only grow, unless the request has the administrator key too.
-        not_before: The task is not handed out before this time; one in the past: at once.
-        expires_at: If the task is not completed by this time, it fails.
+        not_before: The task is not handed out before this time; one in the past, or null: at once.
+        expires_at: If the task is not completed by this time, it fails; null: it expires no more.
         """
         fields = {
             "task_id": task_id,
@@ -6125,6 +6399,94 @@ class Costs(_Resource):
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
 
 
+class Limits(_Resource):
+    def set(
+        self,
+        key: str,
+        *,
+        running: int | None = None,
+        per_minute: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitSetAnswer:
+        """Limits how many tasks of a key run at once, or start in a minute.
+
+        key: The limit key; the key of a task is its `limit_key` or, without one, its `task_type`.
+        running: How many tasks of the key may be assigned at once; left out: any number.
+        per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
+        """
+        fields = {"key": key, "running": running, "per_minute": per_minute}
+        return cast("LimitSetAnswer", self._call("limit/set", fields, options))
+
+    def list(self, *, options: CallOptions | None = None) -> LimitListAnswer:
+        """All limits and holds, and what is used of them."""
+        return cast("LimitListAnswer", self._call("limit/list", None, options))
+
+    def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
+        """Deletes the limit of a key, and ends its hold.
+
+        key: The limit key.
+        """
+        fields = {"key": key}
+        return cast("LimitDeleteAnswer", self._call("limit/delete", fields, options))
+
+    def hold(
+        self,
+        key: str,
+        for_s: float,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitHoldAnswer:
+        """Lets a limit key rest: none of its tasks is handed out for a time.
+
+        key: The limit key.
+        for_s: How many seconds none of its tasks is handed out; a longer hold stays.
+        node_id: The node that asks for the hold; the event names it.
+        """
+        fields = {"key": key, "for_s": for_s, "node_id": node_id}
+        return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
+
+    def pause(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPauseAnswer:
+        """Stops handing out tasks: of a type, a limit key, a creator, or all.
+
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
+        reason: Why; everybody who asks why a task does not run can read it.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node, "reason": reason}
+        return cast("HubPauseAnswer", self._call("hub/pause", fields, options))
+
+    def resume(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubResumeAnswer:
+        """Ends a pause.
+
+        type: As in hub/pause.
+        limit_key: As in hub/pause.
+        creator_node: As in hub/pause.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
+        return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
+
+    def pauses(self, *, options: CallOptions | None = None) -> HubPausesAnswer:
+        """What is paused."""
+        return cast("HubPausesAnswer", self._call("hub/pauses", None, options))
+
+
 class Files(_FileTransfer):
     def list(
         self,
@@ -6325,6 +6687,50 @@ class Schedules(_Resource):
         """
         fields = {"name": name}
         return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
+
+
+class Invitations(_Resource):
+    def create(
+        self,
+        node_id: str,
+        *,
+        expires_in_s: float | None = None,
+        url: str | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationCreateAnswer:
+        """Invites a node: the line with which its machine joins.
+
+        Not repeated after a fault: only its answer has the line.
+
+        node_id: The node that is invited. It need not be registered.
+        expires_in_s: Seconds until it ends, 60 to 604,800; 3,600 if left out.
+        url: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+        """
+        fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
+        return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
+
+    def list(
+        self,
+        *,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationListAnswer:
+        """The invitations, oldest first.
+
+        cursor: The `next_cursor` of the previous page.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"cursor": cursor, "per_page": per_page}
+        return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
+
+    def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
+        """Deletes an invitation, so that nobody can join with it.
+
+        invitation_id: The invitation.
+        """
+        fields = {"invitation_id": invitation_id}
+        return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
 
 
 class Webhooks(_Resource):
@@ -6545,6 +6951,13 @@ METHODS = {
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",
+    "hub/pause": "POST",
+    "hub/resume": "POST",
+    "hub/pauses": "GET",
+    "limit/set": "POST",
+    "limit/list": "GET",
+    "limit/delete": "POST",
+    "limit/hold": "POST",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",
@@ -6563,4 +6976,8 @@ METHODS = {
     "file/upload-url": "POST",
     "file/delete": "POST",
     "file/{file_id}": "DELETE",
+    "invitation/create": "POST",
+    "invitation/list": "GET",
+    "invitation/delete": "POST",
+    "join": "POST",
 }

@@ -8,6 +8,7 @@ export type Variant = "A" | "B";
 export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
 
 export type EventKind =
+  | "node.joined"
   | "node.registered"
   | "node.updated"
   | "node.online"
@@ -41,6 +42,11 @@ export type EventKind =
   | "webhook.resumed"
   | "budget.set"
   | "budget.deleted"
+  | "hub.paused"
+  | "hub.resumed"
+  | "limit.set"
+  | "limit.held"
+  | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
   | "lux.paid"
@@ -140,6 +146,39 @@ export interface Budget {
    * many.
    */
   spent: Spending;
+}
+
+export interface Pause {
+  /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+  scope: "hub" | "type" | "limit_key" | "creator";
+  /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+  value: string | null;
+  /** Why. */
+  reason: string | null;
+  /** Since when. */
+  at: string;
+}
+
+export interface Limit {
+  /** The limit key; empty for tasks without a type. */
+  key: string;
+  /** How many tasks of the key may be assigned at once; null: any number. */
+  running: number | null;
+  /** How many tasks of the key may be handed out in any 60 s; null: any number. */
+  per_minute: number | null;
+  /** Until then none of its tasks is handed out; null: it is not held. */
+  held_until: string | null;
+  /** How many are assigned; 0 without `running`. */
+  running_now: number;
+  /** How many were handed out in the last minute; 0 without `per_minute`. */
+  last_minute: number;
+}
+
+export interface Requirements {
+  /** All of them must be among the capabilities of the node. */
+  capabilities: string[];
+  /** Amounts by name, with three decimals. */
+  resources: Record<string, number>;
 }
 
 export interface InputFile {
@@ -391,6 +430,13 @@ export interface Task<V extends Variant = "A"> {
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
+  /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
    */
@@ -559,6 +605,13 @@ export interface TaskDetails<V extends Variant = "A"> {
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
+  /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
    */
@@ -596,6 +649,10 @@ export interface Node<V extends Variant = "A"> {
   port: number | null;
   /** The task types that the node takes; empty means all. */
   capabilities: By<V, string, string[]>;
+  /** What the node has; left out if it has said nothing. */
+  resources?: Record<string, number> | undefined;
+  /** What its unfinished tasks use of it. */
+  resources_used?: Record<string, number> | undefined;
   /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
   max_tasks: number | null;
   /** Whether the balancer may assign the node tasks. */
@@ -1021,6 +1078,23 @@ export interface Key {
     | undefined;
 }
 
+export interface Invitation {
+  /** The invitation. */
+  invitation_id: string;
+  /** The node for which the machine that joins gets a key. */
+  node_id: string;
+  /** Whether the invitation is `open`, `used` or `expired`. */
+  state: "open" | "used" | "expired";
+  /** When it was made. */
+  created_at: string;
+  /** When it ends, by the hub's clock. */
+  expires_at: string;
+  /** When a machine joined with it. */
+  used_at: string | null;
+  /** The name of the key that was made from it; null until then. */
+  key: string | null;
+}
+
 export interface Event {
   /** Increases with each commit. */
   id: number;
@@ -1207,8 +1281,11 @@ export interface Problem {
     | "question_not_found"
     | "file_not_found"
     | "budget_not_found"
+    | "pause_not_found"
+    | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
+    | "invitation_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -1241,8 +1318,17 @@ export interface Problem {
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
+    | "paused"
+    | "pauses_limit"
+    | "limit_reached"
+    | "limits_limit"
+    | "too_many_lanes"
+    | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
+    | "invitation_used"
+    | "invitation_expired"
+    | "invitations_limit"
     | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
@@ -1295,6 +1381,8 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
+      /** What the node has, as amounts by name with three decimals; tasks may require some of it. */
+      resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
       /** Whether the balancer may assign the node tasks. */
@@ -1549,6 +1637,20 @@ export interface Operations<V extends Variant = "A"> {
       /** Up to 16 words to find the task by, none with a comma. */
       tags?: readonly string[] | undefined;
       /**
+       * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+       * much as it says.
+       */
+      requires?:
+        | {
+            /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+            capabilities?: readonly string[] | undefined;
+            /** Amounts by name, with three decimals. */
+            resources?: Record<string, number> | undefined;
+          }
+        | undefined;
+      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      limit_key?: string | undefined;
+      /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
        * back or goes offline, other nodes may take it.
        */
@@ -1748,6 +1850,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1784,6 +1888,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1914,10 +2020,10 @@ export interface Operations<V extends Variant = "A"> {
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
       /** It can only grow, unless the request has the administrator key too. */
       lux_reward?: number | undefined;
-      /** The task is not handed out before this time; one in the past: at once. */
-      not_before?: string | undefined;
-      /** If the task is not completed by this time, it fails. */
-      expires_at?: string | undefined;
+      /** The task is not handed out before this time; one in the past, or null: at once. */
+      not_before?: string | null | undefined;
+      /** If the task is not completed by this time, it fails; null: it expires no more. */
+      expires_at?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -3505,6 +3611,20 @@ export interface Operations<V extends Variant = "A"> {
         group?: string | undefined;
         /** The words to find the task by; left out if it has none. */
         tags?: readonly string[] | undefined;
+        /**
+         * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+         * much as it says.
+         */
+        requires?:
+          | {
+              /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+              capabilities?: readonly string[] | undefined;
+              /** Amounts by name, with three decimals. */
+              resources?: Record<string, number> | undefined;
+            }
+          | undefined;
+        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
@@ -3872,6 +3992,144 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Stops handing out tasks: of a type, a limit key, a creator, or all */
+  "hub/pause": {
+    request: {
+      /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
+      type?: string | undefined;
+      /** The limit key of the tasks. */
+      limit_key?: string | undefined;
+      /** The creator of the tasks. */
+      creator_node?: string | undefined;
+      /** Why; everybody who asks why a task does not run can read it. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends a pause */
+  "hub/resume": {
+    request: {
+      /** As in hub/pause. */
+      type?: string | undefined;
+      /** As in hub/pause. */
+      limit_key?: string | undefined;
+      /** As in hub/pause. */
+      creator_node?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** What is paused */
+  "hub/pauses": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** What is paused, by scope and value. */
+      pauses: Pause[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Limits how many tasks of a key run at once, or start in a minute */
+  "limit/set": {
+    request: {
+      /** The limit key; the key of a task is its `limit_key` or, without one, its `task_type`. */
+      key: string;
+      /** How many tasks of the key may be assigned at once; left out: any number. */
+      running?: number | undefined;
+      /** How many tasks of the key may be handed out in any 60 s; left out: any number. */
+      per_minute?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit, and what of it is used. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All limits and holds, and what is used of them */
+  "limit/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All limits and holds, by key. */
+      limits: Limit[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes the limit of a key, and ends its hold */
+  "limit/delete": {
+    request: {
+      /** The limit key. */
+      key: string;
+    };
+    answer: {
+      success: true;
+      /** The limit as it was. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Lets a limit key rest: none of its tasks is handed out for a time */
+  "limit/hold": {
+    request: {
+      /** The limit key. */
+      key: string;
+      /** How many seconds none of its tasks is handed out; a longer hold stays. */
+      for_s: number;
+      /** The node that asks for the hold; the event names it. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit of the key, or only its hold. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -4064,14 +4322,18 @@ export interface Operations<V extends Variant = "A"> {
     answer: EventBatch;
   };
 
-  /** Counts of the last hour, minute by minute, and the durations of tasks */
+  /** Counts and durations of tasks, of an hour, a day or a month for charts */
   "stats/minutes": {
     request: {
       /** How many minutes, including the current one; 60 if left out. */
       last?: number | undefined;
+      /** `hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour. */
+      range?: "hour" | "day" | "month" | undefined;
     };
     answer: {
       success: true;
+      /** How many seconds each of them takes: 60, 600 or 3,600. */
+      step_s: number;
       /** The minutes, oldest first. */
       minutes: Minute[];
       /** The sum of these minutes. */
@@ -4295,6 +4557,98 @@ export interface Operations<V extends Variant = "A"> {
       ignored?: string[] | undefined;
     };
   };
+
+  /** Invites a node: the line with which its machine joins */
+  "invitation/create": {
+    request: {
+      /** The node that is invited. It need not be registered. */
+      node_id: string;
+      /** Seconds until it ends, 60 to 604,800; 3,600 if left out. */
+      expires_in_s?: number | undefined;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation: Invitation;
+      /** What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again. */
+      line: string;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url: string;
+      /** Other URLs at which the hub may be reached. */
+      other_urls: string[];
+      /** The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned. */
+      pin: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The invitations, oldest first */
+  "invitation/list": {
+    request: {
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitations, oldest first. */
+      invitations: Invitation[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes an invitation, so that nobody can join with it */
+  "invitation/delete": {
+    request: {
+      /** The invitation. */
+      invitation_id: string;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Turns an invitation into a key for its node */
+  join: {
+    request: {
+      /** The token of the invitation: in its line the part after `#join.` */
+      token: string;
+      /** The SHA-256, in lower-case hex, of the secret that the caller has made for the new key. */
+      key_hash: string;
+    };
+    answer: {
+      success: true;
+      /** The node that the key is bound to. */
+      node_id: string;
+      /** The name of the key. */
+      key: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
 }
 
 /** How each operation is called. */
@@ -4377,6 +4731,13 @@ export const METHODS = {
   "budget/set": "POST",
   "budget/list": "GET",
   "budget/delete": "POST",
+  "hub/pause": "POST",
+  "hub/resume": "POST",
+  "hub/pauses": "GET",
+  "limit/set": "POST",
+  "limit/list": "GET",
+  "limit/delete": "POST",
+  "limit/hold": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",
@@ -4395,4 +4756,8 @@ export const METHODS = {
   "file/upload-url": "POST",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
+  "invitation/create": "POST",
+  "invitation/list": "GET",
+  "invitation/delete": "POST",
+  join: "POST",
 } as const;

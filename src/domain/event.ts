@@ -4,6 +4,7 @@
  */
 
 export const EVENT_KINDS = [
+  "node.joined",
   "node.registered",
   "node.updated",
   "node.online",
@@ -37,6 +38,11 @@ export const EVENT_KINDS = [
   "webhook.resumed",
   "budget.set",
   "budget.deleted",
+  "hub.paused",
+  "hub.resumed",
+  "limit.set",
+  "limit.held",
+  "limit.deleted",
   "budget.warning",
   "budget.exceeded",
   "lux.paid",

@@ -14,6 +14,7 @@ import benchmarks from "../../docs/benchmarks.md" with { type: "file" };
 import cli from "../../docs/cli.md" with { type: "file" };
 import comparison from "../../docs/comparison.md" with { type: "file" };
 import concepts from "../../docs/concepts.md" with { type: "file" };
+import lanes from "../../docs/lanes.md" with { type: "file" };
 import costs from "../../docs/costs.md" with { type: "file" };
 import dashboardOverviewPng from "../../docs/dashboard-overview.png" with { type: "file" };
 import dashboardPhonePng from "../../docs/dashboard-phone.png" with { type: "file" };
@@ -67,6 +68,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/cli.md", cli],
   ["docs/comparison.md", comparison],
   ["docs/concepts.md", concepts],
+  ["docs/lanes.md", lanes],
   ["docs/costs.md", costs],
   ["docs/dashboard-overview.png", dashboardOverviewPng],
   ["docs/dashboard-phone.png", dashboardPhonePng],

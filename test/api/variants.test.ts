@@ -7,6 +7,7 @@ import { AnswerTokens } from "../../src/service/answer-tokens.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationEndpoints } from "../../src/api/invitations.ts";
 import { ADMIN_KEY, type Answer, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   RESULT,
@@ -29,6 +30,7 @@ import {
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
+const INVITATION_ENDPOINTS = invitationEndpoints(() => ({ url: "", otherUrls: [], pin: null }));
 
 describe("every endpoint on both variants", () => {
   /** Calls everything once with success. The answers, by method and path. */
@@ -157,6 +159,13 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
+    await post("/hub/pause", { type: "none" }, "admin");
+    await post("/limit/set", { key: "k", running: 1 }, "admin");
+    for (const path of ["/hub/pauses", "/limit/list"])
+      seen.set(`GET ${path}`, await ok(hub.get(path, { variant, headers: { "X-Admin-Key": ADMIN_KEY } })));
+    await post("/hub/resume", { type: "none" }, "admin");
+    await post("/limit/hold", { key: "k", for_s: 1 });
+    await post("/limit/delete", { key: "k" }, "admin");
 
     const upload = async () => {
       const form = new FormData();
@@ -200,6 +209,16 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
     await post("/group/retry", { group: "g" });
     await post("/group/cancel", { group: "g" });
+    const invited = await ok(hub.admin("/invitation/create", { node_id: "n9" }, { variant }));
+    seen.set("POST /invitation/create", invited);
+    seen.set(
+      "GET /invitation/list",
+      await ok(hub.get("/invitation/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    const [, token] = /#join\.([^.]+)/.exec(String(invited["line"])) ?? [];
+    await post("/join", { token, key_hash: hashSecret("of n9") });
+    const { invitation_id } = record(invited["invitation"]);
+    await post("/invitation/delete", { invitation_id }, "admin");
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(
@@ -225,7 +244,7 @@ describe("every endpoint on both variants", () => {
 
   test("is in the tour, and answers the same fields, except batch-assign and the encoding of a variant", async () => {
     const [a, b] = [await tour("A"), await tour("B")];
-    const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
+    const declared = [...ENDPOINTS, ...fileEndpoints(1), ...INVITATION_ENDPOINTS].map(
       ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
     );
     for (const seen of [a, b]) expect([...seen.keys()].toSorted()).toEqual(declared.toSorted());

@@ -56,6 +56,8 @@ export const PARTS = {
     "questions",
     "usage",
     "budgets",
+    "invitations",
+    "lanes",
     "next",
     "fates",
     "threads",
