@@ -57,6 +57,7 @@ import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Budgets } from "./service/budgets.ts";
+import { Explanations } from "./service/explanations.ts";
 import { Limits } from "./service/limits.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
@@ -415,6 +416,7 @@ function joinServices({
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     limits: new Limits(store, clock),
+    explanations: new Explanations(store, clock),
     a2a: new A2aTasks(store),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),

@@ -4,6 +4,7 @@ import * as limit from "../domain/limits.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
+import { PAUSE_SCOPES } from "../domain/model.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -28,6 +29,9 @@ const status = readEndpoint({
       software: z.string(),
       variant: z.literal(name),
       transport: z.string(),
+      paused: z.optional(
+        z.array(z.strictObject({ scope: z.enum(PAUSE_SCOPES), value: z.nullable(z.string()) })),
+      ),
       storage: z.strictObject({
         database_bytes: z.int(),
         files_bytes: z.int(),
@@ -46,6 +50,9 @@ const status = readEndpoint({
     software: hub.software,
     variant: variant.name,
     transport: hub.transport,
+    ...(hub.pauses.length > 0 && {
+      paused: hub.pauses.map(({ scope, value }) => ({ scope, value: value === "" ? null : value })),
+    }),
     storage: {
       database_bytes: hub.storage.databaseBytes,
       files_bytes: hub.storage.filesBytes,

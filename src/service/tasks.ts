@@ -9,6 +9,7 @@ import {
   Rejection,
   UNDECIDED,
   accept,
+  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -17,6 +18,7 @@ import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
+  LANES_MAX,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
@@ -24,6 +26,7 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
+import { specialLane } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/question.ts";
 import type { FileRecord, Gate, Moment, Node, Task, TaskResult, TaskSummary } from "../domain/model.ts";
 import {
@@ -66,7 +69,7 @@ import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
@@ -173,9 +176,13 @@ export class TaskService {
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
-      if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
-      // Under the limit of a key there is room, for a task of any node.
-      if (changes.some(hasLeftLimit)) void this.#balanceIfPossible();
+      let [hasEnded, isFreed] = [false, false];
+      for (const change of changes) {
+        hasEnded ||= change.kind === "group.touched";
+        isFreed ||= hasLeftLimit(change);
+      }
+      if (hasEnded) void this.#endGroupsIfPossible();
+      if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
     });
   }
 
@@ -202,13 +209,16 @@ export class TaskService {
     const taskId = asked.taskId ?? this.#newId();
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
+    const isPlain = specialLane(draft, false) === null;
+    if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      const crowded = tooManyLanes(loaded);
+      if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -239,6 +249,9 @@ export class TaskService {
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      const crowded = tooManyLanes(loaded);
+      refused = crowded;
+      if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -767,8 +780,12 @@ function hasLeftLimit(change: Notified): boolean {
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn, unique, requires }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
+  const { balanced, taskType, dependsOn, unique, requires } = draft;
+  const lane = specialLane(draft, draft.isFair ?? false);
   return {
+    hasLane: lane === null ? NO_ROW : hasLane(lane),
+    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -776,7 +793,21 @@ function ofNewTask({ balanced, taskType, dependsOn, unique, requires }: TaskDraf
   };
 }
 
-function rowsOf({ candidates, dependencies, files }: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey">) {
+/** The refusal of a task in a lane that there is not, when there are too many. */
+function tooManyLanes(rows: {
+  readonly hasLane: boolean | null;
+  readonly lanesCount: number | null;
+}): Rejected | null {
+  if (rows.hasLane !== false || (rows.lanesCount ?? 0) < LANES_MAX) return null;
+  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
+  return reject("too_many_lanes", detail);
+}
+
+function rowsOf({
+  candidates,
+  dependencies,
+  files,
+}: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "hasLane" | "lanesCount">) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 
