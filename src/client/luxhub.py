@@ -2378,6 +2378,19 @@ class Limit(TypedDict):
     last_minute: int
 
 
+class Reason(TypedDict):
+    #: What keeps the task back.
+    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
+    #: The same in a sentence.
+    detail: str
+    #: When time alone ends it; null: nobody knows.
+    until: str | None
+    #: Of `depends_on`: the first 20 tasks that it waits for.
+    task_ids: NotRequired[list[str]]
+    #: Of `no_node`: what the node lacks that comes closest.
+    missing: NotRequired[list[str]]
+
+
 class Requirements(TypedDict):
     #: All of them must be among the capabilities of the node.
     capabilities: list[str]
@@ -4106,6 +4119,19 @@ class TaskGetInputsAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskGetExplainAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether it may be handed out to a node that fits.
+    ready: bool
+    #: All reasons; the last one of a task that is ready is `in_line`.
+    reasons: list[Reason]
+    #: Its position in its lane, up to 1,001; null if it is not ready.
+    position: int | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class LessonsAnswer(TypedDict):
     success: Literal[True]
     #: The newest task first. Lessons that say nothing (none, n/a, -) are left out.
@@ -5051,6 +5077,13 @@ class KeyRevokeAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatusAnswerPaused(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+
+
 class StatusAnswerStorage(TypedDict):
     """What the hub's data takes."""
 
@@ -5084,6 +5117,8 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: What is paused; left out if nothing is.
+    paused: NotRequired[list[StatusAnswerPaused]]
     #: What the hub's data takes.
     storage: StatusAnswerStorage
     #: How many webhooks are suspended; only if there are any.
@@ -6036,6 +6071,14 @@ class Tasks(_Resource):
         """
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
+
+    def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
+        """Why a task does not run: all reasons, and its position.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
 
     def lessons(
         self,
@@ -7197,6 +7240,7 @@ METHODS = {
     "limit/list": "GET",
     "limit/delete": "POST",
     "limit/hold": "POST",
+    "task/{task_id}/explain": "GET",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

@@ -165,6 +165,7 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
+    await get(`/task/${await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant)}/explain`);
     await post("/hub/pause", { type: "none" }, "admin");
     await post("/limit/set", { key: "k", running: 1 }, "admin");
     for (const path of ["/hub/pauses", "/limit/list"])

@@ -584,6 +584,7 @@ describe("limits", () => {
     ["Amount of a resource", count("RESOURCE_AMOUNT_MAX")],
     ["Words that a task requires", count("REQUIRED_WORDS_MAX")],
     ["Lanes with unfinished tasks", count("LANES_MAX")],
+    ["`position` of task/<task_id>/explain", count("POSITION_COUNTED_MAX")],
     ["Days of GET usage", count("USAGE_DAYS_MAX")],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],

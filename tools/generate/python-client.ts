@@ -58,6 +58,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    explain: "task/{task_id}/explain",
     lessons: "lessons",
     output: "task/output",
     read_output: "task/{task_id}/output",

@@ -311,6 +311,17 @@ export function bestOfLanes(
   };
 }
 
+/** How many ready tasks of its lane come before a task, counted up to `most`. */
+export function aheadInLane(task: Task, most: number): Query<number> {
+  const params: Param[] = [most, task.lane ?? task.taskType, task.priority, task.seq];
+  const lane = task.lane === null ? `${READY} AND task_type = $2` : `${READY_IN_LANE} AND lane = $2`;
+  const ahead = [0, 1].map(
+    (balanced) =>
+      `SELECT 1 AS one FROM tasks WHERE ${lane} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
+  );
+  return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
+}
+
 /** Undefined: another task of a lane may be its best one now. */
 function patchHeads(
   tasks: readonly Task[],
