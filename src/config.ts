@@ -11,6 +11,7 @@ import {
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
   PORT_MAX,
+  TLS_PORT,
   OUTPUT_HEAD_DEFAULT_BYTES,
   OUTPUT_KEPT_MAX_BYTES,
   OUTPUT_TAIL_DEFAULT_BYTES,
@@ -38,6 +39,8 @@ export type Config = {
   readonly dataDir: string;
   /** The URL of a PostgreSQL database, with its password; null: SQLite in the data directory. */
   readonly database: string | null;
+  /** Whether the hub makes its certificate by itself. */
+  readonly tlsAuto: boolean;
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
@@ -252,6 +255,13 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
+  tls: setting(
+    "tls",
+    "auto",
+    null,
+    `certificate of the hub's own; port ${TLS_PORT} unless there is a +tls`,
+    oneOf("auto", "auto"),
+  ),
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),
   tlsKey: setting("tls-key", "FILE", null, "private key (PEM) for the +tls listeners", readPath),
   maxFile: setting(
@@ -487,6 +497,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.data,
   SETTINGS.database,
   LISTEN,
+  SETTINGS.tls,
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
@@ -549,8 +560,12 @@ export function readConfig(sources: Sources): Config {
     port: get(SETTINGS.port) ?? 0,
     tls: false,
   };
+  const tlsAuto = get(SETTINGS.tls) === "auto";
+  const more = readList(LISTEN, sources);
+  const isMissing = tlsAuto && !more.some((spec) => spec.tls);
   const config: Config = {
-    listen: [listen, ...readList(LISTEN, sources)],
+    listen: [listen, ...more, ...(isMissing ? [{ ...listen, port: TLS_PORT, tls: true }] : [])],
+    tlsAuto,
     dataDir: get(SETTINGS.data) ?? "",
     database: get(SETTINGS.database),
     tlsCert: get(SETTINGS.tlsCert),
@@ -584,8 +599,11 @@ export function readConfig(sources: Sources): Config {
     a2a: get(SETTINGS.a2a) !== "off",
     publicUrl: get(SETTINGS.publicUrl),
   };
-  if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
-    throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
+  if (tlsAuto && (config.tlsCert !== null || config.tlsKey !== null))
+    throw new ConfigError("--tls auto makes a certificate: leave --tls-cert and --tls-key out");
+  const isGivenOne = config.tlsCert !== null && config.tlsKey !== null;
+  if (config.listen.some((spec) => spec.tls) && !tlsAuto && !isGivenOne) {
+    throw new ConfigError("a +tls listener needs --tls auto, or --tls-cert and --tls-key");
   }
   const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((one) => isGiven(one, sources));
   if (config.backupTo === null && scheduled)

@@ -9,6 +9,7 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
+import { invitationEndpoints } from "./api/invitations.ts";
 import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { outputStreamEndpoint } from "./api/output.ts";
@@ -44,10 +45,11 @@ import {
   type OpenListener,
   listen,
   publicUrlOf,
-  readTls,
+  openTls,
   stopListeners,
   watchCertificate,
 } from "./hub/listeners.ts";
+import { joinPlaceOf } from "./hub/addresses.ts";
 import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
@@ -61,6 +63,7 @@ import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
+import { InvitationService } from "./service/invitations.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LeaseService } from "./service/leases.ts";
 import { LuxService } from "./service/lux.ts";
@@ -284,6 +287,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       writeRequests: (text) => metrics.writeTo(text),
     });
   const listeners: OpenListener[] = [];
+  const tls = await openTls(parts);
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const publicUrl = (): string => publicUrlOf(config, listeners);
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
@@ -291,6 +295,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   const endpoints: readonly Endpoint[] = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
+    ...invitationEndpoints((named) => joinPlaceOf(config, listeners, tls?.pin ?? null, named)),
     ...streams.endpoints,
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
@@ -330,7 +335,6 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     streams.close();
     await stopListeners(listeners);
   });
-  const tls = readTls(config);
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
   await listen(parts, tls, { routesOf, metrics, crossOrigin }, listeners);
   const watch = watchCertificate(parts, tls, listeners);
@@ -421,6 +425,7 @@ function joinServices({
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
     notes: new NoteService(store, clock),
     leases: new LeaseService(store, clock),
+    invitations: new InvitationService(store, clock, newId, keys),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),

@@ -18,6 +18,9 @@ type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> 
 const COMMANDS: Readonly<Record<string, Run>> = {
   serve: serveCommand,
   demo: async (argv) => (await import("./cli/demo.ts")).demoCommand(argv),
+  invite: async (argv, env) => (await import("./cli/invite.ts")).inviteCommand(argv, env),
+  invitation: async (argv, env) => (await import("./cli/invite.ts")).invitationCommand(argv, env),
+  join: async (argv, env) => (await import("./cli/join.ts")).joinCommand(argv, env),
   keys: async (argv, env) => (await import("./cli/keys.ts")).keysCommand(argv, env),
   backup: async (argv, env) => (await import("./cli/backup.ts")).backupCommand(argv, env),
   restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),

@@ -20,6 +20,7 @@ import type { FileService } from "../service/files.ts";
 import type { GroupService } from "../service/groups.ts";
 import type { History } from "../service/history.ts";
 import type { KeyRing } from "../service/keys.ts";
+import type { InvitationService } from "../service/invitations.ts";
 import type { LeaseService } from "../service/leases.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
@@ -70,6 +71,7 @@ export type Services = {
   readonly files: FileService;
   readonly feed: Feed;
   readonly keys: KeyRing;
+  readonly invitations: InvitationService;
   readonly quotas: QuotaService;
   readonly tickets: Tickets;
   readonly minutes: Minutes;
@@ -119,6 +121,8 @@ export type ReadCall = {
   ) => Promise<void> | undefined;
   /** Whether the request also has a valid administrator key. */
   readonly hasAdminKey: () => Promise<boolean>;
+  /** Counts a wrong token as a wrong secret of the caller's address. @throws {Problem} 429 after too many */
+  readonly countWrongSecret: () => void;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */

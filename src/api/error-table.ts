@@ -55,6 +55,10 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   budgets_limit: [409, "Limit of budgets reached"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],
+  invitation_not_found: [404, "Invitation not found"],
+  invitation_used: [409, "Invitation used already"],
+  invitation_expired: [409, "Invitation expired"],
+  invitations_limit: [409, "Limit of invitations reached"],
   quota_exceeded: [429, "Quota exceeded"],
 };
 

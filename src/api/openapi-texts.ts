@@ -32,6 +32,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   file: "Files, streamed both ways and optionally attached to tasks and nodes.",
   schedule: "Schedules, which create a task at certain times.",
   group: "Groups: tasks that were created with the same `group`, followed as one.",
+  invitation: "Invitations of nodes, with which a machine joins the hub. Needs the administrator key.",
   key: "Keys, which grant access to the hub. Needs the administrator key.",
   hub: "The hub itself: its state, its event log and this document.",
 };
@@ -69,6 +70,7 @@ export const ERRORS = {
   budget_not_found: { status: 404, when: "there is no such budget" },
   note_not_found: { status: 404, when: "there is no note with this key" },
   key_not_found: { status: 404, when: "there is no key of that name" },
+  invitation_not_found: { status: 404, when: "there is no such invitation, or it was deleted" },
   method_not_allowed: { status: 405, when: "the path does not support this method; see the header `Allow`" },
   request_timeout: { status: 408, when: "the body did not arrive in time" },
   task_not_open: { status: 409, when: "the task is assigned to another node" },
@@ -113,6 +115,9 @@ export const ERRORS = {
   budgets_limit: { status: 409, when: "the hub has the maximum number of budgets" },
   key_exists: { status: 409, when: "a key has, or had, this name" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
+  invitation_used: { status: 409, when: "somebody has joined with this invitation" },
+  invitation_expired: { status: 409, when: "the time of the invitation is over" },
+  invitations_limit: { status: 409, when: "the hub has the maximum number of invitations" },
   ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
@@ -820,6 +825,29 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Key.tasks": "Unfinished tasks that the node's keys created.",
   "Key.bytes": "Bytes that the node's keys have stored.",
   secret: "The secret of the new key; the hub does not store it and cannot show it again.",
+
+  // Invitations
+  invitation: "The invitation.",
+  invitations: "The invitations, oldest first.",
+  invitation_id: "The invitation.",
+  "Invitation.node_id": "The node for which the machine that joins gets a key.",
+  "Invitation.state": "Whether the invitation is `open`, `used` or `expired`.",
+  "Invitation.created_at": "When it was made.",
+  "Invitation.expires_at": "When it ends, by the hub's clock.",
+  "Invitation.used_at": "When a machine joined with it.",
+  "Invitation.key": "The name of the key that was made from it; null until then.",
+  "invitation_create.node_id": "The node that is invited. It need not be registered.",
+  "invitation_create.expires_in_s": "Seconds until it ends, 60 to 604,800; 3,600 if left out.",
+  "invitation_create.url":
+    "The hub's URL in the line. In a request: left out, the hub chooses one of its own.",
+  line: "What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again.",
+  other_urls: "Other URLs at which the hub may be reached.",
+  pin: "The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.",
+  "invitation_list.cursor": "The `next_cursor` of the previous page.",
+  token: "The token of the invitation: in its line the part after `#join.`",
+  key_hash: "The SHA-256, in lower-case hex, of the secret that the caller has made for the new key.",
+  "join.node_id": "The node that the key is bound to.",
+  "join.key": "The name of the key.",
 
   // The hub
   kind: "The kind of event.",

@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { invitationSchema } from "./invitations.ts";
 import { foundNoteSchema, noteHeadSchema, noteSchema } from "./notes.ts";
 import {
   checkpointSchema,
@@ -264,6 +265,7 @@ function securityOf({ auth, ticket }: Declared, variant: Variant): Operation["se
       { secret: [], admin_key: [] },
       { bearer: [], admin_key: [] },
     ];
+  if (auth === "open") return [];
   const either = [{ secret: [] }, { bearer: [] }, ...(ticket ? [{ ticket: [] }] : [])];
   return auth === "public" && variant.publicEndpoints ? [{}, ...either] : either;
 }
@@ -382,6 +384,7 @@ class Records {
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
     this.#add("Key", schemas.keySchema());
+    this.#add("Invitation", invitationSchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
     this.#add("TypeStats", typeStatsSchema());

@@ -170,6 +170,24 @@ export const catchUp = () => word(CATCH_UPS);
 export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
+export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
+export const invitationToken = () => chars(limit.SECRET_MAX_CHARS).check(notBlank());
+/** A SHA-256 in lower-case hex. */
+export const sha256 = () => z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 characters of 0-9 a-f"));
+/** The base URL of a hub, without a slash at its end. */
+export const hubUrl = () =>
+  z.pipe(
+    chars(limit.INVITATION_URL_MAX_CHARS).check(
+      z.refine(isHubUrl, "must be a URL such as https://hub.example.org:19443, without a query"),
+    ),
+    z.transform((text: string) => text.replace(/\/+$/, "")),
+  );
+
+function isHubUrl(text: string): boolean {
+  const url = /^https?:\/\/[^/]/i.test(text) ? URL.parse(text) : null;
+  return url !== null && url.username === "" && url.password === "" && !/[?#\s]/.test(text);
+}
+
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
@@ -400,7 +418,7 @@ export const answer = () => json(limit.ANSWER_MAX_BYTES, isSent, "is required, a
 export const within = () => seconds(1, limit.QUESTION_MAX_SECONDS);
 
 function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** By hand, because a schema for an object of any keys loses one that is called __proto__. */

@@ -1,5 +1,6 @@
 /**
- * The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. The
+ * The index of the API: all endpoints, except those of files.ts (made with the configured
+ * limit), invitations.ts (made with the addresses) and stream.ts. The
  * OpenAPI document is here, because it describes this index.
  */
 import { matchesEtag } from "../http/download.ts";
@@ -9,6 +10,7 @@ import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { GROUP_ENDPOINTS } from "./groups.ts";
+import { type PlaceFor, invitationEndpoints } from "./invitations.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
@@ -63,10 +65,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
   openApiDocument,
 ];
 
+const placeFor: PlaceFor = () => ({ url: "", otherUrls: [], pin: null });
+
 /** Every endpoint under /api/v1, for documentation. */
 export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...ENDPOINTS,
   ...fileEndpoints(1),
+  ...invitationEndpoints(placeFor),
   NODE_STREAM,
   LOG_STREAM,
   OUTPUT_STREAM,

@@ -90,6 +90,16 @@ luxhub lux export | luxhub lux verify --head 5f2c…`;
 
 const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory).";
 
+const INVITE_ABOUT = `The line has the hub's URL, a token for one use and, with serve --tls auto, the hash of the hub's key, which
+the joining machine checks before it sends anything. ${ADMIN_ABOUT}
+
+luxhub invite worker-2 --expires 10m`;
+
+const JOIN_ABOUT = `Makes a key that is bound to the node, and stores it with the hub's URL in ~/.config/luxhub/hub.json (or the
+file of LUXHUB_JOINED), for this user only. From then on the commands that call a hub need nothing else here:
+
+luxhub worker -- ./work.sh`;
+
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
@@ -660,6 +670,34 @@ and the command needs no secret.`,
     },
     MCP_CONFIG_ABOUT,
   ),
+  remote(
+    "invite",
+    "NODE",
+    "invite a node: print the line with which its machine joins",
+    {
+      expires: { value: "TIME", help: "how long the line is good for: 10m, 12h, 7d (1h)" },
+      "join-url": {
+        value: "URL",
+        help: "the hub's URL in the line; without it --url, or one of the hub's own",
+      },
+    },
+    INVITE_ABOUT,
+  ),
+  remote("invitation list", "", "the invitations of the last days", { limit: LIMIT }, ADMIN_ABOUT),
+  remote(
+    "invitation delete",
+    "ID…",
+    "delete invitations, so that nobody can join with them",
+    {},
+    `A key that was made from one stays: luxhub keys revoke. ${ADMIN_ABOUT}`,
+  ),
+  {
+    name: "join",
+    words: "LINE",
+    summary: "join a hub with the line that luxhub invite printed there",
+    flags: { replace: { help: "leave the hub that this machine has joined before" } },
+    about: JOIN_ABOUT,
+  },
   {
     name: "keys list",
     words: "",

@@ -35,6 +35,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   file: "files",
   note: "notes, the shared memory of the nodes",
   lease: "advisory leases on names and paths",
+  invitation: "invitations of nodes",
   keys: "the keys of the hub",
   service: "the hub as a systemd service",
 };

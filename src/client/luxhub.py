@@ -680,6 +680,22 @@ _UPLOAD_SILENCE_S = 300
 # ---- The hub
 
 
+def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    path = file or os.environ.get("LUXHUB_JOINED")
+    if path is None:
+        home = os.environ.get("XDG_CONFIG_HOME", "")
+        config = home if os.path.isabs(home) else os.path.expanduser("~/.config")
+        path = os.path.join(config, "luxhub", "hub.json")
+    with open(path, encoding="utf-8") as stored:
+        hub = cast("dict[str, Any]", json.load(stored))
+    return hub
+
+
+def joined_node(file: str | os.PathLike[str] | None = None) -> str:
+    """Returns the node as which this machine has joined a hub: the only one that its key acts for."""
+    return str(_joined_in(file)["node_id"])
+
+
 class LuxHub:
     """A hub. Each method takes the fields of the endpoint of the same name, and returns its answer.
 
@@ -720,8 +736,33 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.costs = Costs(self.call)
+        self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
+        self.invitations = Invitations(self.call)
         self.keys = Keys(self.call)
+
+    @classmethod
+    def joined(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        retry: Retry = Retry(),
+        on_retry: Callable[[Exception, float], object] | None = None,
+    ) -> LuxHub:
+        """Returns the hub that this machine has joined (`luxhub join`), with its key; see also `joined_node`.
+
+        Its connections trust the hub's own authority and nothing else.
+
+        file: By default that of LUXHUB_JOINED, or luxhub/hub.json in the directory of configuration.
+        """
+        hub = _joined_in(file)
+        context = None
+        if hub.get("ca"):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False  # whoever has a certificate of the hub's authority is the hub
+            context.load_verify_locations(cadata=hub["ca"])
+        return cls(hub["url"], hub["secret"], retry=retry, on_retry=on_retry, context=context)
 
     def close(self) -> None:
         """Closes the idle connections."""
@@ -920,7 +961,7 @@ class LuxHub:
         if method == "POST":
             headers = {"Content-Type": "application/json", **_key_header(operation, options)}
             body = json.dumps(left, allow_nan=False, default=_plain).encode()
-            is_repeatable = operation != _NOT_REPEATABLE
+            is_repeatable = operation not in _NOT_REPEATABLE
             request = _Request(method, f"/api/v1/{path}", headers, lambda: body, is_repeatable, silence_s)
         else:
             query = urlencode({name: _query_text(value) for name, value in left.items()})
@@ -932,16 +973,16 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
-#: does not store an answer with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
+_NOT_REPEATABLE = ("key/add", "invitation/create")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
+#: does not store an answer with a ticket, and who joins has no key yet.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
 def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
-    if operation == _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
+    if operation in _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
         return {}
     return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
 
@@ -2090,6 +2131,7 @@ def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
 # ---- from here to the end: do not edit.
 
 EventKind = Literal[
+    "node.joined",
     "node.registered",
     "node.updated",
     "node.online",
@@ -2155,6 +2197,7 @@ ErrorCode = Literal[
     "budget_not_found",
     "note_not_found",
     "key_not_found",
+    "invitation_not_found",
     "method_not_allowed",
     "request_timeout",
     "task_not_open",
@@ -2187,6 +2230,9 @@ ErrorCode = Literal[
     "budgets_limit",
     "key_exists",
     "keys_limit",
+    "invitation_used",
+    "invitation_expired",
+    "invitations_limit",
     "ref_refused",
     "body_too_large",
     "unsupported_media_type",
@@ -2883,15 +2929,19 @@ class AdvisoryLease(TypedDict):
     until: str
 
 
-class LedgerEntry(TypedDict):
+_LedgerEntryKeywords = TypedDict("_LedgerEntryKeywords", {
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    "from": "str",
+})
+
+
+class LedgerEntry(_LedgerEntryKeywords):
     #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
     seq: int
     #: The id of the entry.
     id: str
     #: The node that was paid; null: the entry goes to another account.
     node_id: str | None
-    #: The account that it comes from: `treasury`, or `held:` and the task_id.
-    from: str
     #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
     to: str
     #: LUX, exact to 6 decimals.
@@ -3055,6 +3105,23 @@ class Key(TypedDict):
     #: What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
     #: bound to a node.
     used: NotRequired[KeyUsed]
+
+
+class Invitation(TypedDict):
+    #: The invitation.
+    invitation_id: str
+    #: The node for which the machine that joins gets a key.
+    node_id: str
+    #: Whether the invitation is `open`, `used` or `expired`.
+    state: Literal["open", "used", "expired"]
+    #: When it was made.
+    created_at: str
+    #: When it ends, by the hub's clock.
+    expires_at: str
+    #: When a machine joined with it.
+    used_at: str | None
+    #: The name of the key that was made from it; null until then.
+    key: str | None
 
 
 class Event(TypedDict):
@@ -4461,6 +4528,43 @@ class ScheduleDeleteAnswer(TypedDict):
     name: str
     #: The schedule.
     schedule: Schedule
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation: Invitation
+    #: What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again.
+    line: str
+    #: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+    url: str
+    #: Other URLs at which the hub may be reached.
+    other_urls: list[str]
+    #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
+    pin: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationListAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitations, oldest first.
+    invitations: list[Invitation]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation_id: str
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -6214,6 +6318,50 @@ class Schedules(_Resource):
         return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
 
 
+class Invitations(_Resource):
+    def create(
+        self,
+        node_id: str,
+        *,
+        expires_in_s: float | None = None,
+        url: str | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationCreateAnswer:
+        """Invites a node: the line with which its machine joins.
+
+        Not repeated after a fault: only its answer has the line.
+
+        node_id: The node that is invited. It need not be registered.
+        expires_in_s: Seconds until it ends, 60 to 604,800; 3,600 if left out.
+        url: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+        """
+        fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
+        return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
+
+    def list(
+        self,
+        *,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationListAnswer:
+        """The invitations, oldest first.
+
+        cursor: The `next_cursor` of the previous page.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"cursor": cursor, "per_page": per_page}
+        return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
+
+    def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
+        """Deletes an invitation, so that nobody can join with it.
+
+        invitation_id: The invitation.
+        """
+        fields = {"invitation_id": invitation_id}
+        return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -6353,4 +6501,8 @@ METHODS = {
     "file/upload-url": "POST",
     "file/delete": "POST",
     "file/{file_id}": "DELETE",
+    "invitation/create": "POST",
+    "invitation/list": "GET",
+    "invitation/delete": "POST",
+    "join": "POST",
 }

@@ -196,6 +196,16 @@ export class LuxHub<V extends Variant = "A"> {
     revoke: this.#method("key/revoke"),
   };
 
+  readonly invitations = {
+    /** Not retried after a fault, because only its answer has the line. */
+    create: this.#method("invitation/create"),
+    list: this.#method("invitation/list"),
+    delete: this.#method("invitation/delete"),
+  };
+
+  /** Turns an invitation into a key. `key_hash`: the SHA-256 of the secret that the caller has made. */
+  readonly join = this.#method("join");
+
   readonly status = this.#method("status");
   /** Returns the counts and durations of the last minutes. */
   readonly minutes = this.#method("stats/minutes");
@@ -274,7 +284,7 @@ export class LuxHub<V extends Variant = "A"> {
             path: `/api/v1/${path}`,
             headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
             body: () => JSON.stringify(fields),
-            isRepeatable: operation !== NOT_REPEATABLE,
+            isRepeatable: !NOT_REPEATABLE.has(operation),
             waitMs: waitSeconds * 1_000,
           }
         : {
@@ -346,20 +356,21 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE = "key/add";
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create"]);
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
- * does not store an answer with a ticket.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
+ * not store an answer with a ticket, and who joins has no key yet.
  */
 const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
   "node/heartbeat",
   "task/output",
   "file/download-url",
   "file/upload-url",
+  "join",
 ]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
-  if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
+  if (NEEDS_NO_KEY.has(operation) || NOT_REPEATABLE.has(operation)) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 

@@ -8,6 +8,7 @@ export type Variant = "A" | "B";
 export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
 
 export type EventKind =
+  | "node.joined"
   | "node.registered"
   | "node.updated"
   | "node.online"
@@ -980,6 +981,23 @@ export interface Key {
     | undefined;
 }
 
+export interface Invitation {
+  /** The invitation. */
+  invitation_id: string;
+  /** The node for which the machine that joins gets a key. */
+  node_id: string;
+  /** Whether the invitation is `open`, `used` or `expired`. */
+  state: "open" | "used" | "expired";
+  /** When it was made. */
+  created_at: string;
+  /** When it ends, by the hub's clock. */
+  expires_at: string;
+  /** When a machine joined with it. */
+  used_at: string | null;
+  /** The name of the key that was made from it; null until then. */
+  key: string | null;
+}
+
 export interface Event {
   /** Increases with each commit. */
   id: number;
@@ -1168,6 +1186,7 @@ export interface Problem {
     | "budget_not_found"
     | "note_not_found"
     | "key_not_found"
+    | "invitation_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -1200,6 +1219,9 @@ export interface Problem {
     | "budgets_limit"
     | "key_exists"
     | "keys_limit"
+    | "invitation_used"
+    | "invitation_expired"
+    | "invitations_limit"
     | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
@@ -4096,6 +4118,98 @@ export interface Operations<V extends Variant = "A"> {
       ignored?: string[] | undefined;
     };
   };
+
+  /** Invites a node: the line with which its machine joins */
+  "invitation/create": {
+    request: {
+      /** The node that is invited. It need not be registered. */
+      node_id: string;
+      /** Seconds until it ends, 60 to 604,800; 3,600 if left out. */
+      expires_in_s?: number | undefined;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation: Invitation;
+      /** What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again. */
+      line: string;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url: string;
+      /** Other URLs at which the hub may be reached. */
+      other_urls: string[];
+      /** The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned. */
+      pin: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The invitations, oldest first */
+  "invitation/list": {
+    request: {
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitations, oldest first. */
+      invitations: Invitation[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes an invitation, so that nobody can join with it */
+  "invitation/delete": {
+    request: {
+      /** The invitation. */
+      invitation_id: string;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Turns an invitation into a key for its node */
+  join: {
+    request: {
+      /** The token of the invitation: in its line the part after `#join.` */
+      token: string;
+      /** The SHA-256, in lower-case hex, of the secret that the caller has made for the new key. */
+      key_hash: string;
+    };
+    answer: {
+      success: true;
+      /** The node that the key is bound to. */
+      node_id: string;
+      /** The name of the key. */
+      key: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
 }
 
 /** How each operation is called. */
@@ -4190,4 +4304,8 @@ export const METHODS = {
   "file/upload-url": "POST",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
+  "invitation/create": "POST",
+  "invitation/list": "GET",
+  "invitation/delete": "POST",
+  join: "POST",
 } as const;

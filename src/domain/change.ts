@@ -10,6 +10,7 @@ import type {
   Checkpoint,
   DeliveryState,
   FileRecord,
+  Invitation,
   KeyRecord,
   Lease,
   LedgerEntry,
@@ -253,6 +254,12 @@ export type Change =
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
+  | { readonly kind: "invitation.saved"; readonly invitation: Invitation }
+  | { readonly kind: "invitation.deleted"; readonly invitation: Invitation }
+  /** Deletes the unused invitations of a node that is deleted. */
+  | { readonly kind: "invitations.dropped"; readonly nodeId: string }
+  /** Deletes the invitations that were used, or expired, at this time or before. */
+  | { readonly kind: "invitations.pruned"; readonly before: number }
   /** Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }

@@ -48,6 +48,10 @@ export const REJECTION_CODES = [
   "leases_limit",
   "key_exists",
   "keys_limit",
+  "invitation_not_found",
+  "invitation_used",
+  "invitation_expired",
+  "invitations_limit",
   "quota_exceeded",
 ] as const;
 

@@ -4,6 +4,7 @@
  */
 
 export const EVENT_KINDS = [
+  "node.joined",
   "node.registered",
   "node.updated",
   "node.online",

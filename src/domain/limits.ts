@@ -56,6 +56,8 @@ export const NODE_NAME_MAX_CHARS = 200;
 export const NODE_CURSOR_MAX_CHARS = 256;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
+/** Where a hub with --tls auto listens with TLS, unless it is told where. */
+export const TLS_PORT = 19_443;
 export const CAPABILITIES_MAX = 64;
 export const CAPABILITY_MAX_CHARS = 100;
 export const NODE_MAX_TASKS_MAX = 1_000_000;
@@ -659,6 +661,13 @@ export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 // TLS.
 /** A changed certificate is in use after two of these at the latest. */
 export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+/** The certificate that a hub with --tls auto makes for its listeners: how long it is valid, and when it is renewed. */
+export const CERTIFICATE_MS = 365 * DAY_MS;
+export const CERTIFICATE_RENEWED_AFTER_MS = 30 * DAY_MS;
+/** How far the clock of a client may be behind the hub's. */
+export const CERTIFICATE_BACKDATE_MS = 7 * DAY_MS;
+/** 9999-12-31T23:59:59Z, which says "no end" (RFC 5280, 4.1.2.5): pins of the authority stay valid. */
+export const AUTHORITY_ENDS_AT = 253_402_300_799_000;
 
 // Quotas: what the keys that are bound to one node may leave behind (quota.ts).
 /** Unfinished tasks that they created. */
@@ -730,6 +739,13 @@ export const KEYS_MAX = 1_000;
 export const KEY_NAME_MAX_CHARS = 64;
 /** Ten years. */
 export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
+/** Invitations that are kept; how long each can be accepted; and how long one that has ended is kept, to say why. */
+export const INVITATIONS_MAX = 1_000;
+export const INVITATION_DEFAULT_SECONDS = 3_600;
+export const INVITATION_MIN_SECONDS = 60;
+export const INVITATION_MAX_SECONDS = 604_800;
+export const INVITATION_KEPT_MS = 7 * DAY_MS;
+export const INVITATION_URL_MAX_CHARS = 300;
 /** Secrets that are looked up in the store together, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;

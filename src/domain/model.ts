@@ -625,6 +625,19 @@ export type KeyRecord = {
   readonly revokedAt: number | null;
 };
 
+/** An invitation to a node (domain/invitation.ts). */
+export type Invitation = {
+  readonly invitationId: string;
+  /** Lower-case hex SHA-256 of its token. */
+  readonly tokenHash: string;
+  readonly nodeId: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly usedAt: number | null;
+  /** The key that was made from it; null until then. */
+  readonly keyId: string | null;
+};
+
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
 export type Usage = { readonly tasks: number; readonly bytes: number };
 

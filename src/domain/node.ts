@@ -210,6 +210,7 @@ export function remove(node: Node | null, nodeId: string, now: number): Decision
   return accept(node, [
     { kind: "node.deleted", nodeId },
     ...withoutLeases(node),
+    { kind: "invitations.dropped", nodeId },
     nodeEvent("node.deleted", node, now),
   ]);
 }

@@ -151,6 +151,8 @@ function textOf(entry: Entry): string {
       return `${who} wrote the note ${quoted(data["key"])}, version ${data["version"]}`;
     case "note.deleted":
       return `${who} deleted the note ${quoted(data["key"])}`;
+    case "node.joined":
+      return `${who} joined, with the key ${data["key"]}`;
     case "node.registered":
       return `${who} registered`;
     case "node.online":

@@ -41,6 +41,7 @@ export const TABLES: readonly Table[] = [
   { name: "answers", key: ["scope"] },
   { name: "schedules", key: ["name"] },
   { name: "keys", key: ["key_id"] },
+  { name: "invitations", key: ["token_hash"] },
   { name: "quota_usage", key: ["node_id"] },
 ];
 

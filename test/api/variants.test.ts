@@ -5,6 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationEndpoints } from "../../src/api/invitations.ts";
+import { hashSecret } from "../../src/service/keys.ts";
 import { ADMIN_KEY, type Answer, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   RESULT,
@@ -27,6 +29,7 @@ import {
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
+const INVITATION_ENDPOINTS = invitationEndpoints(() => ({ url: "", otherUrls: [], pin: null }));
 
 describe("every endpoint on both variants", () => {
   /** Calls everything once with success. The answers, by method and path. */
@@ -186,6 +189,16 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
     await post("/group/retry", { group: "g" });
     await post("/group/cancel", { group: "g" });
+    const invited = await ok(hub.admin("/invitation/create", { node_id: "n9" }, { variant }));
+    seen.set("POST /invitation/create", invited);
+    seen.set(
+      "GET /invitation/list",
+      await ok(hub.get("/invitation/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    const [, token] = /#join\.([^.]+)/.exec(String(invited["line"])) ?? [];
+    await post("/join", { token, key_hash: hashSecret("of n9") });
+    const { invitation_id } = record(invited["invitation"]);
+    await post("/invitation/delete", { invitation_id }, "admin");
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(
@@ -211,7 +224,7 @@ describe("every endpoint on both variants", () => {
 
   test("is in the tour, and answers the same fields, except batch-assign and the encoding of a variant", async () => {
     const [a, b] = [await tour("A"), await tour("B")];
-    const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
+    const declared = [...ENDPOINTS, ...fileEndpoints(1), ...INVITATION_ENDPOINTS].map(
       ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
     );
     for (const seen of [a, b]) expect([...seen.keys()].toSorted()).toEqual(declared.toSorted());

@@ -29,6 +29,7 @@ import * as luxReads from "../../src/store/sql/lux.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
+import * as invitationReads from "../../src/store/sql/invitations.ts";
 import * as statsReads from "../../src/store/sql/stats.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
@@ -519,6 +520,8 @@ describe("store: sqlite: plans", () => {
     scheduleCounts: scheduleReads.scheduleCounts("n1"),
     schedulePage: scheduleReads.schedulePage(10, 0),
     keysByHash: keyReads.keysByHash(["h"]),
+    invitationByToken: invitationReads.invitationByToken("h"),
+    invitationsAfter: invitationReads.invitationsAfter("", 10),
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     firstStarted: taskReads.firstStarted("n1"),

@@ -132,6 +132,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--tls",
+    of: (config) => config.tlsAuto,
+    byDefault: false,
+    values: [
+      ["auto", true],
+      ["auto", true],
+      ["auto", true],
+    ],
+  },
+  {
     flag: "--tls-cert",
     of: (config) => config.tlsCert,
     byDefault: null,

@@ -8,14 +8,14 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationSchema } from "../../src/api/invitations.ts";
 import {
   deliverySchema,
   advisoryLeaseSchema,
@@ -426,7 +426,7 @@ describe("the pages", () => {
       .split(/^### /m)
       .slice(1)
       .map((block) => [/^`(.*)`\n/.exec(block)?.[1] ?? "", item(block, "Takes"), item(block, "Returns")]);
-    const json = [...ENDPOINTS, ...fileEndpoints(1)].filter((endpoint) => endpoint.kind === "json");
+    const json = DECLARED.flatMap((one) => ("kind" in one && one.kind === "json" ? [one] : []));
     const wanted = ALL_ENDPOINTS.map(({ method, path }) => {
       const endpoint = json.find((one) => one.method === method && one.path === path);
       const name = `${method} ${shortPath({ path })}`;
@@ -455,6 +455,7 @@ describe("the pages", () => {
       note: noteSchema(),
       "advisory lease": advisoryLeaseSchema(),
       "ledger entry": entrySchema(),
+      invitation: invitationSchema(),
       key: keySchema(),
     };
     const text = page("docs/records.md");
@@ -574,6 +575,12 @@ describe("limits", () => {
       count("RETRIED_DEPENDENCIES_MAX"),
     ],
     ["`left` of task/retry", count("DEPENDENTS_COUNTED_MAX")],
+    [
+      "`expires_in_s` of an invitation",
+      count("INVITATION_MIN_SECONDS"),
+      `${count("INVITATION_MAX_SECONDS")} s`,
+    ],
+    ["`url` of an invitation", count("INVITATION_URL_MAX_CHARS")],
     ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
     ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
@@ -716,6 +723,8 @@ describe("limits", () => {
     ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
     ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
     ["Keys", count("KEYS_MAX")],
+    ["Invitations", count("INVITATIONS_MAX")],
+    ["An invitation that has ended is listed", seconds("INVITATION_KEPT_MS")],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
     ["A secret", count("SECRET_MAX_CHARS")],
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
@@ -899,6 +908,7 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
+      "--cacert", // curl
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

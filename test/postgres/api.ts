@@ -56,6 +56,7 @@ export const PARTS = {
     "questions",
     "usage",
     "budgets",
+    "invitations",
     "next",
     "fates",
     "threads",

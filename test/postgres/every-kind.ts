@@ -33,6 +33,8 @@ export type Scene = {
   readonly files: string[];
   readonly open: string;
   readonly leased: readonly string[];
+  /** The token of an invitation. */
+  readonly invitation: string;
   readonly waiting: string;
   /** A task of n2 with CHECKPOINT. */
   readonly checkpointed: string;
@@ -93,6 +95,8 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
+  const { line } = await ok(hub.admin("/invitation/create", { node_id: "n9" }));
+  const invitation = String(line).split("#join.").at(-1) ?? "";
   const deleted = await addTask(hub);
   await ok(hub.admin("/task/delete", { task_id: deleted }));
   await ok(hub.post("/signin", { node_id: "n2" }));
@@ -118,7 +122,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
     await upload(hub, "", null),
     await upload(hub, LARGE, null),
   ];
-  return { files, open, leased, waiting, checkpointed, idempotent: { key, body, answer } };
+  return { files, open, leased, invitation, waiting, checkpointed, idempotent: { key, body, answer } };
 }
 
 /** What callers see, in both variants, but for the hub's own starts. */
@@ -172,6 +176,8 @@ export async function goesOn(hub: TestHub, scene: Scene, cursor: number, key: st
   expect(next["lease"]).toMatchObject({ fencing: 3 });
   const events = await ok(hub.get(`/events?since=${cursor}&limit=1000`));
   expect(pick(events, "events", "id")).toEqual([cursor + 1]); // the hub's start
+  const joined = { token: scene.invitation, key_hash: "0e".repeat(32) };
+  expect(await ok(hub.post("/join", joined))).toMatchObject({ node_id: "n9" });
   const { key: once, body, answer } = scene.idempotent;
   expect(await ok(hub.post("/task/create", body, { headers: { "Idempotency-Key": once } }))).toEqual(answer);
   const waiting = await receive(hub, "n1");

@@ -676,6 +676,19 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (step_ms, at)
   );
   `,
+  `
+  -- invitations to nodes, by the hash of their token
+  CREATE TABLE invitations (
+    token_hash TEXT COLLATE "C" PRIMARY KEY,
+    invitation_id TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    key_id TEXT COLLATE "C"
+  );
+  CREATE INDEX invitations_id ON invitations (invitation_id);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

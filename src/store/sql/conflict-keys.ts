@@ -23,6 +23,7 @@ export type Table =
   | "group_endings"
   | "hubs"
   | "identity"
+  | "invitations"
   | "keys"
   | "leases"
   | "ledger"
@@ -103,5 +104,6 @@ export const keyOf = {
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   schedule: (name: string): ConflictKey => `schedules ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
+  invitation: (tokenHash: string): ConflictKey => `invitations ${tokenHash}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

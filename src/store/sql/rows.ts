@@ -7,6 +7,7 @@ import type {
   Delivery,
   DeliveryStub,
   FileRecord,
+  Invitation,
   KeyRecord,
   Lease,
   LedgerEntry,
@@ -505,6 +506,18 @@ export function toKey(row: Row): KeyRecord {
     createdAt: whole(row["created_at"]),
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),
+  };
+}
+
+export function toInvitation(row: Row): Invitation {
+  return {
+    invitationId: text(row["invitation_id"]),
+    tokenHash: text(row["token_hash"]),
+    nodeId: text(row["node_id"]),
+    createdAt: whole(row["created_at"]),
+    expiresAt: whole(row["expires_at"]),
+    usedAt: maybeWhole(row["used_at"]),
+    keyId: maybeText(row["key_id"]),
   };
 }
 

@@ -195,6 +195,11 @@ const LEASE_ID: Columns<Pick<Of<"lease.saved">, "lease">> = {
   name: text(({ lease }) => lease.name),
   task_id: text(({ lease }) => lease.taskId ?? ""),
 };
+const TOKEN_HASH: Columns<Pick<Of<"invitation.saved">, "invitation">> = {
+  token_hash: text(({ invitation }) => invitation.tokenHash),
+};
+const ofInvitation = ({ invitation }: Pick<Of<"invitation.saved">, "invitation">): ConflictKey =>
+  keyOf.invitation(invitation.tokenHash);
 /** Changes of leases of one node on one name are written in order. */
 const ofLease = ({ lease }: Pick<Of<"lease.saved">, "lease">): ConflictKey =>
   keyOf.leases(lease.nodeId, lease.name);
@@ -907,6 +912,42 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         role: text(({ key }) => (key.role === "full" ? "secret" : key.role)),
         created_at: whole(({ key }) => key.createdAt),
       },
+    ),
+  },
+  "invitation.saved": {
+    row: ofInvitation,
+    statement: upsert(
+      "invitations",
+      TOKEN_HASH,
+      {
+        used_at: whole(({ invitation }) => invitation.usedAt),
+        key_id: text(({ invitation }) => invitation.keyId),
+      },
+      {
+        invitation_id: text(({ invitation }) => invitation.invitationId),
+        node_id: text(({ invitation }) => invitation.nodeId),
+        created_at: whole(({ invitation }) => invitation.createdAt),
+        expires_at: whole(({ invitation }) => invitation.expiresAt),
+      },
+    ),
+  },
+  "invitation.deleted": { frees: true, row: ofInvitation, statement: remove("invitations", TOKEN_HASH) },
+  "invitations.dropped": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE node_id = $1 AND used_at IS NULL`,
+      [text(({ nodeId }) => nodeId)],
+    ),
+  },
+  "invitations.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE coalesce(used_at, expires_at) <= $1`,
+      [whole(({ before }) => before)],
     ),
   },
   "node.leases.renewed": {

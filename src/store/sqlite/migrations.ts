@@ -804,4 +804,17 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (step_ms, at)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- invitations to nodes, by the hash of their token
+  CREATE TABLE invitations (
+    token_hash TEXT PRIMARY KEY NOT NULL,
+    invitation_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER,
+    key_id TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX invitations_id ON invitations (invitation_id);
+  `,
 ];
