@@ -45,6 +45,7 @@ import type { Idempotency } from "./idempotency.ts";
 import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import type { TaskGraphs } from "../service/task-graph.ts";
 import { withContext } from "./task-context.ts";
 import type { Variant } from "../variant/variant.ts";
 
@@ -54,6 +55,7 @@ export type Services = {
   readonly tasks: TaskService;
   readonly groups: GroupService;
   readonly contexts: TaskContexts;
+  readonly graphs: TaskGraphs;
   readonly lessons: Lessons;
   readonly outputs: Outputs;
   readonly questions: QuestionService;

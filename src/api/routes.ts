@@ -11,6 +11,7 @@ import { fileEndpoints } from "./files.ts";
 import { GROUP_ENDPOINTS } from "./groups.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
+import { TASK_GRAPH_ENDPOINTS } from "./task-graph.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
@@ -45,6 +46,7 @@ const openApiDocument = rawEndpoint({
 export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
+  ...TASK_GRAPH_ENDPOINTS,
   ...LESSON_ENDPOINTS,
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,

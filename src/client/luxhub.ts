@@ -93,6 +93,8 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** What a task depends on, in layers, and what waits for it. */
+    graph: this.#method("task/{task_id}/graph"),
     /** Searches what the workers of completed tasks have learned. */
     lessons: this.#method("lessons"),
     /**

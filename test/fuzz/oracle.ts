@@ -136,6 +136,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/budget/delete",
   "/api/v1/task/:task_id",
   "/api/v1/task/:task_id/inputs",
+  "/api/v1/task/:task_id/graph",
   "/api/v1/task/:task_id/output",
   "/api/v1/task/:task_id/questions",
   "/api/v1/group/:group",

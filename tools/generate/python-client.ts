@@ -56,6 +56,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    graph: "task/{task_id}/graph",
     lessons: "lessons",
     output: "task/output",
     read_output: "task/{task_id}/output",
