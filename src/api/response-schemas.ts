@@ -5,6 +5,7 @@
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
+import { RESOURCE_UNITS } from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
@@ -27,6 +28,8 @@ import {
   QUESTION_STATES,
   type Question,
   type Receipt,
+  type Requirements,
+  type Resources,
   SEND_TYPES,
   type Spending,
   type Task,
@@ -63,6 +66,8 @@ export const nodeSchema = (variant: Variant) =>
     host: z.nullable(z.string()),
     port: z.nullable(z.int()),
     capabilities: typeof variant.capabilityWords([]) === "string" ? z.string() : z.array(z.string()),
+    resources: z.optional(resourcesSchema()),
+    resources_used: z.optional(resourcesSchema()),
     max_tasks: z.nullable(z.int()),
     auto_assign: z.boolean(),
     draining: z.boolean(),
@@ -81,6 +86,10 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     host: node.host,
     port: node.port,
     capabilities: variant.capabilityWords(node.capabilities),
+    ...(Object.keys(node.resources).length > 0 && {
+      resources: encodeResources(node.resources),
+      resources_used: encodeResources(node.used),
+    }),
     max_tasks: node.maxTasks,
     auto_assign: node.autoAssign,
     draining: node.draining,
@@ -165,6 +174,8 @@ export const taskSchema = (variant: Variant) =>
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
     group: z.optional(z.string()),
     tags: z.optional(z.array(z.string())),
+    requires: z.optional(requiresSchema()),
+    limit_key: z.optional(z.string()),
     unique_key: z.optional(z.string()),
     unique_until: z.optional(time()),
     on_dependency: z.optional(z.literal("run")),
@@ -207,6 +218,8 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     outputs: task.outputs,
     ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
     ...encodeGroup(task),
+    ...(task.requires && { requires: encodeRequires(task.requires) }),
+    ...(task.limitKey !== null && { limit_key: task.limitKey }),
     ...(task.uniqueKey !== null && { unique_key: task.uniqueKey }),
     ...(task.uniqueUntil !== null && { unique_until: isoTime(task.uniqueUntil) }),
     ...(task.onDependency === "run" && { on_dependency: task.onDependency }),
@@ -282,6 +295,20 @@ export function summaryLine(text: string | null): string | null {
   const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
   if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
   return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
+}
+
+export const requiresSchema = () =>
+  z.strictObject({ capabilities: z.array(z.string()), resources: resourcesSchema() });
+
+export const resourcesSchema = () => z.record(z.string(), z.number());
+
+export function encodeRequires({ capabilities, resources }: Requirements) {
+  return { capabilities, resources: encodeResources(resources) };
+}
+
+export function encodeResources(resources: Resources): Readonly<Record<string, number>> {
+  const amounts = Object.entries(resources);
+  return Object.fromEntries(amounts.map(([name, amount]) => [name, amount / RESOURCE_UNITS]));
 }
 
 /** What few tasks have, and the others do not show. */

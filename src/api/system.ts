@@ -1,13 +1,15 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { invalidRequest } from "../http/problem.ts";
+import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
+import { RANGES } from "../service/history.ts";
 import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { encodeEvent, eventSchema, time } from "./response-schemas.ts";
+import { count, encodeEvent, eventSchema, time } from "./response-schemas.ts";
 
 const HALF_OF_THE_DISK =
   "The database and the files take half of the disk. Delete finished tasks and files, or start the hub with --retain-tasks and --retain-files.";
@@ -35,9 +37,14 @@ const status = readEndpoint({
         free_bytes: z.nullable(z.int()),
         warning: z.nullable(z.string()),
       }),
+      webhooks_suspended: z.optional(z.int()),
     }),
-  handle: ({ services }) => services.system.status(),
+  handle: async ({ services }) => ({
+    ...(await services.system.status()),
+    suspended: await services.webhooks.suspended(),
+  }),
   encode: (hub, variant) => ({
+    ...(hub.suspended === 0 ? {} : { webhooks_suspended: hub.suspended }),
     status: hub.writable ? "ok" : "degraded",
     version: variant.version,
     uptime: Math.floor(hub.uptimeMs / SECOND_MS),
@@ -114,12 +121,24 @@ export const minutesTotalSchema = () => z.strictObject(numbersSchema());
 const minutes = readEndpoint({
   path: "/api/v1/stats/minutes",
   auth: "public",
-  summary: "Counts of the last hour, minute by minute, and the durations of tasks",
+  summary: "Counts and durations of tasks, of an hour, a day or a month for charts",
   rejections: [],
-  input: () => z.object({ last: z.optional(field.queryCount(limit.MINUTES_KEPT)) }),
-  answer: () => z.strictObject({ minutes: z.array(minuteSchema()), total: minutesTotalSchema() }),
-  handle: ({ services }, { last }) => services.minutes.last(last ?? limit.MINUTES_KEPT),
+  input: () =>
+    z.object({
+      last: z.optional(field.queryCount(limit.MINUTES_KEPT)),
+      range: z.optional(field.statsRange()),
+    }),
+  answer: () =>
+    z.strictObject({ step_s: count(), minutes: z.array(minuteSchema()), total: minutesTotalSchema() }),
+  handle: async ({ services }, { last, range = "hour" }) => {
+    if (range === "hour")
+      return { ...(await services.minutes.last(last ?? limit.MINUTES_KEPT)), stepMs: MINUTE_MS };
+    if (last !== undefined)
+      throw invalidRequest([{ path: "last", message: "must not be sent together with range" }]);
+    return { ...(await services.history.read(RANGES[range])), stepMs: RANGES[range].stepMs };
+  },
   encode: (found) => ({
+    step_s: found.stepMs / SECOND_MS,
     minutes: found.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),
     total: encodeNumbers(found.total),
   }),

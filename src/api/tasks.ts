@@ -93,6 +93,10 @@ const create = writeEndpoint({
     "node_draining",
     "task_not_ready",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
+    "too_many_lanes",
   ],
   input: () =>
     z
@@ -160,6 +164,8 @@ export function newTask() {
     files: z.optional(field.taskFiles()),
     group: z.optional(field.group()),
     tags: z.optional(field.tags()),
+    requires: z.optional(field.requires()),
+    limit_key: z.optional(field.limitKey()),
   });
 }
 
@@ -221,6 +227,8 @@ export function draftOf(
     retainMs: input.retain_s ?? null,
     group: input.group ?? null,
     tags: input.tags ?? [],
+    requires: input.requires ?? null,
+    limitKey: input.limit_key || null,
   };
 }
 
@@ -321,6 +329,9 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "node_offline",
       "node_draining",
       "budget_exceeded",
+      "paused",
+      "limit_reached",
+      "requirements_not_met",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -369,26 +380,30 @@ const OF_HOLDER = {
 const release = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
+  rejections: [...HOLDER_REJECTIONS, "limits_limit"],
   summary: "A node gives back a task that it holds",
   input: () =>
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
       usage: z.optional(field.usage()),
+      hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { reason, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact }, { reason, checkpoint, usage, hold_s, ...holder }) =>
     services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
+      holdMs: hold_s ?? null,
     }),
 });
 
 const fail = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
+  rejections: [...HOLDER_REJECTIONS, "limits_limit"],
   summary: "A node reports that its attempt at a task failed",
   input: () =>
     z.extend(ofHolder(), {
@@ -396,15 +411,17 @@ const fail = writeEndpoint({
       retry: z.optional(z.boolean()),
       checkpoint: z.optional(field.checkpoint()),
       usage: z.optional(field.usage()),
+      hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { error, retry, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact }, { error, retry, checkpoint, usage, hold_s, ...holder }) =>
     services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
+      holdMs: hold_s ?? null,
     }),
 });
 
@@ -512,6 +529,7 @@ const update = writeEndpoint({
     "task_failed",
     "lower_reward",
   ],
+  clearable: ["not_before", "expires_at"],
   input: () =>
     z
       .object({
@@ -520,8 +538,8 @@ const update = writeEndpoint({
         description: z.optional(field.description()),
         priority: z.optional(field.priority()),
         lux_reward: z.optional(field.luxReward()),
-        not_before: z.optional(field.date()),
-        expires_at: z.optional(field.date()),
+        not_before: z.optional(z.nullable(field.date())),
+        expires_at: z.optional(z.nullable(field.date())),
       })
       .check(
         z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
@@ -533,7 +551,10 @@ const update = writeEndpoint({
     { services, transact, key, at, hasAdminKey },
     { task_id, lux_reward: luxRewardMicro, not_before, expires_at, ...fields },
   ) => {
-    const errors = schedulingErrors({ not_before, expires_at }, at);
+    const errors = schedulingErrors(
+      { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
+      at,
+    );
     if (errors.length > 0) throw invalidRequest(errors);
     const { title, description, priority } = fields;
     const patch = {
@@ -612,6 +633,9 @@ const revoke = writeEndpoint({
     "node_offline",
     "node_draining",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
   ],
   input: () =>
     z.object({

@@ -94,8 +94,8 @@ const RUNS: Readonly<Record<string, Run>> = {
       description: values.has("description") ? await descriptionOf(values) : undefined,
       priority: priorityOf(values),
       lux_reward: values.number("reward"),
-      not_before: values.moment("not-before"),
-      expires_at: values.moment("expires"),
+      not_before: timeOrNone(values, "not-before"),
+      expires_at: timeOrNone(values, "expires"),
     };
     return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },
@@ -108,6 +108,11 @@ const RUNS: Readonly<Record<string, Run>> = {
 };
 
 /** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
+/** The time of a flag; null for "none", which takes it away. */
+function timeOrNone(values: Remote["values"], flag: string): string | null | undefined {
+  return values.text(flag) === "none" ? null : values.moment(flag);
+}
+
 function holderOf({ values, words: [task_id = ""] }: Remote) {
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
   const own = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);

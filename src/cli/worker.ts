@@ -41,7 +41,8 @@ export function workerCommand(argv: readonly string[], env: Environment): Promis
 async function work(remote: Remote, env: Environment): Promise<number> {
   const { url, secret, values, words } = remote;
   const agent = agentOf(values);
-  const nodeId = agent === null ? values.needed("node") : (values.text("node") ?? nodeOf(agent));
+  const nodeId =
+    values.text("node") ?? remote.nodeId ?? (agent === null ? values.needed("node") : nodeOf(agent));
   const concurrency = values.whole("concurrency", 1) ?? 1;
   const isOnce = values.has("once");
   if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
@@ -60,7 +61,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     log.warn("the hub ignored fields of a request: it may be older than this luxhub", {
       fields: fields.join(", "),
     });
-  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log) });
+  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log, remote.fetch) });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));
@@ -230,7 +231,10 @@ class Signals {
 }
 
 /** Logs once that the hub does not answer, and once that it answers again. */
-function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
+function connectionLog(
+  log: Log,
+  send: Remote["fetch"] = fetch,
+): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
   let isAway = false;
   return {
     onRetry: (fault) => {
@@ -238,7 +242,7 @@ function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], 
       isAway = true;
     },
     fetch: async (url, init) => {
-      const response = await fetch(url, init);
+      const response = await send(url, init);
       if (isAway && response.status < 500) {
         isAway = false;
         log.info("the hub answers again");

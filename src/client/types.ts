@@ -8,6 +8,7 @@ export type Variant = "A" | "B";
 export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
 
 export type EventKind =
+  | "node.joined"
   | "node.registered"
   | "node.updated"
   | "node.online"
@@ -35,8 +36,17 @@ export type EventKind =
   | "schedule.saved"
   | "schedule.skipped"
   | "schedule.deleted"
+  | "webhook.saved"
+  | "webhook.deleted"
+  | "webhook.suspended"
+  | "webhook.resumed"
   | "budget.set"
   | "budget.deleted"
+  | "hub.paused"
+  | "hub.resumed"
+  | "limit.set"
+  | "limit.held"
+  | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
   | "lux.paid"
@@ -136,6 +146,39 @@ export interface Budget {
    * many.
    */
   spent: Spending;
+}
+
+export interface Pause {
+  /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+  scope: "hub" | "type" | "limit_key" | "creator";
+  /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+  value: string | null;
+  /** Why. */
+  reason: string | null;
+  /** Since when. */
+  at: string;
+}
+
+export interface Limit {
+  /** The limit key; empty for tasks without a type. */
+  key: string;
+  /** How many tasks of the key may be assigned at once; null: any number. */
+  running: number | null;
+  /** How many tasks of the key may be handed out in any 60 s; null: any number. */
+  per_minute: number | null;
+  /** Until then none of its tasks is handed out; null: it is not held. */
+  held_until: string | null;
+  /** How many are assigned; 0 without `running`. */
+  running_now: number;
+  /** How many were handed out in the last minute; 0 without `per_minute`. */
+  last_minute: number;
+}
+
+export interface Requirements {
+  /** All of them must be among the capabilities of the node. */
+  capabilities: string[];
+  /** Amounts by name, with three decimals. */
+  resources: Record<string, number>;
 }
 
 export interface InputFile {
@@ -387,6 +430,13 @@ export interface Task<V extends Variant = "A"> {
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
+  /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
    */
@@ -555,6 +605,13 @@ export interface TaskDetails<V extends Variant = "A"> {
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
   /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
+  /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
    */
@@ -592,6 +649,10 @@ export interface Node<V extends Variant = "A"> {
   port: number | null;
   /** The task types that the node takes; empty means all. */
   capabilities: By<V, string, string[]>;
+  /** What the node has; left out if it has said nothing. */
+  resources?: Record<string, number> | undefined;
+  /** What its unfinished tasks use of it. */
+  resources_used?: Record<string, number> | undefined;
   /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
   max_tasks: number | null;
   /** Whether the balancer may assign the node tasks. */
@@ -949,6 +1010,43 @@ export interface Schedule<V extends Variant = "A"> {
   updated_at: string;
 }
 
+export interface Webhook {
+  /** The name of the webhook; that of a push notification config of A2A begins with `a2a:`. */
+  name: string;
+  /** The URL to which it sends. */
+  url: string;
+  /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+  format: "luxhub" | "a2a" | "ntfy";
+  /** Only events of these kinds; without any, of all kinds. */
+  kinds: EventKind[];
+  /** Only events of this task. */
+  task_id: string | null;
+  /** Only events of this node. */
+  node_id: string | null;
+  /** Only events of the tasks that this node created. */
+  creator_node: string | null;
+  /** Only events of the tasks of this group. */
+  group: string | null;
+  /** `suspended`: it sends nothing until webhook/resume. */
+  state: "active" | "suspended";
+  /** The id of the last event that needs no delivery any more. */
+  cursor: number;
+  /** How often the delivery has failed since the last success. */
+  attempts: number;
+  /** When the first of these attempts was; null: the last one succeeded. */
+  failing_since: string | null;
+  /** When it tries again. */
+  next_attempt_at: string | null;
+  /** Why the last attempt failed. */
+  last_error: string | null;
+  /** When it last delivered a message. */
+  last_delivered_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
 export interface Key {
   /** The name of the key. */
   name: string;
@@ -978,6 +1076,23 @@ export interface Key {
         bytes: number;
       }
     | undefined;
+}
+
+export interface Invitation {
+  /** The invitation. */
+  invitation_id: string;
+  /** The node for which the machine that joins gets a key. */
+  node_id: string;
+  /** Whether the invitation is `open`, `used` or `expired`. */
+  state: "open" | "used" | "expired";
+  /** When it was made. */
+  created_at: string;
+  /** When it ends, by the hub's clock. */
+  expires_at: string;
+  /** When a machine joined with it. */
+  used_at: string | null;
+  /** The name of the key that was made from it; null until then. */
+  key: string | null;
 }
 
 export interface Event {
@@ -1166,8 +1281,11 @@ export interface Problem {
     | "question_not_found"
     | "file_not_found"
     | "budget_not_found"
+    | "pause_not_found"
+    | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
+    | "invitation_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -1195,11 +1313,22 @@ export interface Problem {
     | "schedule_not_found"
     | "group_not_found"
     | "schedules_limit"
+    | "webhook_not_found"
+    | "webhooks_limit"
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
+    | "paused"
+    | "pauses_limit"
+    | "limit_reached"
+    | "limits_limit"
+    | "too_many_lanes"
+    | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
+    | "invitation_used"
+    | "invitation_expired"
+    | "invitations_limit"
     | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
@@ -1252,6 +1381,8 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
+      /** What the node has, as amounts by name with three decimals; tasks may require some of it. */
+      resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
       /** Whether the balancer may assign the node tasks. */
@@ -1506,6 +1637,20 @@ export interface Operations<V extends Variant = "A"> {
       /** Up to 16 words to find the task by, none with a comma. */
       tags?: readonly string[] | undefined;
       /**
+       * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+       * much as it says.
+       */
+      requires?:
+        | {
+            /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+            capabilities?: readonly string[] | undefined;
+            /** Amounts by name, with three decimals. */
+            resources?: Record<string, number> | undefined;
+          }
+        | undefined;
+      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      limit_key?: string | undefined;
+      /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
        * back or goes offline, other nodes may take it.
        */
@@ -1705,6 +1850,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1741,6 +1888,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1871,10 +2020,10 @@ export interface Operations<V extends Variant = "A"> {
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
       /** It can only grow, unless the request has the administrator key too. */
       lux_reward?: number | undefined;
-      /** The task is not handed out before this time; one in the past: at once. */
-      not_before?: string | undefined;
-      /** If the task is not completed by this time, it fails. */
-      expires_at?: string | undefined;
+      /** The task is not handed out before this time; one in the past, or null: at once. */
+      not_before?: string | null | undefined;
+      /** If the task is not completed by this time, it fails; null: it expires no more. */
+      expires_at?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -2525,6 +2674,24 @@ export interface Operations<V extends Variant = "A"> {
       answer: unknown;
       /** The node that answers. */
       node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The question. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Answers a question with a choice, by a token from a notification */
+  "task/answer-by-token": {
+    request: {
+      /** The token of a button in a notification. */
+      token: string;
     };
     answer: {
       success: true;
@@ -3484,6 +3651,20 @@ export interface Operations<V extends Variant = "A"> {
         group?: string | undefined;
         /** The words to find the task by; left out if it has none. */
         tags?: readonly string[] | undefined;
+        /**
+         * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+         * much as it says.
+         */
+        requires?:
+          | {
+              /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+              capabilities?: readonly string[] | undefined;
+              /** Amounts by name, with three decimals. */
+              resources?: Record<string, number> | undefined;
+            }
+          | undefined;
+        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
@@ -3572,6 +3753,146 @@ export interface Operations<V extends Variant = "A"> {
       name: string;
       /** The schedule. */
       schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates or replaces a webhook, which sends events to a URL */
+  "webhook/put": {
+    request: {
+      /** The name of the webhook; one of this name is replaced. */
+      name: string;
+      /** The URL to which it sends: of http or https, without a user name, a password and a fragment. */
+      url: string;
+      /** Only events of these kinds; without any, of all kinds. */
+      kinds?: readonly EventKind[] | undefined;
+      /** Only events of this task. */
+      task_id?: string | undefined;
+      /** Only events of this node. */
+      node_id?: string | undefined;
+      /** Only events of the tasks that this node created. */
+      creator_node?: string | undefined;
+      /** Only events of the tasks of this group. */
+      group?: string | undefined;
+      /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+      format?: "luxhub" | "a2a" | "ntfy" | undefined;
+      /**
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
+       * hub makes one; in the response only if it has.
+       */
+      secret?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook; one of this name is replaced. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
+       * hub makes one; in the response only if it has.
+       */
+      secret?: string | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All webhooks, by name, without their secrets */
+  "webhook/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The webhooks, by name. */
+      webhooks: Webhook[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Sends a test message to a webhook now, and says what came of it */
+  "webhook/test": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** Whether the receiver answered with a status of 200 to 299. */
+      delivered: boolean;
+      /** The status of the receiver's response; null: there was none. */
+      status: number | null;
+      /** Why the message was not delivered. */
+      error: string | null;
+      /** How long that took, in milliseconds. */
+      ms: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A suspended webhook delivers again, from its cursor or another event */
+  "webhook/resume": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+      /** Goes on after the event with this id, not after the cursor. */
+      after?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a webhook; what it has not delivered stays in the event log */
+  "webhook/delete": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3703,6 +4024,144 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The budget, and what is spent of it. */
       budget: Budget;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Stops handing out tasks: of a type, a limit key, a creator, or all */
+  "hub/pause": {
+    request: {
+      /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
+      type?: string | undefined;
+      /** The limit key of the tasks. */
+      limit_key?: string | undefined;
+      /** The creator of the tasks. */
+      creator_node?: string | undefined;
+      /** Why; everybody who asks why a task does not run can read it. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends a pause */
+  "hub/resume": {
+    request: {
+      /** As in hub/pause. */
+      type?: string | undefined;
+      /** As in hub/pause. */
+      limit_key?: string | undefined;
+      /** As in hub/pause. */
+      creator_node?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** What is paused */
+  "hub/pauses": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** What is paused, by scope and value. */
+      pauses: Pause[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Limits how many tasks of a key run at once, or start in a minute */
+  "limit/set": {
+    request: {
+      /** The limit key; the key of a task is its `limit_key` or, without one, its `task_type`. */
+      key: string;
+      /** How many tasks of the key may be assigned at once; left out: any number. */
+      running?: number | undefined;
+      /** How many tasks of the key may be handed out in any 60 s; left out: any number. */
+      per_minute?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit, and what of it is used. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All limits and holds, and what is used of them */
+  "limit/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All limits and holds, by key. */
+      limits: Limit[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes the limit of a key, and ends its hold */
+  "limit/delete": {
+    request: {
+      /** The limit key. */
+      key: string;
+    };
+    answer: {
+      success: true;
+      /** The limit as it was. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Lets a limit key rest: none of its tasks is handed out for a time */
+  "limit/hold": {
+    request: {
+      /** The limit key. */
+      key: string;
+      /** How many seconds none of its tasks is handed out; a longer hold stays. */
+      for_s: number;
+      /** The node that asks for the hold; the event names it. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit of the key, or only its hold. */
+      limit: Limit;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3863,6 +4322,8 @@ export interface Operations<V extends Variant = "A"> {
         /** What to do, when the database and the files take half of the disk; else null. */
         warning: string | null;
       };
+      /** How many webhooks are suspended; only if there are any. */
+      webhooks_suspended?: number | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3901,14 +4362,18 @@ export interface Operations<V extends Variant = "A"> {
     answer: EventBatch;
   };
 
-  /** Counts of the last hour, minute by minute, and the durations of tasks */
+  /** Counts and durations of tasks, of an hour, a day or a month for charts */
   "stats/minutes": {
     request: {
       /** How many minutes, including the current one; 60 if left out. */
       last?: number | undefined;
+      /** `hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour. */
+      range?: "hour" | "day" | "month" | undefined;
     };
     answer: {
       success: true;
+      /** How many seconds each of them takes: 60, 600 or 3,600. */
+      step_s: number;
       /** The minutes, oldest first. */
       minutes: Minute[];
       /** The sum of these minutes. */
@@ -4132,6 +4597,98 @@ export interface Operations<V extends Variant = "A"> {
       ignored?: string[] | undefined;
     };
   };
+
+  /** Invites a node: the line with which its machine joins */
+  "invitation/create": {
+    request: {
+      /** The node that is invited. It need not be registered. */
+      node_id: string;
+      /** Seconds until it ends, 60 to 604,800; 3,600 if left out. */
+      expires_in_s?: number | undefined;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation: Invitation;
+      /** What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again. */
+      line: string;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url: string;
+      /** Other URLs at which the hub may be reached. */
+      other_urls: string[];
+      /** The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned. */
+      pin: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The invitations, oldest first */
+  "invitation/list": {
+    request: {
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitations, oldest first. */
+      invitations: Invitation[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes an invitation, so that nobody can join with it */
+  "invitation/delete": {
+    request: {
+      /** The invitation. */
+      invitation_id: string;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Turns an invitation into a key for its node */
+  join: {
+    request: {
+      /** The token of the invitation: in its line the part after `#join.` */
+      token: string;
+      /** The SHA-256, in lower-case hex, of the secret that the caller has made for the new key. */
+      key_hash: string;
+    };
+    answer: {
+      success: true;
+      /** The node that the key is bound to. */
+      node_id: string;
+      /** The name of the key. */
+      key: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
 }
 
 /** How each operation is called. */
@@ -4171,6 +4728,7 @@ export const METHODS = {
   "task/{task_id}/output": "GET",
   "task/ask": "POST",
   "task/answer": "POST",
+  "task/answer-by-token": "POST",
   "task/{task_id}/questions": "GET",
   questions: "GET",
   "message/send": "POST",
@@ -4205,10 +4763,22 @@ export const METHODS = {
   "schedule/list": "GET",
   "schedule/run": "POST",
   "schedule/delete": "POST",
+  "webhook/put": "POST",
+  "webhook/list": "GET",
+  "webhook/test": "POST",
+  "webhook/resume": "POST",
+  "webhook/delete": "POST",
   usage: "GET",
   "budget/set": "POST",
   "budget/list": "GET",
   "budget/delete": "POST",
+  "hub/pause": "POST",
+  "hub/resume": "POST",
+  "hub/pauses": "GET",
+  "limit/set": "POST",
+  "limit/list": "GET",
+  "limit/delete": "POST",
+  "limit/hold": "POST",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",
@@ -4227,4 +4797,8 @@ export const METHODS = {
   "file/upload-url": "POST",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
+  "invitation/create": "POST",
+  "invitation/list": "GET",
+  "invitation/delete": "POST",
+  join: "POST",
 } as const;

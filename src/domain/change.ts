@@ -10,9 +10,11 @@ import type {
   Checkpoint,
   DeliveryState,
   FileRecord,
+  Invitation,
   KeyRecord,
   Lease,
   LedgerEntry,
+  Limit,
   Message,
   Node,
   OutputAttempt,
@@ -21,17 +23,26 @@ import type {
   Schedule,
   Spending,
   Note,
+  Pause,
+  PauseKey,
   StoredAnswer,
   SumKey,
   Task,
   TaskOrigin,
   Usage,
   UsageReport,
+  Webhook,
+  WebhookProgress,
 } from "./model.ts";
 
-/** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
+/**
+ * What a worker may wait for: an open task that is ready (`taskType`: the name of its lane), a gift (domain/task.ts) of a
+ * node, or room under the limit of a key.
+ */
 export type Offer =
-  { readonly kind: "open"; readonly taskType: string } | { readonly kind: "gift"; readonly nodeId: string };
+  | { readonly kind: "open"; readonly taskType: string }
+  | { readonly kind: "gift"; readonly nodeId: string }
+  | { readonly kind: "key"; readonly key: string };
 
 /**
  * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
@@ -79,6 +90,10 @@ export type Change =
   | { readonly kind: "task.created"; readonly task: Task }
   | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
   | { readonly kind: "schedule.deleted"; readonly name: string }
+  | { readonly kind: "webhook.saved"; readonly webhook: Webhook }
+  /** What deliveries change of a webhook. */
+  | { readonly kind: "webhook.moved"; readonly name: string; readonly progress: WebhookProgress }
+  | { readonly kind: "webhook.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
@@ -140,6 +155,16 @@ export type Change =
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
   | { readonly kind: "budget.saved"; readonly budget: Budget }
   | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
+  | { readonly kind: "pause.saved"; readonly pause: Pause }
+  | { readonly kind: "pause.deleted"; readonly key: PauseKey }
+  | { readonly kind: "limit.saved"; readonly limit: Limit }
+  | { readonly kind: "limit.deleted"; readonly key: string }
+  /** A task of the key was handed out in this second of the wall clock. */
+  | { readonly kind: "limit.used"; readonly key: string; readonly second: number }
+  /** Removes what was counted of a key before a second. */
+  | { readonly kind: "limit.uses.removed"; readonly key: string; readonly before: number }
+  /** The assigned tasks of a key count for it from now on. */
+  | { readonly kind: "tasks.counted"; readonly key: string }
   /** Whether the holder of a task has taken leases for it. */
   | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
   /** Another task depends on it from now on. */
@@ -240,10 +265,25 @@ export type Change =
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }
+  /** The sum of a period of `stepMs` that begins at `at`; replaced, not added. */
+  | { readonly kind: "period.saved"; readonly stepMs: number; readonly at: number; readonly numbers: string }
+  /** Removes the periods of a length before `first`, and from `last` on. */
+  | {
+      readonly kind: "periods.pruned";
+      readonly stepMs: number;
+      readonly first: number;
+      readonly last: number;
+    }
   /** Removes the minutes before `first` and after `last`. */
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
+  | { readonly kind: "invitation.saved"; readonly invitation: Invitation }
+  | { readonly kind: "invitation.deleted"; readonly invitation: Invitation }
+  /** Deletes the unused invitations of a node that is deleted. */
+  | { readonly kind: "invitations.dropped"; readonly nodeId: string }
+  /** Deletes the invitations that were used, or expired, at this time or before. */
+  | { readonly kind: "invitations.pruned"; readonly before: number }
   /** Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }

@@ -4,6 +4,7 @@
  */
 
 export const EVENT_KINDS = [
+  "node.joined",
   "node.registered",
   "node.updated",
   "node.online",
@@ -31,8 +32,17 @@ export const EVENT_KINDS = [
   "schedule.saved",
   "schedule.skipped",
   "schedule.deleted",
+  "webhook.saved",
+  "webhook.deleted",
+  "webhook.suspended",
+  "webhook.resumed",
   "budget.set",
   "budget.deleted",
+  "hub.paused",
+  "hub.resumed",
+  "limit.set",
+  "limit.held",
+  "limit.deleted",
   "budget.warning",
   "budget.exceeded",
   "lux.paid",

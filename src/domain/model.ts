@@ -2,10 +2,11 @@
  * The domain model: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each resource.
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
+import type { EventKind } from "./event.ts";
 
 /**
- * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
- * that moment; absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed
+ * out then (gate.ts); absent where nothing is handed out and no usage is reported, or nothing may be kept back.
  */
 export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
 
@@ -23,6 +24,9 @@ export type Node = {
   readonly host: string | null;
   readonly port: number | null;
   readonly capabilities: readonly string[];
+  readonly resources: Resources;
+  /** What its unfinished tasks use of them: computed from the tasks. */
+  readonly used: Resources;
   /** How it registered, which determines the heartbeat interval. */
   readonly variant: JoinedThrough;
   /** How many unfinished tasks the balancer may give it; null is any number. */
@@ -48,6 +52,12 @@ export type Node = {
   readonly entries: number;
   readonly balanceMicro: bigint;
 };
+
+/** Amounts of resources by name, in thousandths. */
+export type Resources = Readonly<Record<string, number>>;
+
+/** What a node must have for a task: all of these words among its capabilities, and enough of each resource. */
+export type Requirements = { readonly capabilities: readonly string[]; readonly resources: Resources };
 
 /** The fields of a node that a heartbeat reads. */
 export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "draining" | "tasksAssigned">;
@@ -171,6 +181,14 @@ export type Task = {
   readonly group: string | null;
   /** Words of its creator, to find it by. */
   readonly tags: readonly string[];
+  /** What a node must have to get it; null: nothing. */
+  readonly requires: Requirements | null;
+  /** The key under which its hand-outs are limited; null: its type. */
+  readonly limitKey: string | null;
+  /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
+  readonly lane: string | null;
+  /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
+  readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
   readonly uniqueKey: string | null;
   /** How long it holds its key although it is finished; null: not at all. */
@@ -215,6 +233,8 @@ export type TaskTemplate = Pick<
   | "retainMs"
   | "group"
   | "tags"
+  | "requires"
+  | "limitKey"
 >;
 
 /** What a worker left for the attempts after its own. */
@@ -347,6 +367,31 @@ export type Budget = BudgetKey & {
 /** A budget, and what was spent of it in its period. */
 export type BudgetState = Budget & { readonly spent: Spending };
 
+/** What an administrator has paused (gate.ts). `value`: "" for the hub, for no type and for no creator. */
+export const PAUSE_SCOPES = ["hub", "type", "limit_key", "creator"] as const;
+
+export type PauseKey = { readonly scope: (typeof PAUSE_SCOPES)[number]; readonly value: string };
+
+export type Pause = PauseKey & { readonly reason: string | null; readonly at: number };
+
+/** How many tasks of a limit key may run, and be handed out (gate.ts). "" is the key of the tasks without a type. */
+export type Limit = {
+  readonly key: string;
+  /** null: any number. */
+  readonly running: number | null;
+  readonly perMinute: number | null;
+  /** No task of the key is handed out before then (wall clock); null: it is not held. */
+  readonly heldUntil: number | null;
+};
+
+/** A limit, and what of it is used. */
+export type LimitState = Limit & {
+  /** The tasks of the key that are running; 0 without `running`. */
+  readonly inUse: number;
+  /** The hand-outs of the last minute, by second. */
+  readonly uses: readonly { readonly second: number; readonly count: number }[];
+};
+
 /** What is not handed out. */
 export type Closed = {
   readonly hub: boolean;
@@ -356,13 +401,21 @@ export type Closed = {
   /** "" is no type. */
   readonly types: ReadonlySet<string>;
   readonly groups: ReadonlySet<string>;
+  /** Limit keys. "" is the key of the tasks without a type. */
+  readonly keys: ReadonlySet<string>;
 };
 
-/** The budgets on one UTC day; `closed` is null when none keeps anything back. */
+/**
+ * The budgets on one UTC day, the pauses and the limits (gate.ts); `closed` is null when none keeps anything back.
+ * `opensAt`: the first time at which something opens because of the time alone; null: nothing does.
+ */
 export type Gate = {
   readonly day: number;
   readonly budgets: readonly BudgetState[];
+  readonly pauses: readonly Pause[];
+  readonly limits: readonly LimitState[];
   readonly closed: Closed | null;
+  readonly opensAt: number | null;
 };
 
 /** What a caller reads of a task while it waits for its end. */
@@ -440,6 +493,67 @@ export type Schedule = ScheduleDraft & {
   readonly createdAt: number;
   readonly updatedAt: number;
 };
+
+// ---- Webhooks
+
+export const WEBHOOK_FORMATS = ["luxhub", "a2a", "ntfy"] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
+/** Which events of the log a webhook sends. Null and an empty list are no condition. */
+export type WebhookFilter = {
+  readonly kinds: readonly EventKind[];
+  readonly taskId: string | null;
+  readonly nodeId: string | null;
+  readonly creatorNode: string | null;
+  readonly group: string | null;
+};
+
+/** The push notification config of an A2A client for one task. It is deleted when the task has ended. */
+export type PushConfig = {
+  readonly configId: string;
+  /** The caller that created it, and the only one that finds it. */
+  readonly caller: string;
+  readonly contextId: string;
+  /** Shown to the receiver, so that it knows the sender; "": none. */
+  readonly token: string;
+  /** Of the header Authorization; null: none. */
+  readonly authentication: { readonly scheme: string; readonly credentials: string } | null;
+};
+
+export type WebhookDraft = {
+  readonly name: string;
+  readonly url: string;
+  readonly format: WebhookFormat;
+  readonly filter: WebhookFilter;
+  readonly push: PushConfig | null;
+};
+
+/** What a webhook has done so far: the part of it that deliveries change. */
+export type WebhookProgress = {
+  /** The id of the last event of the log that needs no delivery any more. */
+  readonly cursor: number;
+  readonly state: "active" | "suspended";
+  /** Failed attempts since the last success, and when the first of them was. */
+  readonly attempts: number;
+  readonly failingSince: number | null;
+  /** Not before this moment; null: at once. */
+  readonly nextAt: number | null;
+  readonly lastError: string | null;
+  readonly deliveredAt: number | null;
+};
+
+/** A subscription to the event log, which is delivered to a URL. */
+export type Webhook = WebhookDraft &
+  WebhookProgress & {
+    /** A name may be used again after a deletion, this id not. */
+    readonly webhookId: string;
+    /** Signs the messages (Standard Webhooks), or is the access token of ntfy; null: none. Never shown or logged. */
+    readonly secret: string | null;
+    /** Grows with each change by an administrator. */
+    readonly revision: number;
+    readonly createdAt: number;
+    readonly updatedAt: number;
+  };
 
 // ---- LUX
 
@@ -623,6 +737,19 @@ export type KeyRecord = {
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
+};
+
+/** An invitation to a node (domain/invitation.ts). */
+export type Invitation = {
+  readonly invitationId: string;
+  /** Lower-case hex SHA-256 of its token. */
+  readonly tokenHash: string;
+  readonly nodeId: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly usedAt: number | null;
+  /** The key that was made from it; null until then. */
+  readonly keyId: string | null;
 };
 
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */

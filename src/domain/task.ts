@@ -32,7 +32,6 @@
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { hasRoom, pick } from "./balancer.ts";
-import { afterUsage, isClosed, refusedByBudget, spendWithin } from "./budget.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -45,6 +44,9 @@ import {
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
+import { afterUsage, countedFor, gateAt, isClosed, refusedByGate, spendWithin } from "./gate.ts";
+import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
+import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { type NewEntry, payReward } from "./lux.ts";
 import { recharged, usageTally } from "./quota.ts";
@@ -76,6 +78,8 @@ export type TaskDraft = TaskTemplate &
     readonly onDependency?: OnDependency;
     /** Left out: it has none. */
     readonly unique?: Unique | null;
+    /** Whether its lane is one of its creator alone (lane.ts). Left out: it is not. */
+    readonly isFair?: boolean;
   };
 
 /** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
@@ -103,7 +107,14 @@ export function comesFirst(a: Place, b: Place): boolean {
   return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
 }
 
-/** Whether a task may be handed out now. */
+/** The order in which a node is offered tasks: of one priority, those first that need what not every node has. */
+export function isOfferedFirst(a: Task, b: Task): boolean {
+  const rarer = Number(needsRare(b)) - Number(needsRare(a));
+  if (a.priority !== b.priority || rarer === 0) return comesFirst(a, b);
+  return rarer < 0;
+}
+
+/** Whether nothing of its own keeps a task from being handed out now: its time, its dependencies, a question. */
 export function isReady(
   task: Pick<Task, "status" | "unmet" | "notBefore" | "questions">,
   now: number,
@@ -126,13 +137,15 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const { unique, onDependency = "fail", ...fields } = draft;
+  const { unique, onDependency = "fail", isFair = false, ...fields } = draft;
   const { dependsOn } = draft;
   const wait = waitFor({ taskId, dependsOn, onDependency }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;
   const blank: Task = {
     ...fields,
     onDependency,
+    lane: specialLane(draft, isFair),
+    countsFor: null,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
     seq: 0,
@@ -170,6 +183,7 @@ export function create(
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
+  const counted = countedFor(node && at.gate, task, at.now);
   const created: Task = node ? { ...task, ...handedOut(task, node.nodeId, at) } : task;
   const changes: Change[] = [
     { kind: "task.created", task: created },
@@ -177,6 +191,7 @@ export function create(
     ...wait.changes,
     taskEvent("task.created", task, task.creatorNode, at.now, { title: task.title }),
   ];
+  changes.push(...counted.changes);
   if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, at.now, { by: "balancer" }));
   if (wait.patch.failure) changes.push(failedEvent(created, null, wait.patch.failure));
   return accept(created, changes);
@@ -295,11 +310,15 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/** The candidates of `next`: the best task of each kind, null if there is none. `open` may have several. */
+/**
+ * The candidates of `next`: the best task of each kind, null if there is none. `open` and `special` (of special lanes, in
+ * the order in which the hub offers them) may have several.
+ */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
+  readonly special?: readonly Task[];
 };
 
 /**
@@ -319,11 +338,20 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
-  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, nodeId);
-  const best = draining || isFull ? undefined : found.open.find(mayHave);
+  const best = draining || isFull ? null : bestFor(node, found, at);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
   return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
+}
+
+/** The best open task that the node may have now. */
+function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
+  const mayHave = (task: Task): boolean =>
+    !isClosed(gate?.closed, task, node.nodeId) && hasFree(node, task.requires);
+  const plain = open.find(mayHave) ?? null;
+  const other = special.find(mayHave) ?? null;
+  if (plain === null || other === null) return plain ?? other;
+  return isOfferedFirst(other, plain) ? other : plain;
 }
 
 /**
@@ -364,8 +392,11 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   // One transaction may move a task twice.
   const after = written.length < 2 ? written : new Map(written.map((task) => [task.taskId, task])).values();
   const offers: Offer[] = [];
-  for (const { status, scheduled, taskType, assignedNode, startedAt } of after) {
-    if (status === "open" && !scheduled) offers.push({ kind: "open", taskType });
+  for (const task of after) {
+    const { status, scheduled, assignedNode, startedAt, countsFor } = task;
+    // It ran under a limit, and runs no more: another task of the key may be handed out.
+    if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
+    if (status === "open" && !scheduled) offers.push({ kind: "open", taskType: laneNameOf(task) });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }
@@ -376,7 +407,7 @@ export type Completion = {
   readonly taskId: string;
   /** What was paid; null: nothing. */
   readonly receipt: Receipt | null;
-  /** The node has a task limit and one task less: the balancer may have one for it. */
+  /** The node has a task limit, or used resources, and has one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
   /** Tasks wait for this one. */
   readonly hasDependents: boolean;
@@ -433,7 +464,8 @@ export function complete(
   changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
   changes.push(...payment.changes);
-  return accept(completion(after, node.maxTasks !== null), changes);
+  const isBounded = node.maxTasks !== null || task.requires !== null;
+  return accept(completion(after, isBounded), changes);
 }
 
 // ---- Requests of the node that holds the task
@@ -451,12 +483,15 @@ export type UsageRequest = HolderRequest & { readonly usage?: readonly UsageRepo
 /** A request with which a worker may leave a checkpoint, the text of a JSON value, and report its usage. */
 export type CheckpointRequest = UsageRequest & { readonly checkpoint?: string | null };
 
+/** A request that gives a task back. `holdMs`: also holds its limit key so long (limit.ts); null: it does not. */
+export type ReturnRequest = CheckpointRequest & { readonly holdMs?: number | null };
+
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: CheckpointRequest & { reason: string | null },
+  asked: ReturnRequest & { reason: string | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
@@ -466,15 +501,13 @@ export function release(
   if ("code" in left) return left;
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, null, at);
+  const resting = rest(held, asked, at);
+  if ("code" in resting) return resting;
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return assignIfBalanced(
-    freed.after,
-    candidates,
-    [...saved, ...freed.changes, event],
-    afterUsage(at, saved),
-  );
+  const changes = [...saved, ...resting.changes, ...freed.changes, event];
+  return assignIfBalanced(freed.after, candidates, changes, afterUsage(resting.at, saved));
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -482,7 +515,7 @@ export function fail(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: CheckpointRequest & { error: string; retry: boolean },
+  asked: ReturnRequest & { error: string; retry: boolean },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
@@ -492,8 +525,25 @@ export function fail(
   if ("code" in left) return left;
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, asked.error, at);
+  const resting = rest(held, asked, at);
+  if ("code" in resting) return resting;
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], afterUsage(at, saved));
+  const changes = [...saved, ...resting.changes, ...ended.changes];
+  return assignIfBalanced(ended.after, candidates, changes, afterUsage(resting.at, saved));
+}
+
+/** Holds the limit key of a task that is given back; `at`: the moment with the gate after that. */
+function rest(
+  task: Task,
+  { holdMs = null, nodeId }: ReturnRequest,
+  at: Moment,
+): { readonly at: Moment; readonly changes: readonly Change[] } | Rejected {
+  if (holdMs === null || !at.gate) return { at, changes: [] };
+  const held = hold(at.gate, { key: limitKeyOf(task), forMs: holdMs, nodeId }, at.now);
+  if (held.kind === "rejected") return held;
+  const others = at.gate.limits.filter(({ key }) => key !== held.answer.key);
+  const gate = gateAt({ ...at.gate, limits: [...others, held.answer] }, at.now);
+  return { at: { ...at, gate }, changes: held.changes };
 }
 
 /**
@@ -986,7 +1036,9 @@ function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<read
 export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
   const startedAt = by === "claim" || by === "next" ? at.now : null;
   const { after, changes } = move(task, { ...handedOut(task, nodeId, at), startedAt }, at.now);
-  return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, at.now, { by })] };
+  const counted = countedFor(at.gate, task, at.now).changes;
+  const event = taskEvent("task.assigned", after, nodeId, at.now, { by });
+  return { after, changes: [...changes, ...counted, event] };
 }
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
@@ -1103,6 +1155,7 @@ function handedOut(task: Task, nodeId: string, at: Moment) {
     assignedNode: nodeId,
     revokedFrom: null,
     epoch: task.epoch + 1,
+    countsFor: countedFor(at.gate, task, at.now).countsFor,
     ...newLease(task, at),
   } as const;
 }
@@ -1392,9 +1445,19 @@ function staleLease(task: Task): Rejected {
   );
 }
 
-/** Why a budget keeps a task from a node. */
-function keptBack(task: Task, { nodeId }: Node, { gate }: Moment): Rejected | null {
-  return gate && isClosed(gate.closed, task, nodeId) ? refusedByBudget(gate, task, nodeId) : null;
+/** Why the gate keeps a task from a node, or the node does not fit. */
+function keptBack(task: Task, node: Node, { gate, now }: Moment): Rejected | null {
+  if (gate && isClosed(gate.closed, task, node.nodeId)) return refusedByGate(gate, task, node.nodeId, now);
+  return unfit(task, node);
+}
+
+/** Why a node does not have what a task requires. Its type is no reason: who names a node knows why. */
+function unfit(task: Task, node: Node): Rejected | null {
+  const { requires, taskId } = task;
+  if (requires === null || (couldTake(node, { taskType: "", requires }) && hasFree(node, requires)))
+    return null;
+  const detail = `Node ${node.nodeId} does not have what task ${taskId} requires, or uses it for other tasks. GET /api/v1/task/${taskId}/explain says what is missing.`;
+  return reject("requirements_not_met", detail);
 }
 
 /** Why a node cannot be given a task. */

@@ -47,7 +47,7 @@ type TypeNumbers = { completed: number; failed: number; readonly toStart: Durati
  * The numbers of one minute, stored as JSON. `types`: at most MINUTE_TYPES_MAX, the first ones of the minute; left out if
  * there is none.
  */
-type Numbers = Counters & {
+export type Numbers = Counters & {
   readonly toStart: Durations;
   readonly toFinish: Durations;
   types?: Record<string, TypeNumbers>;
@@ -66,7 +66,7 @@ export type Summary = Readonly<Counters> & {
   readonly toFinish: DurationSummary;
 };
 
-/** Minutes, oldest first, and their sum. The last minute is not over yet. */
+/** Minutes or longer periods, oldest first, and their sum. The last one is not over yet. */
 export type LastMinutes = {
   readonly minutes: readonly (Summary & { readonly at: number })[];
   readonly total: Summary;
@@ -128,13 +128,30 @@ export class Minutes {
 
   /** Returns the last `count` minutes, MINUTES_KEPT at most. */
   async last(count: number): Promise<LastMinutes> {
-    const byMinute = await this.#lastNumbers(count);
-    const total = nothing();
-    for (const numbers of byMinute.values()) addTo(total, numbers);
-    return {
-      minutes: [...byMinute].map(([at, numbers]) => ({ at, ...summaryOf(numbers) })),
-      total: summaryOf(total),
-    };
+    return seriesOf(await this.#lastNumbers(count));
+  }
+
+  /** The numbers of the minutes that begin from a time to another one, as far as they are kept. */
+  async between(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
+    const stored = await this.#storedBetween(from, to, (hub) => hub !== this.#hub);
+    for (const [at, numbers] of this.#own) if (at >= from && at <= to) addTo(sumOf(stored, at), numbers);
+    return stored;
+  }
+
+  /** The same as far as they are stored. */
+  storedBetween(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
+    return this.#storedBetween(from, to, () => true);
+  }
+
+  async #storedBetween(
+    from: number,
+    to: number,
+    isWanted: (hub: string) => boolean,
+  ): Promise<Map<number, Numbers>> {
+    const sums = new Map<number, Numbers>();
+    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(from, to)))
+      if (isWanted(hub)) addTo(sumOf(sums, at), JSON.parse(numbers) as Numbers); // only save() writes them
+    return sums;
   }
 
   /** Returns what each type of tasks did in the minutes that are kept; "" is no type. */
@@ -153,12 +170,9 @@ export class Minutes {
   async #lastNumbers(count: number): Promise<ReadonlyMap<number, Numbers>> {
     const last = minuteOf(this.#clock.now());
     const first = last - (count - 1) * MINUTE_MS;
+    const found = await this.between(first, last);
     const byMinute = new Map<number, Numbers>();
-    for (let at = first; at <= last; at += MINUTE_MS) byMinute.set(at, nothing());
-    const add = (at: number, numbers: Numbers): void => addTo(byMinute.get(at), numbers);
-    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(first, last)))
-      if (hub !== this.#hub) add(at, JSON.parse(numbers) as Numbers); // only save() writes them
-    for (const [at, numbers] of this.#own) add(at, numbers);
+    for (let at = first; at <= last; at += MINUTE_MS) byMinute.set(at, found.get(at) ?? nothing());
     return byMinute;
   }
 
@@ -256,7 +270,23 @@ function ofType(numbers: Numbers, taskType: string): TypeNumbers {
   return made;
 }
 
-function nothing(): Numbers {
+/** Periods, oldest first, and their sum. */
+export function seriesOf(numbers: ReadonlyMap<number, Numbers>): LastMinutes {
+  const total = nothing();
+  for (const one of numbers.values()) addTo(total, one);
+  return {
+    minutes: [...numbers].map(([at, one]) => ({ at, ...summaryOf(one) })),
+    total: summaryOf(total),
+  };
+}
+
+function sumOf(sums: Map<number, Numbers>, at: number): Numbers {
+  const sum = sums.get(at) ?? nothing();
+  sums.set(at, sum);
+  return sum;
+}
+
+export function nothing(): Numbers {
   return {
     created: 0,
     started: 0,
@@ -272,7 +302,7 @@ function nothing(): Numbers {
 
 const BUCKET = "durations are counted in the buckets of BOUNDS_MS and one more";
 
-function addTo(sum: Numbers | undefined, numbers: Numbers): void {
+export function addTo(sum: Numbers | undefined, numbers: Numbers): void {
   if (!sum) return;
   for (const counter of COUNTERS) sum[counter] += numbers[counter];
   addDurations(sum.toStart, numbers.toStart);

@@ -10,13 +10,15 @@
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   schedules         creates the tasks of schedules that are due (schedules.ts)
+ *   rewound           brings schedules back whose next time lies far ahead since the clock was set back (schedules.ts)
  *   put-backs         retries to put back messages and tasks whose receiver hung up (blocked-calls.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
- *   budgets           wakes the workers and the balancer when a new period of budgets begins (next.ts)
+ *   budgets           wakes the workers and the balancer when time opens something of the gate (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
+ *   history           saves the sums of longer periods (history.ts), before `prune` removes old minutes
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   leases            deletes advisory leases after their deadline (leases.ts)
  *   answers           deletes the oldest stored answers of a key, or of all keys, after a limit of bytes was lowered
@@ -47,6 +49,7 @@ import type { KeyRing } from "./keys.ts";
 import type { LeaseService } from "./leases.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
+import type { History } from "./history.ts";
 import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { Takes } from "./blocked-calls.ts";
@@ -71,6 +74,7 @@ export type ChoreParts = {
   readonly retention: Retention;
   readonly leases: LeaseService;
   readonly minutes: Minutes;
+  readonly history: History;
   /** From startNote(). */
   readonly noteStart: () => Promise<void>;
   /** Compares the secrets with those of the other hubs on the database; null where there are no others. */
@@ -85,7 +89,8 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, leases, messages, minutes, next, takes, log, noteStart, compareSecrets } = parts;
+  const { store, blobs, leases, messages, minutes, history, next, takes, log, noteStart, compareSecrets } =
+    parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -123,6 +128,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await runTasks(parts, balancer, signal);
     }),
     writing("schedules", everySweep, (signal) => fireSchedules(parts, signal)),
+    writing("rewound", limit.SCHEDULES_REWIND_EVERY_MS, async () => {
+      const schedules = await parts.schedules.rewindAll();
+      if (schedules > 0) log.warn("the clock was set back: schedules begin again at its time", { schedules });
+    }),
     // Each hub holds its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => takes.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
@@ -139,12 +148,13 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       everyMs: everySweep,
       onEveryHub: true,
       run: async () => {
-        if (next.turnDay()) balancer.wake();
+        if (next.openByTime()) balancer.wake();
       },
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
+    writing("history", limit.PERIODS_SAVE_EVERY_MS, () => history.save()),
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     freeing("leases", everySweep, async (_, lateMs) => {
       await clock.check(lateMs); // a standstill since the last check ends no lease

@@ -1,7 +1,7 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
-import { isClosed } from "../domain/budget.ts";
-import type { Change } from "../domain/change.ts";
+import { isClosed } from "../domain/gate.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import {
   type Accepted,
   type Decision,
@@ -17,6 +17,7 @@ import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
+  LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
@@ -31,6 +32,7 @@ import {
   type Created,
   type CreatorRequest,
   type RetryRequest,
+  type ReturnRequest,
   type Dependency,
   type Sent,
   type TaskDraft,
@@ -46,6 +48,7 @@ import {
   extend,
   fail,
   holderOfKey,
+  isOfferedFirst,
   makeReady,
   release,
   releaseAll,
@@ -59,11 +62,11 @@ import {
   timeOut,
   update,
 } from "../domain/task.ts";
-import { type KnownReport, dayOf } from "../domain/spending.ts";
+import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
@@ -73,6 +76,7 @@ import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
 import { knownReports } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
+  bestOfLanes,
   brokenCount,
   brokenTasks,
   claimableSizes,
@@ -95,6 +99,7 @@ import {
 } from "../store/sql/tasks.ts";
 import type { Committed, Loaded, Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
+import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
@@ -156,6 +161,8 @@ export class TaskService {
   readonly lists: TaskLists<Task>;
   /** The same without the long texts of the tasks. */
   readonly summaries: TaskLists<TaskSummary>;
+  /** For all use cases of this hub that hand out. */
+  readonly known = new KnownLanes();
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -167,6 +174,8 @@ export class TaskService {
     this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
       if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
+      // Under the limit of a key there is room, for a task of any node.
+      if (changes.some(hasLeftLimit)) void this.#balanceIfPossible();
     });
   }
 
@@ -279,7 +288,7 @@ export class TaskService {
 
   release(
     transact: Transact<Task>,
-    asked: CheckpointRequest & { reason: string | null },
+    asked: ReturnRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, known, gate }) =>
       release(task, node, candidates, asked, this.#at(gate), known),
@@ -288,7 +297,7 @@ export class TaskService {
 
   fail(
     transact: Transact<Task>,
-    asked: CheckpointRequest & { error: string; retry: boolean },
+    asked: ReturnRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, null, ({ task, node, candidates, known, gate }) =>
       fail(task, node, candidates, asked, this.#at(gate), known),
@@ -544,19 +553,36 @@ export class TaskService {
   }
 
   async #fill(nodeId: string): Promise<void> {
-    const node = await this.#store.read(nodeById(nodeId));
-    if (!node || !isAvailable(node)) return;
+    let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
-    for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
-      const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH), gate: this.#gate() };
-      const count = await this.#store.transact(load, ({ node: current, waiting, gate }) => {
-        const at = this.#at();
+    for (let given = 0, asks = 0; given < BALANCE_ROUND_MAX && node && isAvailable(node);) {
+      const before = this.known.closed;
+      const open = this.known.openTo(node, null);
+      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId };
+      const load = {
+        node: nodeById(nodeId),
+        waiting: waitingFor(node, SWEEP_BATCH),
+        special: node.autoAssign ? bestOfLanes(open.special, before, mine) : NO_ROW,
+        lanes: readyLanes(),
+        gate: this.#gate(),
+      };
+      const filled = await this.#store.transact(load, ({ node: current, waiting, special, lanes, gate }) => {
+        this.known.learn(gate, lanes);
+        node = current;
+        const mayAskAgain = asks++ < LANES_REREADS;
+        if (current && mayAskAgain && this.known.hasOpened(current, null, open, before)) return UNDECIDED;
+        const at = this.#at(gate);
         const mayHave = (task: Task): boolean => !isClosed(gate.closed, task, nodeId);
-        const found = current ? balance(waiting.filter(mayHave), [current], at.now) : [];
+        const best = [...waiting, ...(special ?? [])].toSorted((a, b) => (isOfferedFirst(a, b) ? -1 : 1));
+        const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
-        return accept(found.length, changes);
+        // Of a special lane only the best task was loaded.
+        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
+        return accept({ count: found.length, isMore }, changes);
       });
-      if (count < SWEEP_BATCH) return;
+      if (!filled) continue;
+      given += filled.count;
+      if (!filled.isMore) return;
     }
   }
 
@@ -695,7 +721,7 @@ export class TaskService {
 
   /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
   #gate(): Query<Gate> {
-    return gateOn(dayOf(this.#clock.now()));
+    return gateOn(this.#clock.now());
   }
 
   /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
@@ -723,21 +749,28 @@ export class TaskService {
   }
 }
 
-/** The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. */
+/**
+ * The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. A
+ * node that has what a task requires is found in the balancer's rounds.
+ */
 export function candidatesIfBalanced(
   task: Task | null,
   notNode: string | null,
 ): Query<readonly Node[] | null> {
-  return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
+  return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
+}
+
+function hasLeftLimit(change: Notified): boolean {
+  return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
 }
 
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn, unique }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask({ balanced, taskType, dependsOn, unique, requires }: TaskDraft, { fileIds }: Creation) {
   return {
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
-    candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
+    candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
   };

@@ -22,6 +22,9 @@ export const TABLES: readonly Table[] = [
   { name: "usage_reports", key: ["task_id", "epoch", "seq"] },
   { name: "usage_sums", key: ["scope", "value", "day"] },
   { name: "budgets", key: ["scope", "value", "per"] },
+  { name: "pauses", key: ["scope", "value"] },
+  { name: "limits", key: ["limit_key"] },
+  { name: "limit_uses", key: ["limit_key", "second"] },
   { name: "outputs", key: ["task_id", "epoch"] },
   { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
@@ -37,9 +40,12 @@ export const TABLES: readonly Table[] = [
   { name: "fencing", key: ["one"] },
   { name: "events", key: ["id"] },
   { name: "minutes", key: ["at", "hub"] },
+  { name: "periods", key: ["step_ms", "at"] },
   { name: "answers", key: ["scope"] },
   { name: "schedules", key: ["name"] },
+  { name: "webhooks", key: ["name"] },
   { name: "keys", key: ["key_id"] },
+  { name: "invitations", key: ["token_hash"] },
   { name: "quota_usage", key: ["node_id"] },
 ];
 

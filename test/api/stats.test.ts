@@ -1,7 +1,8 @@
 /** stats/types and stats/failures, and the tasks of a group of failures. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
 import { FAILURE_GROUPS_MAX, STATS_KEPT_MS } from "../../src/domain/limits.ts";
-import { TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   NO_ID,
   VARIANTS,
@@ -190,5 +191,78 @@ describe("stats/failures", () => {
     expect(found).toMatchObject({ total: FAILURE_GROUPS_MAX + 5, exact: true });
     expect(list(found, "failures").length).toBeLessThanOrEqual(FAILURE_GROUPS_MAX);
     expect(list(found, "failures")[0]).toMatchObject({ kind: "cancelled", node_ids: [] });
+  });
+});
+
+describe("stats/minutes of a day and of a month", () => {
+  const MINUTES = 60_000;
+
+  async function totals(
+    hub: TestHub,
+    range: string,
+  ): Promise<{ created: unknown[]; step: unknown; total: unknown }> {
+    const found = await ok(hub.get(`/stats/minutes?range=${range}`));
+    const created = list(found, "minutes").flatMap(({ tasks_created: n }, i) => (n === 0 ? [] : [[i, n]]));
+    return { created, step: found["step_s"], total: record(found["total"])["tasks_created"] };
+  }
+
+  /** Passes time in steps, as the periodic work sees it. */
+  async function pass(hub: TestHub, minutes: number): Promise<void> {
+    for (let passed = 0; passed < minutes; passed += 10) {
+      hub.clock.pass(Math.min(10, minutes - passed) * MINUTES);
+      await hub.sweep();
+    }
+  }
+
+  test("has sums of ten minutes and of hours, also after the minutes are gone and the hub was restarted", async () => {
+    const clock = new TestClock();
+    clock.pass(24 * 60 * MINUTES - (clock.now() % (24 * 60 * MINUTES)) + 5 * MINUTES); // 00:05
+    const dataDir = newDataDir();
+    let hub = await startHub({ clock, dataDir });
+    await addTasks(hub, 3);
+    expect(await totals(hub, "day")).toEqual({ created: [[143, 3]], step: 600, total: 3 });
+    expect(await totals(hub, "month")).toEqual({ created: [[719, 3]], step: 3_600, total: 3 });
+    await pass(hub, 20);
+    await addTasks(hub, 4); // 00:25
+    expect(await totals(hub, "day")).toMatchObject({
+      created: [
+        [141, 3],
+        [143, 4],
+      ],
+    });
+    expect(await totals(hub, "month")).toMatchObject({ created: [[719, 7]] });
+    await pass(hub, 130); // 02:35: no minute of these tasks is kept
+    expect(record((await ok(hub.get("/stats/minutes")))["total"])["tasks_created"]).toBe(0);
+    await addTasks(hub, 1);
+    const all = {
+      day: {
+        created: [
+          [128, 3],
+          [130, 4],
+          [143, 1],
+        ],
+        total: 8,
+      },
+      month: {
+        created: [
+          [717, 7],
+          [719, 1],
+        ],
+        total: 8,
+      },
+    };
+    for (const range of ["day", "month"] as const) expect(await totals(hub, range)).toMatchObject(all[range]);
+    await hub.close();
+    hub = await startHub({ clock, dataDir });
+    for (const range of ["day", "month"] as const) expect(await totals(hub, range)).toMatchObject(all[range]);
+    await pass(hub, 60);
+    expect(await totals(hub, "month")).toMatchObject({ total: 8 });
+    expect(record(list(await ok(hub.get("/stats/minutes?range=month")), "minutes")[716])).toMatchObject({
+      tasks_created: 7,
+    });
+    await badFields(hub.get("/stats/minutes?range=year"), ["range"]);
+    await badFields(hub.get("/stats/minutes?range=day&last=5"), ["last"]);
+    await hub.close();
+    rmSync(dataDir, { recursive: true });
   });
 });

@@ -12,17 +12,25 @@ import { TASK_STATUSES, type TaskStatus } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import * as a2aReads from "../../src/store/sql/a2a.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
+import * as gateReads from "../../src/store/sql/gate.ts";
 import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
 import * as retention from "../../src/store/sql/retention.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
-import { minutesBetween } from "../../src/store/sql/minutes.ts";
+import {
+  firstMinute,
+  firstPeriod,
+  lastPeriod,
+  minutesBetween,
+  periodsBetween,
+} from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
+import * as invitationReads from "../../src/store/sql/invitations.ts";
 import * as statsReads from "../../src/store/sql/stats.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
@@ -66,7 +74,9 @@ describe.skipIf(POSTGRES_MISSING !== null)(
 );
 
 const TABLES =
-  "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f|notes|leases)";
+  "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f|notes|leases|minutes|periods)";
+
+const LANE = { name: " lane", taskType: "x", limitKey: "k", requires: null, creatorNode: null };
 
 describe("store: sqlite: plans", () => {
   let store: Store;
@@ -230,6 +240,10 @@ describe("store: sqlite: plans", () => {
     ),
     eventsById: eventReads.eventsById([3, 1, 2]),
     minutesBetween: minutesBetween(60_000, 120_000),
+    periodsBetween: periodsBetween(600_000, 60_000, 120_000),
+    firstPeriod: firstPeriod(600_000),
+    lastPeriod: lastPeriod(600_000, 120_000),
+    firstMinute: firstMinute(),
     storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     waitingPart: mail.waitingPart("n1", 7),
@@ -404,6 +418,7 @@ describe("store: sqlite: plans", () => {
     "task.moved": { kind: "task.moved", task: task("t") },
     "task.deleted": { kind: "task.deleted", taskId: "t" },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
+    "periods.pruned": { kind: "periods.pruned", stepMs: 1, first: 2, last: 3 },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },
@@ -485,9 +500,11 @@ describe("store: sqlite: plans", () => {
   function covered(key: string): readonly string[] {
     const [table = "", id] = key.split(" ");
     if (key === "publications") return ["broadcasts", "messages"]; // with the messages that are broadcast
+    // What the tasks of a node use (nodes.used) changes together with its totals.
+    if (key === "nodes") return ["nodes", "tasks"];
     if (id === undefined && key !== "registrations") return [table];
     const withIt: Readonly<Record<string, readonly string[]>> = {
-      nodes: ["nodes", "beats"],
+      nodes: ["nodes", "beats", "tasks"],
       registrations: ["nodes"],
       deliveries: ["deliveries", "messages"],
       held: ["tasks"],
@@ -498,6 +515,11 @@ describe("store: sqlite: plans", () => {
   const declared: Readonly<Record<string, Query<unknown>>> = {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
+    bestOfLanes: taskReads.bestOfLanes([LANE], null),
+    gateOn: gateReads.gateOn(1),
+    readyLanes: gateReads.readyLanes(),
+    hasLane: gateReads.hasLane(LANE.name),
+    lanesCount: gateReads.lanesCount(5),
     allKeys: keyReads.allKeys(),
     dependedOn: retention.dependedOn(["t1", "t2"]),
     filesFrom: retention.filesFrom(0, 500),
@@ -508,6 +530,8 @@ describe("store: sqlite: plans", () => {
     scheduleCounts: scheduleReads.scheduleCounts("n1"),
     schedulePage: scheduleReads.schedulePage(10, 0),
     keysByHash: keyReads.keysByHash(["h"]),
+    invitationByToken: invitationReads.invitationByToken("h"),
+    invitationsAfter: invitationReads.invitationsAfter("", 10),
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     firstStarted: taskReads.firstStarted("n1"),
@@ -578,6 +602,7 @@ describe("store: sqlite: plans", () => {
       balancer,
       eventReads,
       fileReads,
+      gateReads,
       keyReads,
       luxReads,
       mail,
@@ -588,7 +613,7 @@ describe("store: sqlite: plans", () => {
     ];
     const queries = modules.flatMap((module) =>
       Object.entries(module).flatMap(([name, value]) =>
-        typeof value === "function" && name !== "patchNode" ? [name] : [],
+        typeof value === "function" && !name.startsWith("patch") ? [name] : [],
       ),
     );
     const checked = new Set(Object.keys(declared).map((name) => name.replace(/[ ,].*/, "")));

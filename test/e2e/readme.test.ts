@@ -8,14 +8,14 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationSchema } from "../../src/api/invitations.ts";
 import {
   deliverySchema,
   advisoryLeaseSchema,
@@ -32,6 +32,7 @@ import {
   taskSummarySchema,
 } from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
+import { webhookSchema } from "../../src/api/webhooks.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -426,7 +427,7 @@ describe("the pages", () => {
       .split(/^### /m)
       .slice(1)
       .map((block) => [/^`(.*)`\n/.exec(block)?.[1] ?? "", item(block, "Takes"), item(block, "Returns")]);
-    const json = [...ENDPOINTS, ...fileEndpoints(1)].filter((endpoint) => endpoint.kind === "json");
+    const json = DECLARED.flatMap((one) => ("kind" in one && one.kind === "json" ? [one] : []));
     const wanted = ALL_ENDPOINTS.map(({ method, path }) => {
       const endpoint = json.find((one) => one.method === method && one.path === path);
       const name = `${method} ${shortPath({ path })}`;
@@ -444,6 +445,7 @@ describe("the pages", () => {
       task: taskSchema(VARIANT_A),
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
+      webhook: webhookSchema(),
       "task of task/wait": taskStateSchema(VARIANT_A),
       "task summary": taskSummarySchema(VARIANT_A),
       question: questionSchema(),
@@ -455,6 +457,7 @@ describe("the pages", () => {
       note: noteSchema(),
       "advisory lease": advisoryLeaseSchema(),
       "ledger entry": entrySchema(),
+      invitation: invitationSchema(),
       key: keySchema(),
     };
     const text = page("docs/records.md");
@@ -565,6 +568,18 @@ describe("limits", () => {
     ["Budgets", count("BUDGETS_MAX")],
     ["`tokens` of a budget", count("BUDGET_TOKENS_MAX")],
     ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
+    ["Pauses · limits and holds", count("PAUSES_MAX"), count("LIMITS_MAX")],
+    ["`limit_key`", count("LIMIT_KEY_MAX_CHARS")],
+    ["`running` · `per_minute` of a limit", count("LIMIT_RUNNING_MAX"), count("LIMIT_PER_MINUTE_MAX")],
+    ["`for_s` of a hold, `hold_s`", "1", `${count("HOLD_MAX_SECONDS")} s`],
+    [
+      "Resources of a node, or that a task requires",
+      count("RESOURCES_MAX"),
+      count("RESOURCE_NAME_MAX_CHARS"),
+    ],
+    ["Amount of a resource", count("RESOURCE_AMOUNT_MAX")],
+    ["Words that a task requires", count("REQUIRED_WORDS_MAX")],
+    ["Lanes with unfinished tasks", count("LANES_MAX")],
     ["Days of GET usage", count("USAGE_DAYS_MAX")],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],
@@ -574,6 +589,12 @@ describe("limits", () => {
       count("RETRIED_DEPENDENCIES_MAX"),
     ],
     ["`left` of task/retry", count("DEPENDENTS_COUNTED_MAX")],
+    [
+      "`expires_in_s` of an invitation",
+      count("INVITATION_MIN_SECONDS"),
+      `${count("INVITATION_MAX_SECONDS")} s`,
+    ],
+    ["`url` of an invitation", count("INVITATION_URL_MAX_CHARS")],
     ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
     ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
@@ -716,7 +737,15 @@ describe("limits", () => {
     ["`every_s`", "1", count("SCHEDULE_EVERY_MAX_SECONDS")],
     ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
     ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
+    ["Webhooks", count("WEBHOOKS_MAX")],
+    ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
+    ["Name, and URL, of a webhook", count("WEBHOOK_NAME_MAX_CHARS"), count("WEBHOOK_URL_MAX_CHARS")],
+    ["A secret of a webhook", count("WEBHOOK_SECRET_MIN_BYTES"), count("WEBHOOK_SECRET_MAX_BYTES")],
+    ["A receiver's response", seconds("WEBHOOK_TIMEOUT_MS")],
+    ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
     ["Keys", count("KEYS_MAX")],
+    ["Invitations", count("INVITATIONS_MAX")],
+    ["An invitation that has ended is listed", seconds("INVITATION_KEPT_MS")],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
     ["A secret", count("SECRET_MAX_CHARS")],
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
@@ -811,7 +840,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -900,6 +929,7 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
+      "--cacert", // curl
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

@@ -600,15 +600,22 @@ export class Model {
     if (task.status === "assigned") this.#startLease(task);
   }
 
-  /** Changes a task that nobody holds; `startsNow`: it waits for its time no longer. */
-  update(taskId: string, priority: Task["priority"], startsNow: boolean): Task {
+  /** Changes a task that nobody holds. `start`: its time stays, is past, or is none; `staysOn`: it expires no more. */
+  update(
+    taskId: string,
+    priority: Task["priority"],
+    start: "keep" | "past" | "none",
+    staysOn: boolean,
+  ): Task {
     const task = this.task(taskId);
     refuseFinished(task);
     if (task.status === "assigned") refuse("task_not_open");
-    const isSame = task.priority === priority && !startsNow;
+    const isCleared = (start === "none" && task.notBefore !== null) || (staysOn && task.expiresAt !== null);
+    const isSame = task.priority === priority && start !== "past" && !isCleared;
     if (isSame) return task;
     task.priority = priority;
-    if (startsNow) task.notBefore = this.now - SECOND_MS;
+    if (start !== "keep") task.notBefore = start === "none" ? null : this.now - SECOND_MS;
+    if (staysOn) task.expiresAt = null;
     this.#log("task.updated", null, task);
     if (task.balanced) this.#balance([task]);
     return task;

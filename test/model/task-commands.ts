@@ -395,14 +395,25 @@ export const cancel = command(
 
 export const update = command(
   "update",
-  fc.record({ variant, task: recent, priority: fc.constantFrom(0, 1, 2, 5), startsNow: fc.boolean() }),
-  (world, { hub }, { variant, task, priority, startsNow }) => {
+  fc.record({
+    variant,
+    task: recent,
+    priority: fc.constantFrom(0, 1, 2, 5),
+    start: fc.constantFrom("keep", "past", "none"),
+    staysOn: fc.boolean(),
+  }),
+  (world, { hub }, { variant, task, priority, start, staysOn }) => {
     const { model } = world;
     const taskId = world.task(task);
-    const not_before = startsNow ? new Date(model.now - SECOND_MS).toISOString() : null;
-    const body = { task_id: taskId, priority: PRIORITY_ASKED[priority], not_before };
+    const times = {
+      ...(start !== "keep" && {
+        not_before: start === "none" ? null : new Date(model.now - SECOND_MS).toISOString(),
+      }),
+      ...(staysOn && { expires_at: null }),
+    };
+    const body = { task_id: taskId, priority: PRIORITY_ASKED[priority], ...times };
     return same(hub.post("/task/update", body, { variant }), () =>
-      taskAnswer(model, model.update(taskId, priority, startsNow), variant),
+      taskAnswer(model, model.update(taskId, priority, start, staysOn), variant),
     );
   },
 );

@@ -16,6 +16,7 @@ import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
+import { History } from "../../src/service/history.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { NextService } from "../../src/service/next.ts";
@@ -80,8 +81,23 @@ async function openScene(
   const files = new FileService(store, clock, blobs, () => false);
   const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes);
   const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
+  const history = new History(store, clock, minutes);
   const leases = new LeaseService(store, clock);
-  const parts = { store, blobs, clock, log, tasks, nodes, next, takes, messages, leases, files, minutes };
+  const parts = {
+    store,
+    blobs,
+    clock,
+    log,
+    tasks,
+    nodes,
+    next,
+    takes,
+    messages,
+    leases,
+    files,
+    minutes,
+    history,
+  };
   const choreParts = {
     ...parts,
     schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),

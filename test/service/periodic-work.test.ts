@@ -19,6 +19,7 @@ import { FileService } from "../../src/service/files.ts";
 import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { TypeMetrics } from "../../src/service/type-metrics.ts";
+import { History } from "../../src/service/history.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { LeaseService } from "../../src/service/leases.ts";
@@ -54,6 +55,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks);
   const takes = new Takes(store, clock);
+  const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
   const parts = {
     store,
     blobs,
@@ -77,7 +79,8 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       new Feed(store, clock).receivers,
       takes,
     ),
-    minutes: new Minutes(store, clock, "h1", new TypeMetrics()),
+    minutes,
+    history: new History(store, clock, minutes),
     schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
     retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,

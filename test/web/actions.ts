@@ -477,6 +477,7 @@ async function traps(stage: Stage): Promise<void> {
     ["nodes?state=online", "state=online"],
     ["events?task=x", "task=x"],
     ["files?node=breaker", "node=breaker"],
+    ["overview?range=year", "range=year"],
   ] as const) {
     await page.go(address);
     await page.shows(
@@ -1119,11 +1120,68 @@ async function find(stage: Stage): Promise<void> {
     await ok(hub.post("/file/delete", { file_id }));
 }
 
+/** What is wrong, and what can be done about it where it is said. */
+async function overview(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  for (const name of ["weaver", "spinner"]) {
+    await addNode(hub, name, { capabilities: ["weaving"] });
+    for (const thread of [1, 2, 3]) {
+      const task_id = await addTask(hub, { title: `Weave ${thread}`, task_type: "weaving" });
+      await ok(hub.post("/task/claim", { task_id, node_id: name }));
+      const failure = { error: `The thread ${thread} broke at ${name === "weaver" ? 7 : 12}`, retry: false };
+      await ok(hub.post("/task/fail", { task_id, node_id: name, ...failure }));
+    }
+  }
+  await addTask(hub, { title: "Melt", task_type: "glass" });
+  using page = await admin(stage);
+  await page.go("overview");
+  // Nodes of other tests may take any type.
+  const takers = await hub.get("/node/list?capability=glass&status=online&per_page=1");
+  if (takers.body["total"] === 0)
+    await page.shows(/1 task has no node that can take it\.\s+Type “glass”: no node has/);
+  await page.shows(/glass\s+1\s+/);
+  await page.shows(/6×\s*The thread 3 broke at 12\s*weaving · 2 nodes/);
+  await page.until(`document.querySelector('[data-node="weaver"].fails')?.title.includes("3 failed")`);
+  await page.eval(
+    `[...document.querySelectorAll('[data-do="retry-group"]')].find((b) => b.textContent === "Retry 6").click()`,
+  );
+  await page.shows("Retry the 6 tasks that failed with “The thread 3 broke at 12”?");
+  await page.press("yes");
+  await page.shows("6 retried. Done.");
+  await page.press("close");
+  await page.until(`!document.body.innerText.includes("The thread 3 broke")`);
+  const open = await hub.get("/task/list?task_type=weaving&status=open");
+  expect(open.body["total"]).toBe(6);
+  for (const [range, words] of [
+    ["24 h", "Tasks in 10 minutes, the last 24 hours"],
+    ["30 d", "Tasks an hour, the last 30 days"],
+    ["1 h", "Tasks a minute, the last hour"],
+  ] as const) {
+    await page.eval(
+      `[...document.querySelectorAll(".ranges a")].find((a) => a.textContent === "${range}").click()`,
+    );
+    await page.shows(words);
+    await page.until(`document.querySelector(".ranges [aria-current]").textContent === "${range}"`);
+  }
+  // The cross-hair reads by keyboard too, and a lamp leads to its node.
+  await page.eval(`document.querySelector(".plot").focus()`);
+  await page.key("End");
+  await page.shows(/:\d\d.* created \d+ · completed \d+ · failed \d+/);
+  await page.click('[data-node="weaver"]');
+  await page.until(`location.hash === "#/nodes/weaver"`);
+  const { tasks } = (await hub.get("/task/list?status=open&per_page=50")).body as {
+    tasks: { task_id: string; task_type: string }[];
+  };
+  for (const { task_id, task_type } of tasks)
+    if (/^(?:weaving|glass)$/.test(task_type)) await ok(hub.admin("/task/delete", { task_id }));
+}
+
 export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
   { name: "tabs share one sign-in; a session that ends leaves the page and its forms", run: sessions },
   { name: "Back restores the place; ages are the hub's; a copy works without a clipboard", run: places },
+  { name: "the overview says what is wrong, by type and message, and retries it", run: overview },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "a task's page is its story: attempts, why it waits, neighbours, what a worker gets", run: story },

@@ -16,6 +16,12 @@ export function sentTask(taskId: string, caller: string): Query<SentTask | null>
   return one(`${SENT} WHERE task_id = $1 AND a2a_caller = $2`, [taskId, caller], toSentTask, reads);
 }
 
+/** The context of a task; null if it was not created through A2A. */
+export function contextOf(taskId: string): Query<string | null> {
+  const sql = `SELECT a2a_ids FROM tasks WHERE task_id = $1 AND a2a_ids IS NOT NULL`;
+  return one(sql, [taskId], (row) => decodeOriginIds(String(row["a2a_ids"])).contextId, [keyOf.task(taskId)]);
+}
+
 /** Oldest first. */
 export function sentTasksBySeq(seqs: readonly number[]): Query<readonly SentTask[]> {
   return rowsBySeq(SENT, seqs, "seq", toSentTask, ["tasks", "files"]);

@@ -5,7 +5,7 @@
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
-import type { BudgetKey } from "../../domain/model.ts";
+import type { BudgetKey, PauseKey } from "../../domain/model.ts";
 
 export type Table =
   | "answer_totals"
@@ -23,14 +23,19 @@ export type Table =
   | "group_endings"
   | "hubs"
   | "identity"
+  | "invitations"
   | "keys"
   | "leases"
   | "ledger"
+  | "limit_uses"
+  | "limits"
   | "messages"
   | "minutes"
   | "nodes"
+  | "periods"
   | "output_blocks"
   | "outputs"
+  | "pauses"
   | "questions"
   | "notes"
   | "quota_usage"
@@ -39,7 +44,8 @@ export type Table =
   | "task_totals"
   | "tasks"
   | "usage_reports"
-  | "usage_sums";
+  | "usage_sums"
+  | "webhooks";
 
 export type ConflictKey =
   | Table
@@ -79,6 +85,9 @@ export const keyOf = {
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
+  pause: ({ scope, value }: PauseKey): ConflictKey => `pauses ${scope} ${value}`,
+  limit: (key: string): ConflictKey => `limits ${key}`,
+  limitUses: (key: string, second: number): ConflictKey => `limit_uses ${second} ${key}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   /** Whether a group may have ended. */
   groupEnding: (group: string): ConflictKey => `group_endings ${group}`,
@@ -96,10 +105,13 @@ export const keyOf = {
   /** The leases of a node on a name. */
   leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
+  period: (stepMs: number, at: number): ConflictKey => `periods ${stepMs} ${at}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   schedule: (name: string): ConflictKey => `schedules ${name}`,
+  webhook: (name: string): ConflictKey => `webhooks ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
+  invitation: (tokenHash: string): ConflictKey => `invitations ${tokenHash}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

@@ -346,6 +346,15 @@ export const FACTS: readonly Fact[] = [
       SELECT 'event ' || id || ' cannot be read' FROM events WHERE NOT json_valid(data)
       LIMIT ${SHOWN}`,
   },
+  {
+    name: "invitations",
+    holds: "an invitation that was used has made a key for its node, and no other has",
+    sql: `
+      SELECT 'invitation ' || i.invitation_id || ' of ' || i.node_id FROM invitations i
+      LEFT JOIN keys k ON k.key_id = i.key_id AND k.node_id = i.node_id
+      WHERE (i.used_at IS NULL) <> (i.key_id IS NULL) OR (i.used_at IS NOT NULL AND k.key_id IS NULL)
+      LIMIT ${SHOWN}`,
+  },
 ];
 
 /** The latest stored time, in epoch milliseconds; null when there is none. */

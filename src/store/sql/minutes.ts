@@ -1,6 +1,9 @@
-/** The reads of the numbers by minute (service/minutes.ts), and the removal of old ones. */
-import type { Query } from "../store.ts";
-import { count, many } from "./query.ts";
+/**
+ * The reads of the numbers by minute (service/minutes.ts) and of their sums by longer periods (service/history.ts), and
+ * the removal of old ones.
+ */
+import type { Query, Row } from "../store.ts";
+import { always, count, many } from "./query.ts";
 import { customStatement, whole } from "./write-statement.ts";
 
 /** The numbers of one run of a hub in a minute, as JSON; `at` is when the minute begins. */
@@ -16,6 +19,47 @@ export function minutesBetween(first: number, last: number): Query<readonly Minu
   });
   return many(sql, [first, last], of, ["minutes"]);
 }
+
+const toTime = ({ at }: Row): number | null => (at == null ? null : Number(at));
+
+/** When the first stored minute begins; null without any. */
+export function firstMinute(): Query<number | null> {
+  return always(`SELECT min(at) AS at FROM minutes`, [], toTime, ["minutes"]);
+}
+
+/** The sum of a period, as JSON; `at` is when it begins. */
+export type PeriodRow = { readonly at: number; readonly numbers: string };
+
+/** The periods of a length that begin from `first` to `last`, both inclusive. */
+export function periodsBetween(stepMs: number, first: number, last: number): Query<readonly PeriodRow[]> {
+  const sql = `SELECT at, numbers FROM periods WHERE step_ms = $1 AND at >= $2 AND at <= $3`;
+  const of = ({ at, numbers }: Row): PeriodRow => ({ at: Number(at), numbers: String(numbers) });
+  return many(sql, [stepMs, first, last], of, ["periods"]);
+}
+
+/** When the first period of a length begins; null without any. */
+export function firstPeriod(stepMs: number): Query<number | null> {
+  return always(`SELECT min(at) AS at FROM periods WHERE step_ms = $1`, [stepMs], toTime, ["periods"]);
+}
+
+/** When the last period of a length begins that does not begin after `now`; null without any. */
+export function lastPeriod(stepMs: number, now: number): Query<number | null> {
+  const sql = `SELECT max(at) AS at FROM periods WHERE step_ms = $1 AND at <= $2`;
+  return always(sql, [stepMs, now], toTime, ["periods"]);
+}
+
+/** Periods of a length outside of a range: before `first`, and from `last` on, which a wrong clock has dated. */
+type OldPeriods = { readonly stepMs: number; readonly first: number; readonly last: number };
+
+export const PRUNE_PERIODS = customStatement<OldPeriods>(
+  "periods",
+  `DELETE FROM periods WHERE step_ms = $1 AND (at < $2 OR at >= $3)`,
+  [
+    whole(({ stepMs }: OldPeriods) => stepMs),
+    whole(({ first }: OldPeriods) => first),
+    whole(({ last }: OldPeriods) => last),
+  ],
+);
 
 /** Minutes outside of a range: before `first`, and after `last`, which a wrong clock has dated. */
 export type OldMinutes = { readonly first: number; readonly last: number };

@@ -6,7 +6,8 @@ import {
   CACHED_TASK_MAX_CHARS,
   PER_PAGE_MAX,
 } from "../../domain/limits.ts";
-import { typesFor } from "../../domain/balancer.ts";
+import { closedTypes } from "../../domain/gate.ts";
+import { type Lane, needsRare, typesFor } from "../../domain/lane.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import {
   type Closed,
@@ -20,6 +21,7 @@ import {
 import { type Dependency, comesFirst } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { READY_IN_LANE } from "./gate.ts";
 import {
   type Sized,
   type Slice,
@@ -54,7 +56,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, receipt, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
@@ -69,8 +71,8 @@ const SUMMARY_COLUMNS = `
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
-/** Open, and not waiting for its time or for other tasks: in the words of the indexes of the backlog. */
-export const READY = `status = 'open' AND scheduled = 0`;
+/** Open, not waiting for its time or for other tasks, and in a plain lane: in the words of the indexes of the backlog. */
+export const READY = `status = 'open' AND scheduled = 0 AND lane IS NULL`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
@@ -154,7 +156,7 @@ export function bestReady(
 ): Query<ReadyTasks> {
   if (
     closed !== null &&
-    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closed.types.size > 0))
+    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closedTypes(closed).size > 0))
   )
     return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
@@ -204,8 +206,9 @@ function patchReady(
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
   const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
-  const { status, scheduled, taskType } = task;
-  const isReady = status === "open" && !scheduled && (types === null || types.includes(taskType));
+  const { status, scheduled, taskType, lane } = task;
+  const isPlain = status === "open" && !scheduled && lane === null;
+  const isReady = isPlain && (types === null || types.includes(taskType));
   return others && isReady ? withTask(others, task) : others;
 }
 
@@ -230,6 +233,70 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
   const known = tasks.toSpliced(at, 0, task);
   if (known.length > CACHED_BACKLOG_TASKS) known.pop();
   return { tasks: known, isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS };
+}
+
+/** How many of the best tasks of special lanes are loaded: a transaction may find that it may not have the first. */
+const HEADS_LOADED = 8;
+
+/**
+ * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
+ * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
+ * `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
+ */
+export function bestOfLanes(
+  lanes: readonly Lane[],
+  closed: Closed | null,
+  options: {
+    readonly onlyBalanced?: boolean;
+    readonly limit?: number;
+    readonly notRevokedFrom?: string;
+  } = {},
+): Query<readonly Task[] | null> {
+  if (lanes.length === 0) return NO_ROW;
+  const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom } = options;
+  const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1]);
+  const params: Param[] = [JSON.stringify(ranked), limit];
+  const more =
+    notRevokedFrom === undefined
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const open =
+    more +
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups);
+  const sql = (elements: string): string => `
+    SELECT ${TASK_COLUMNS} FROM (
+      SELECT t.seq, l.rank FROM (${union(
+        (onlyBalanced ? [1] : [0, 1]).map(
+          (balanced) => `
+        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, ${balanced} AS flag FROM ${elements}`,
+        ),
+      )}) AS l
+      CROSS JOIN tasks t
+      WHERE t.seq = (
+        SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
+        ORDER BY priority, seq LIMIT 1)
+      ORDER BY t.priority, l.rank, t.seq LIMIT $2) AS best
+    CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.rank, t.seq`;
+  const names = new Set(lanes.map(({ name }) => name));
+  return {
+    ...many(sql("json_array_elements(CAST($1 AS TEXT)::json)"), params, toTask, TASKS_READ),
+    patch: (tasks, change) => patchHeads(tasks ?? [], change, names),
+    // Differs because each engine reads JSON in its own way.
+    onSqlite: { sql: sql("json_each($1)"), params },
+  };
+}
+
+/** Undefined: another task of a lane may be its best one now. */
+function patchHeads(
+  tasks: readonly Task[],
+  change: Change,
+  lanes: ReadonlySet<string>,
+): readonly Task[] | undefined {
+  if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
+    return change.task.lane !== null && lanes.has(change.task.lane) ? undefined : tasks;
+  if (!("taskId" in change)) return undefined;
+  return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -294,14 +361,10 @@ function bestOpen(
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
-  const but = (column: string, values: ReadonlySet<string> = new Set()): string =>
-    values.size === 0
-      ? ""
-      : ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
   const notClosed =
-    but("creator_node", closed?.creators) +
-    but("task_group", closed?.groups) +
-    (types ? "" : but("task_type", closed?.types));
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups) +
+    (types ? "" : butClosed(params, "task_type", closed && closedTypes(closed)));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
@@ -313,6 +376,12 @@ function bestOpen(
   );
   const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
   return { best, params };
+}
+
+/** The condition that a column has none of the closed values. */
+function butClosed(params: Param[], column: string, values: ReadonlySet<string> | null = null): string {
+  if (values === null || values.size === 0) return "";
+  return ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
 }
 
 /** Unfinished tasks whose node is offline. */

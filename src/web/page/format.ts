@@ -1,30 +1,19 @@
 /** Formats values for people: ages, sizes, states, commands to paste. Pure. */
 import type { Node, Task, TaskSummary, Variant } from "../../client/luxhub.ts";
-import { countOf } from "./numbers.ts";
+import { countOf, durationOf } from "./numbers.ts";
 
-export { countOf };
+export { countOf, durationOf };
 
 export type AnyTask = Task<Variant>;
 /** A task as a list has it, without long texts. */
 export type Summary = TaskSummary<Variant>;
 export type AnyNode = Node<Variant>;
 
-const UNITS = [
-  ["d", 86_400],
-  ["h", 3_600],
-  ["min", 60],
-] as const;
-
 /** `3 min`; for a moment that is to come, `in 3 min`. */
 export function ageOf(iso: string | null, now: number): string {
   if (iso === null) return "–";
   const seconds = Math.round((now - Date.parse(iso)) / 1_000);
   return seconds < -1 ? `in ${durationOf(-seconds)}` : durationOf(Math.max(0, seconds));
-}
-
-export function durationOf(seconds: number): string {
-  for (const [unit, size] of UNITS) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
-  return seconds >= 10 || Number.isInteger(seconds) ? `${Math.round(seconds)} s` : `${seconds.toFixed(1)} s`;
 }
 
 export function sizeOf(bytes: number): string {
