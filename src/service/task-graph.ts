@@ -38,12 +38,12 @@ export class TaskGraphs {
         for (const one of layer) placed.set(one.taskId, { ...one, layer: -depth });
       }
       const tasks = [...placed.values()];
-      const waiting = await read(dependentsOf(taskId, GRAPH_LAYER_TASKS));
+      const waiting = await read(dependentsOf(task, GRAPH_LAYER_TASKS));
       for (const one of waiting) tasks.push({ ...one, layer: 1 });
       const dependents =
         waiting.length < GRAPH_LAYER_TASKS
           ? waiting.length
-          : await read(dependentCount(taskId, GRAPH_DEPENDENTS_COUNTED_MAX));
+          : await read(dependentCount(task, GRAPH_DEPENDENTS_COUNTED_MAX));
       return { tasks, dependents };
     });
   }
