@@ -983,6 +983,39 @@ async function events(stage: Stage): Promise<void> {
   await page.until(`!document.body.innerText.includes("live-2")`);
 }
 
+/** What an event costs the list of events: its own row, and no drawing of the others, at most four times a second. */
+async function manyEvents(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "chatty");
+  const send = async (count: number): Promise<void> => {
+    const body = { from_node: "op", to_node: "chatty", content: "Hello" };
+    const requests = Array.from({ length: count }, () => ({ path: "message/send", body }));
+    await ok(hub.post("/batch", { requests }));
+  };
+  await send(100);
+  using page = await admin(stage);
+  await page.go("events?kind=message.sent");
+  const count = `document.querySelectorAll("tbody tr").length`;
+  await page.until(`${count} === 100`);
+  await page.eval(`void (() => {
+    window.draws = { batches: 0, rows: 0, others: 0, startedAt: performance.now(), endedAt: 0 };
+    new MutationObserver((records) => {
+      const rows = records.filter(({ target }) => target.matches?.("tbody")).flatMap(({ addedNodes }) => [...addedNodes]);
+      draws.rows += rows.length;
+      draws.batches += rows.length > 0;
+      draws.endedAt = performance.now();
+      // Ages are texts that change with the clock alone.
+      draws.others += records.filter(({ type, target }) => type === "attributes" && target.closest("tbody")).length;
+    }).observe(document.querySelector("table"), { subtree: true, childList: true, attributes: true });
+  })()`);
+  for (let i = 0; i < 50; i++) await send(5);
+  await page.until(`draws.rows === 250`);
+  const { batches, others, startedAt, endedAt } = (await page.eval("draws")) as Record<string, number>;
+  expect(others).toBe(0);
+  expect(batches).toBeLessThanOrEqual(1 + Math.ceil((Number(endedAt) - Number(startedAt)) / 250));
+  expect(await page.eval(count)).toBe(200);
+}
+
 async function faults(stage: Stage): Promise<void> {
   using page = await visit(stage);
   await page.eval(`void (() => {
@@ -1198,6 +1231,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
   { name: "events come live, are filtered by kind, and can be held", run: events },
+  { name: "many events cost a row each, and few drawings; the newest 200 are shown", run: manyEvents },
   {
     name: "what ends the event stream is shown, and it can be followed again; a hub that is back is asked again",
     run: faults,
