@@ -185,7 +185,7 @@ export class TaskService {
       if (changes.some(hasLeftLimit)) void this.#balanceIfPossible();
     });
     this.reviews = new ReviewService(store, clock, newId, {
-      candidates: (task) => candidatesIfBalanced(task, task?.assignedNode ?? null),
+      candidates: (task) => candidatesIfBalanced(task, null),
       follow: () => this.#settleIfPossible(),
     });
   }

@@ -4,7 +4,15 @@ import fc from "fast-check";
 import { MICRO_PER_USD } from "../../src/domain/limits.ts";
 import { DAY_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, type TestHub } from "../support/hub.ts";
-import type { Budget, Model, Report, Task, VariantName } from "./model.ts";
+import {
+  type Budget,
+  type Model,
+  REVIEW_MS,
+  type Report,
+  type Task,
+  type VariantName,
+  isInReview,
+} from "./model.ts";
 import { arrayOf, same } from "./real.ts";
 import {
   STATUS_WORDS,
@@ -35,6 +43,7 @@ const schedule = fc.record({
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
   runsAnyway: fc.boolean(),
   maxCostMicro: fc.constantFrom(null, null, 0, 1_500_000),
+  reviewed: fc.constantFrom(null, null, "pay" as const, "reject" as const),
 });
 
 const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command> =>
@@ -70,6 +79,11 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
           expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
           depends_on: dependsOn,
           on_dependency: schedule.runsAnyway ? "run" : null,
+          ...(schedule.reviewed && {
+            review: "creator",
+            review_within_s: REVIEW_MS / SECOND_MS,
+            on_review_timeout: schedule.reviewed,
+          }),
           max_cost_usd: maxCostMicro === null ? undefined : maxCostMicro / MICRO_PER_USD,
           files: own,
         },
@@ -450,13 +464,31 @@ export const complete = command(
     const asked = { ...body, result: resultOf(word), ...usageBody(usage) };
     return same(hub.post("/task/complete", asked, { variant }), (answer) => {
       const done = world.model.complete(variant, taskId, nodeId, word, epoch, usage);
-      const paid = lux(done.rewardMicro);
+      const isHeld = isInReview(done);
+      const paid = isHeld ? 0 : lux(done.rewardMicro);
+      const held = done.reviewed && { lux_held: isHeld ? lux(done.rewardMicro) : 0 };
+      if (isHeld) return { status: "completed", lux_paid: 0, ...held, receipt: null, task_id: taskId };
       if (paid === 0) done.receipt = null;
       else
         expect(answer).toMatchObject({ receipt: { amount: paid, hash: expect.stringMatching(/^\w{64}$/) } });
       done.receipt ??= answer["receipt"]; // a repeat must return the same
-      return { status: "completed", lux_paid: paid, receipt: done.receipt, task_id: taskId };
+      return { status: "completed", lux_paid: paid, ...held, receipt: done.receipt, task_id: taskId };
     });
+  },
+);
+
+export const review = command(
+  "review",
+  fc.record({
+    variant,
+    task: recent,
+    verdict: fc.constantFrom("pass" as const, "pass" as const, "reject" as const),
+  }),
+  (world, { hub }, { variant, task, verdict }) => {
+    const taskId = world.task(task);
+    return same(hub.post("/task/review", { task_id: taskId, verdict }, { variant }), () =>
+      taskAnswer(world.model, world.model.judge(taskId, verdict), variant),
+    );
   },
 );
 
