@@ -468,6 +468,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "lessons.looked": "How many completed tasks this call has examined: at most 10,000.",
   "lessons.next_cursor":
     "Where to go on, to the older tasks that this call has not examined; null if it has examined all.",
+  "task_graph.tasks":
+    "The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of up to 50 tasks.",
+  "task_graph.depends_on": "Those of the tasks it depends on that are shown too.",
+  "task_graph.unmet_count": "How many of the tasks it depends on have not ended as they must.",
+  "task_graph.layer":
+    "0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for it, or failed because of it.",
+  "task_graph.dependents": "How many tasks wait for it, or failed because of it; at most 10,000 are counted.",
   "task_inputs.inputs": "The tasks in `depends_on`, in that order.",
   "task_inputs.cursor": "The `next_cursor` of the page before.",
   "TaskInput.task_id": "The task that must be completed first.",
@@ -578,12 +585,23 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "hub_resume.limit_key": "As in hub/pause.",
   "hub_resume.creator_node": "As in hub/pause.",
   "hub_pause.reason": "Why; everybody who asks why a task does not run can read it.",
+  "status.paused": "What is paused; left out if nothing is.",
+  "status.scope": "What is paused: the whole hub, or a type, a limit key or a creator of tasks.",
+  "status.value": "The type, the limit key or the creator; null: the hub, or tasks without a type.",
   pause: "What is paused.",
   pauses: "What is paused, by scope and value.",
   "Pause.scope": "What is paused: the whole hub, or a type, a limit key or a creator of tasks.",
   "Pause.value": "The type, the limit key or the creator; null: the hub, or tasks without a type.",
   "Pause.reason": "Why.",
   "Pause.at": "Since when.",
+  "task_explain.ready": "Whether it may be handed out to a node that fits.",
+  "task_explain.reasons": "All reasons; the last one of a task that is ready is `in_line`.",
+  "task_explain.position": "Its position in its lane, up to 1,001; null if it is not ready.",
+  "Reason.code": "What keeps the task back.",
+  "Reason.detail": "The same in a sentence.",
+  "Reason.until": "When time alone ends it; null: nobody knows.",
+  "Reason.task_ids": "Of `depends_on`: the first 20 tasks that it waits for.",
+  "Reason.missing": "Of `no_node`: what the node lacks that comes closest.",
   limit_key:
     "The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.",
   requires:

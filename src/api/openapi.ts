@@ -29,7 +29,7 @@ import { pendingReviewSchema } from "./reviews.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
-import { limitSchema, pauseSchema } from "./limits.ts";
+import { limitSchema, pauseSchema, reasonSchema } from "./limits.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -364,6 +364,7 @@ class Records {
     this.#add("Budget", budgetSchema());
     this.#add("Pause", pauseSchema());
     this.#add("Limit", limitSchema());
+    this.#add("Reason", reasonSchema());
     this.#add("Requirements", schemas.requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));

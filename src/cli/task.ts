@@ -40,6 +40,22 @@ export function taskCommand(argv: readonly string[], env: Environment): Promise<
   return runGroup("task", { ...RUNS, "task usage": usage }, argv, env);
 }
 
+function requiresOf(values: Remote["values"]) {
+  const found = values.requirements("requires");
+  return found === null ? undefined : { capabilities: [...found.words], resources: found.amounts };
+}
+
+async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number> {
+  const { ready, reasons, position } = await hub.tasks.explain({ task_id: taskId });
+  if (json) printJson({ ready, reasons, position });
+  else
+    printTable(
+      ["WHY", "UNTIL", "DETAIL"],
+      reasons.map(({ code, until, detail }) => [code, until, plain(detail)]),
+    );
+  return EXIT.OK;
+}
+
 const RUNS: Readonly<Record<string, Run>> = {
   "task add": add,
   "task list": list,
@@ -48,6 +64,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     const { task } = await hub.tasks.get({ task_id: taskId });
     return show(task, json);
   },
+  "task why": why,
   "task wait": wait,
   "task logs": logs,
   "task claim": (remote) => {
@@ -266,6 +283,8 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     backoff_s: values.seconds("backoff"),
     group: values.text("group"),
     tags: values.has("tag") ? [...values.texts("tag")] : undefined,
+    requires: requiresOf(values),
+    limit_key: values.text("limit-key"),
   };
   const paths = values.texts("file");
   const answer = recordOf(

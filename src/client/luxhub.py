@@ -2378,6 +2378,19 @@ class Limit(TypedDict):
     last_minute: int
 
 
+class Reason(TypedDict):
+    #: What keeps the task back.
+    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
+    #: The same in a sentence.
+    detail: str
+    #: When time alone ends it; null: nobody knows.
+    until: str | None
+    #: Of `depends_on`: the first 20 tasks that it waits for.
+    task_ids: NotRequired[list[str]]
+    #: Of `no_node`: what the node lacks that comes closest.
+    missing: NotRequired[list[str]]
+
+
 class Requirements(TypedDict):
     #: All of them must be among the capabilities of the node.
     capabilities: list[str]
@@ -4106,6 +4119,49 @@ class TaskGetInputsAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskGetExplainAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether it may be handed out to a node that fits.
+    ready: bool
+    #: All reasons; the last one of a task that is ready is `in_line`.
+    reasons: list[Reason]
+    #: Its position in its lane, up to 1,001; null if it is not ready.
+    position: int | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetGraphAnswerTask(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: Those of the tasks it depends on that are shown too.
+    depends_on: list[str]
+    #: How many of the tasks it depends on have not ended as they must.
+    unmet_count: int
+    #: 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for it, or
+    #: failed because of it.
+    layer: int
+
+
+class TaskGetGraphAnswer(TypedDict):
+    success: Literal[True]
+    #: The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of up to
+    #: 50 tasks.
+    tasks: list[TaskGetGraphAnswerTask]
+    #: How many tasks wait for it, or failed because of it; at most 10,000 are counted.
+    dependents: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class LessonsAnswer(TypedDict):
     success: Literal[True]
     #: The newest task first. Lessons that say nothing (none, n/a, -) are left out.
@@ -5051,6 +5107,13 @@ class KeyRevokeAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatusAnswerPaused(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+
+
 class StatusAnswerStorage(TypedDict):
     """What the hub's data takes."""
 
@@ -5084,6 +5147,8 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: What is paused; left out if nothing is.
+    paused: NotRequired[list[StatusAnswerPaused]]
     #: What the hub's data takes.
     storage: StatusAnswerStorage
     #: How many webhooks are suspended; only if there are any.
@@ -6036,6 +6101,22 @@ class Tasks(_Resource):
         """
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
+
+    def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
+        """Why a task does not run: all reasons, and its position.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
+
+    def graph(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetGraphAnswer:
+        """What a task depends on, in layers, and what waits for it.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetGraphAnswer", self._call("task/{task_id}/graph", fields, options))
 
     def lessons(
         self,
@@ -7139,6 +7220,7 @@ METHODS = {
     "task/stats": "GET",
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
+    "task/{task_id}/graph": "GET",
     "lessons": "GET",
     "task/output": "POST",
     "task/{task_id}/output": "GET",
@@ -7197,6 +7279,7 @@ METHODS = {
     "limit/list": "GET",
     "limit/delete": "POST",
     "limit/hold": "POST",
+    "task/{task_id}/explain": "GET",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

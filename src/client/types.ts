@@ -186,6 +186,33 @@ export interface Limit {
   last_minute: number;
 }
 
+export interface Reason {
+  /** What keeps the task back. */
+  code:
+    | "finished"
+    | "assigned"
+    | "not_before"
+    | "depends_on"
+    | "question"
+    | "paused"
+    | "limit"
+    | "rate"
+    | "budget"
+    | "no_node"
+    | "nodes_offline"
+    | "nodes_draining"
+    | "nodes_full"
+    | "in_line";
+  /** The same in a sentence. */
+  detail: string;
+  /** When time alone ends it; null: nobody knows. */
+  until: string | null;
+  /** Of `depends_on`: the first 20 tasks that it waits for. */
+  task_ids?: string[] | undefined;
+  /** Of `no_node`: what the node lacks that comes closest. */
+  missing?: string[] | undefined;
+}
+
 export interface Requirements {
   /** All of them must be among the capabilities of the node. */
   capabilities: string[];
@@ -2702,6 +2729,47 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What a task depends on, in layers, and what waits for it */
+  "task/{task_id}/graph": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: {
+      success: true;
+      /**
+       * The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of
+       * up to 50 tasks.
+       */
+      tasks: {
+        /** The id of the task. */
+        task_id: string;
+        /** What to do, in one line. */
+        title: string;
+        /** The status of the task. task/retry opens a `failed` task again. */
+        status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+        /** The node that holds the task, or completed it. */
+        assigned_node: string | null;
+        /** Those of the tasks it depends on that are shown too. */
+        depends_on: string[];
+        /** How many of the tasks it depends on have not ended as they must. */
+        unmet_count: number;
+        /**
+         * 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for
+         * it, or failed because of it.
+         */
+        layer: number;
+      }[];
+      /** How many tasks wait for it, or failed because of it; at most 10,000 are counted. */
+      dependents: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** What the workers of completed tasks have learned; by type and words */
   lessons: {
     request: {
@@ -4427,6 +4495,28 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Why a task does not run: all reasons, and its position */
+  "task/{task_id}/explain": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: {
+      success: true;
+      /** Whether it may be handed out to a node that fits. */
+      ready: boolean;
+      /** All reasons; the last one of a task that is ready is `in_line`. */
+      reasons: Reason[];
+      /** Its position in its lane, up to 1,001; null if it is not ready. */
+      position: number | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -4566,6 +4656,15 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /** What is paused; left out if nothing is. */
+      paused?:
+        | {
+            /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+            scope: "hub" | "type" | "limit_key" | "creator";
+            /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+            value: string | null;
+          }[]
+        | undefined;
       /** What the hub's data takes. */
       storage: {
         /** The size of the database, at most 10 s old. */
@@ -4979,6 +5078,7 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  "task/{task_id}/graph": "GET",
   lessons: "GET",
   "task/output": "POST",
   "task/{task_id}/output": "GET",
@@ -5037,6 +5137,7 @@ export const METHODS = {
   "limit/list": "GET",
   "limit/delete": "POST",
   "limit/hold": "POST",
+  "task/{task_id}/explain": "GET",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

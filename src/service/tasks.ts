@@ -10,6 +10,7 @@ import {
   UNDECIDED,
   accept,
   nodeNotFound,
+  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -18,6 +19,7 @@ import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
+  LANES_MAX,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
@@ -25,6 +27,7 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
+import { specialLane } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/question.ts";
 import type { FileRecord, Gate, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
@@ -70,7 +73,7 @@ import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
@@ -179,10 +182,15 @@ export class TaskService {
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
-      if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
-      if (changes.some(({ kind }) => kind === "family.touched")) void this.#checkFamiliesIfPossible();
-      // Under the limit of a key there is room, for a task of any node.
-      if (changes.some(hasLeftLimit)) void this.#balanceIfPossible();
+      let [hasEnded, isOfFamily, isFreed] = [false, false, false];
+      for (const change of changes) {
+        hasEnded ||= change.kind === "group.touched";
+        isOfFamily ||= change.kind === "family.touched";
+        isFreed ||= hasLeftLimit(change);
+      }
+      if (hasEnded) void this.#endGroupsIfPossible();
+      if (isOfFamily) void this.#checkFamiliesIfPossible();
+      if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
     });
     this.reviews = new ReviewService(store, clock, newId, {
       candidates: (task) => candidatesIfBalanced(task, null),
@@ -214,7 +222,8 @@ export class TaskService {
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
     const reviewer = reviewerOf(draft);
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique && reviewer === null)
+    const isPlain = specialLane(draft, false) === null && reviewer === null;
+    if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
@@ -222,6 +231,8 @@ export class TaskService {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
+      const crowded = tooManyLanes(loaded);
+      if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -254,6 +265,9 @@ export class TaskService {
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
+      const crowded = tooManyLanes(loaded);
+      refused = crowded;
+      if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -826,8 +840,11 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
+  const lane = specialLane(draft, draft.isFair ?? false);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
+    hasLane: lane === null ? NO_ROW : hasLane(lane),
+    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -835,7 +852,17 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
   };
 }
 
-type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer">;
+type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "hasLane" | "lanesCount">;
+
+/** The refusal of a task in a lane that there is not, when there are too many. */
+function tooManyLanes(rows: {
+  readonly hasLane: boolean | null;
+  readonly lanesCount: number | null;
+}): Rejected | null {
+  if (rows.hasLane !== false || (rows.lanesCount ?? 0) < LANES_MAX) return null;
+  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
+  return reject("too_many_lanes", detail);
+}
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };

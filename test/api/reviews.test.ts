@@ -219,6 +219,15 @@ describe("a task with a review", () => {
     await refused(complete(hub, taskId, "w1", result), 409, "task_completed");
   });
 
+  test("keeps its unique key while it waits", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["boss", "w1"]);
+    const taskId = await inReview(hub, { unique_key: "k" });
+    expect(await addTask(hub, { unique_key: "k" })).toBe(taskId);
+    await ok(review(hub, taskId, "pass"));
+    expect(await addTask(hub, { unique_key: "k" })).not.toBe(taskId);
+  });
+
   test("teaches nobody before it has passed", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);

@@ -104,6 +104,7 @@ describe("every endpoint on both variants", () => {
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/wait", `?task_ids=${fourth}`);
+    seen.set("GET /task/:task_id/graph", await ok(hub.get(`/task/${fourth}/graph`, { variant })));
     seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
     await get("/lessons");
     await get("/task/list");
@@ -165,6 +166,7 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
+    await get(`/task/${await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant)}/explain`);
     await post("/hub/pause", { type: "none" }, "admin");
     await post("/limit/set", { key: "k", running: 1 }, "admin");
     for (const path of ["/hub/pauses", "/limit/list"])

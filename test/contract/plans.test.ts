@@ -33,6 +33,7 @@ import * as groupReads from "../../src/store/sql/groups.ts";
 import * as invitationReads from "../../src/store/sql/invitations.ts";
 import * as statsReads from "../../src/store/sql/stats.ts";
 import * as scheduleReads from "../../src/store/sql/schedules.ts";
+import * as webhookReads from "../../src/store/sql/webhooks.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
 import * as reviewReads from "../../src/store/sql/reviews.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -135,6 +136,8 @@ describe("store: sqlite: plans", () => {
   const pageOf = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, "n1", slice);
   const anyOf = (patch: Partial<taskReads.TaskFilter>): taskReads.TaskFilter => ({ ...ANY_TASK, ...patch });
   const hot: Readonly<Record<string, Query<unknown>>> = {
+    pushConfigsOf: webhookReads.pushConfigsOf("t1"),
+    suspendedWebhooks: webhookReads.suspendedCount(),
     dueSchedules: scheduleReads.dueSchedules(1, 100),
     hasUnfinishedTask: scheduleReads.hasUnfinishedTask("s"),
     groupFailures: groupReads.groupFailures("g", 20),
@@ -530,6 +533,12 @@ describe("store: sqlite: plans", () => {
     filesOf: retention.filesOf(["t1", "t2"]),
     finishedFrom: retention.finishedFrom("completed", 0, 500),
     pastTheirRetention: retention.pastTheirRetention(1, 20),
+    webhookByName: webhookReads.webhookByName("w"),
+    webhookPage: webhookReads.webhookPage(10, 0),
+    webhooksAfter: webhookReads.webhooksAfter("w", 500),
+    webhookCount: webhookReads.webhookCount(),
+    webhookCounts: webhookReads.webhookCounts("t1"),
+    contextOf: a2aReads.contextOf("t1"),
     scheduleByName: scheduleReads.scheduleByName("s"),
     scheduleCounts: scheduleReads.scheduleCounts("n1"),
     schedulePage: scheduleReads.schedulePage(10, 0),

@@ -280,6 +280,21 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
+    name: "webhooks",
+    holds:
+      "every webhook that has failed says since when, one that is suspended waits for nothing, and a push has its task",
+    sql: `
+      SELECT 'webhook ' || name || ' is ' || state || ' after ' || attempts || ' failed attempts' FROM webhooks
+      WHERE state NOT IN ('active', 'suspended') OR (attempts = 0) <> (failing_since IS NULL)
+        OR (attempts = 0) <> (last_error IS NULL) OR (next_at IS NOT NULL AND (attempts = 0 OR state = 'suspended'))
+        OR (state = 'suspended' AND (attempts = 0 OR push IS NOT NULL))
+      UNION ALL
+      SELECT 'webhook ' || name || ' is the push of another task than its filter names' FROM webhooks
+      WHERE (push IS NULL) <> (push_task_id IS NULL)
+        OR (push_task_id IS NOT NULL AND push_task_id IS NOT (filter ->> '$.taskId'))
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "dependencies",
     holds:
       "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",

@@ -311,6 +311,17 @@ export function bestOfLanes(
   };
 }
 
+/** How many ready tasks of its lane come before a task, counted up to `most`. */
+export function aheadInLane(task: Task, most: number): Query<number> {
+  const params: Param[] = [most, task.lane ?? task.taskType, task.priority, task.seq];
+  const lane = task.lane === null ? `${READY} AND task_type = $2` : `${READY_IN_LANE} AND lane = $2`;
+  const ahead = [0, 1].map(
+    (balanced) =>
+      `SELECT 1 AS one FROM tasks WHERE ${lane} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
+  );
+  return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
+}
+
 /** Undefined: another task of a lane may be its best one now. */
 function patchHeads(
   tasks: readonly Task[],
@@ -562,12 +573,13 @@ function patchDependencies(
 }
 
 /**
- * The tasks that may hold a unique key: the oldest in each unfinished state, and the one that holds it longest from its
+ * The tasks that may hold a unique key: the oldest in each unfinished state and of those in review, and the one that holds it longest from its
  * creation. The words are those of the partial indexes.
  */
 const OF_UNIQUE_KEY = union([
   `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'open' ORDER BY seq LIMIT 1`,
   `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'assigned' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND review_until IS NOT NULL ORDER BY seq LIMIT 1`,
   `SELECT seq FROM tasks WHERE unique_key = $1 AND unique_until IS NOT NULL ORDER BY unique_until DESC LIMIT 1`,
 ]);
 const BY_UNIQUE_KEY = `
