@@ -166,6 +166,10 @@ describe("a task with a review", () => {
       expect(context).toMatchObject({ inputs: [{ task_id: first, result: null }] });
       await refused(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }), 409, "task_not_ready");
     }
+    const { reasons } = await ok(hub.get(`/task/${before}/explain`));
+    expect(reasons).toMatchObject([{ code: "depends_on" }, { code: "review", task_ids: [first] }]);
+    const waits = await ok(hub.get(`/task/${first}/explain`));
+    expect(waits).toMatchObject({ ready: false, reasons: [{ code: "review", until: expect.any(String) }] });
     await ok(review(hub, first, "pass"));
     for (const taskId of [before, after]) expect(await taskOf(hub, taskId)).toMatchObject({ ready: true });
     const claimed = await ok(hub.post("/task/claim", { task_id: before, node_id: "w1" }));
