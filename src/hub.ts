@@ -62,6 +62,7 @@ import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Budgets } from "./service/budgets.ts";
+import { Explanations } from "./service/explanations.ts";
 import { Limits } from "./service/limits.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
@@ -99,6 +100,7 @@ import { GroupService } from "./service/groups.ts";
 import { QuestionService } from "./service/questions.ts";
 import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { TaskGraphs } from "./service/task-graph.ts";
 import { Retention } from "./service/retention.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
@@ -479,6 +481,7 @@ function joinServices({
     tasks,
     lessons,
     contexts: new TaskContexts(store, lessons),
+    graphs: new TaskGraphs(store),
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
@@ -490,6 +493,7 @@ function joinServices({
     answerTokens,
     a2a,
     limits: new Limits(store, clock),
+    explanations: new Explanations(store, clock),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),

@@ -181,7 +181,7 @@ export async function makeHubPackage(folder: string): Promise<string> {
   const manifest = await packageJson();
   const { name, description, dependencies } = manifest;
   return pack(folder, name, async (place) => {
-    const bundle = ["build", "--splitting", "--minify", "--format=esm"];
+    const bundle = ["build", "--production", "--splitting", "--minify", "--format=esm"];
     run([process.execPath, ...bundle, "--target=bun", `--outdir=${place}/lib`, "src/main.ts"]);
     run([
       process.execPath,

@@ -38,6 +38,7 @@ import type { WebhookService } from "../service/webhooks.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
 import type { Budgets } from "../service/budgets.ts";
+import type { Explanations } from "../service/explanations.ts";
 import type { Limits } from "../service/limits.ts";
 import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
@@ -51,6 +52,7 @@ import type { Idempotency } from "./idempotency.ts";
 import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import type { TaskGraphs } from "../service/task-graph.ts";
 import { withContext } from "./task-context.ts";
 import type { Variant } from "../variant/variant.ts";
 
@@ -60,6 +62,7 @@ export type Services = {
   readonly tasks: TaskService;
   readonly groups: GroupService;
   readonly contexts: TaskContexts;
+  readonly graphs: TaskGraphs;
   readonly lessons: Lessons;
   readonly outputs: Outputs;
   readonly questions: QuestionService;
@@ -70,6 +73,7 @@ export type Services = {
   readonly spending: SpendingService;
   readonly budgets: Budgets;
   readonly limits: Limits;
+  readonly explanations: Explanations;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;
