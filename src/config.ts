@@ -25,6 +25,7 @@ import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS } from "./lib/clock.ts";
 import { durationMs } from "./lib/duration.ts";
 import { didYouMean } from "./lib/closest.ts";
+import { isNeverAllowed } from "./lib/address-policy.ts";
 import { type Network, isIP, parseNetwork } from "./lib/ip.ts";
 
 export type ListenSpec = {
@@ -73,6 +74,8 @@ export type Config = {
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
+  /** The private networks whose addresses webhooks may call. */
+  readonly webhookAllow: readonly Network[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
   /** The host names by which the hub may be called, in lower case; when empty, any. */
@@ -162,6 +165,8 @@ function readListen(text: string): ListenSpec | null {
 }
 
 const NETWORK_FORM = "an address or a network such as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
+
+const ALLOWED_NETWORK_FORM = "a private network such as 192.168.0.0/16; not loopback or link-local";
 
 type Setting<T> = {
   /** The flag without dashes. The environment variable is LUXHUB_ and the flag in upper case. */
@@ -446,6 +451,16 @@ const TRUST_PROXY = setting(
   "proxy whose X-Forwarded-For is trusted, repeatable: an address or a network, such as 10.0.0.0/8",
   parser(NETWORK_FORM, parseNetwork),
 );
+const WEBHOOK_ALLOW = setting(
+  "webhook-allow",
+  "NETWORK",
+  null,
+  "private network whose addresses webhooks may call, repeatable, such as 192.168.0.0/16",
+  parser(ALLOWED_NETWORK_FORM, (text) => {
+    const network = parseNetwork(text);
+    return network === null || isNeverAllowed(network) ? null : network;
+  }),
+);
 
 const CORS = setting(
   "cors",
@@ -463,7 +478,7 @@ const ALLOWED_HOST = setting(
     HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
   ),
 );
-const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
+const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, WEBHOOK_ALLOW, CORS, ALLOWED_HOST];
 
 /** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
 function toggle(flag: string, help: string): Setting<boolean> {
@@ -526,6 +541,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   PRIVATE,
   STRICT,
   TRUST_PROXY,
+  WEBHOOK_ALLOW,
   CORS,
   ALLOWED_HOST,
 ].map((one: Setting<unknown>) => ({
@@ -589,6 +605,7 @@ export function readConfig(sources: Sources): Config {
     log: get(SETTINGS.log) ?? "pretty",
     logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
+    webhookAllow: readList(WEBHOOK_ALLOW, sources),
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,

@@ -32,9 +32,14 @@ import type { QuestionService } from "../service/questions.ts";
 import type { NoteService } from "../service/notes.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { ScheduleService } from "../service/schedules.ts";
+import type { AnswerTokens } from "../service/answer-tokens.ts";
+import type { WebhookCourier } from "../service/webhook-courier.ts";
+import type { WebhookService } from "../service/webhooks.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
 import type { Budgets } from "../service/budgets.ts";
+import type { Explanations } from "../service/explanations.ts";
+import type { Limits } from "../service/limits.ts";
 import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
@@ -47,6 +52,7 @@ import type { Idempotency } from "./idempotency.ts";
 import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import type { TaskGraphs } from "../service/task-graph.ts";
 import { withContext } from "./task-context.ts";
 import type { Variant } from "../variant/variant.ts";
 
@@ -56,12 +62,18 @@ export type Services = {
   readonly tasks: TaskService;
   readonly groups: GroupService;
   readonly contexts: TaskContexts;
+  readonly graphs: TaskGraphs;
   readonly lessons: Lessons;
   readonly outputs: Outputs;
   readonly questions: QuestionService;
   readonly schedules: ScheduleService;
+  readonly webhooks: WebhookService;
+  readonly courier: Pick<WebhookCourier, "test">;
+  readonly answerTokens: AnswerTokens;
   readonly spending: SpendingService;
   readonly budgets: Budgets;
+  readonly limits: Limits;
+  readonly explanations: Explanations;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;
@@ -186,6 +198,8 @@ export type Declared = Access & {
  */
 type JsonDeclared<In, Out> = Omit<Declared, "method"> & {
   readonly input: () => z.ZodMiniType<In>;
+  /** Fields in which null is not the same as leaving them out. */
+  readonly clearable?: readonly string[];
   /** Fields that the specification names and the hub does not read: the response does not name them. */
   readonly unread?: readonly string[];
   /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
@@ -308,7 +322,7 @@ function jsonEndpoint<In, Out>(
   const parseInput = inputParser(declared.input);
   const ignoredIn = ignoredFinder(declared);
   const parse = (raw: JsonObject, variant: Variant, unread: readonly string[] = []): JsonRequest => {
-    const present = withoutAbsent(raw, method === "GET" ? "" : null);
+    const present = withoutAbsent(raw, method === "GET" ? "" : null, declared.clearable);
     const input = parseInput(present);
     const found = ignoredIn(present, variant);
     const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);

@@ -25,8 +25,11 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { pendingReviewSchema } from "./reviews.ts";
 import { scheduleSchema } from "./schedules.ts";
+import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
+import { limitSchema, pauseSchema, reasonSchema } from "./limits.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -359,6 +362,10 @@ class Records {
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Spending", schemas.spendingSchema());
     this.#add("Budget", budgetSchema());
+    this.#add("Pause", pauseSchema());
+    this.#add("Limit", limitSchema());
+    this.#add("Reason", reasonSchema());
+    this.#add("Requirements", schemas.requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
@@ -366,6 +373,9 @@ class Records {
     this.#add("OutputAttempt", outputAttemptSchema());
     this.#add("Question", schemas.questionSchema());
     this.#add("OpenQuestion", openQuestionSchema());
+    this.#add("Review", schemas.reviewSchema());
+    this.#add("Quorum", schemas.quorumSchema());
+    this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskSummary", schemas.taskSummarySchema(variant));
@@ -383,6 +393,7 @@ class Records {
     this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
+    this.#add("Webhook", webhookSchema());
     this.#add("Key", schemas.keySchema());
     this.#add("Invitation", invitationSchema());
     this.#add("Event", schemas.eventSchema());

@@ -13,7 +13,9 @@ import { GROUP_ENDPOINTS } from "./groups.ts";
 import { type PlaceFor, invitationEndpoints } from "./invitations.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
+import { TASK_GRAPH_ENDPOINTS } from "./task-graph.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
+import { LIMIT_ENDPOINTS } from "./limits.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -22,10 +24,12 @@ import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
+import { REVIEW_ENDPOINTS } from "./reviews.ts";
 import { STATS_ENDPOINTS } from "./stats.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
+import { WEBHOOK_ENDPOINTS } from "./webhooks.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -47,17 +51,21 @@ const openApiDocument = rawEndpoint({
 export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
+  ...TASK_GRAPH_ENDPOINTS,
   ...LESSON_ENDPOINTS,
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,
+  ...REVIEW_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...NOTE_ENDPOINTS,
   ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...GROUP_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
+  ...WEBHOOK_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,
+  ...LIMIT_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...STATS_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,

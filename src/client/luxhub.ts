@@ -71,6 +71,10 @@ export class LuxHub<V extends Variant = "A"> {
     /** Asks about a task that the node holds. Waits up to `wait` seconds for the answer, however many. */
     ask: this.#method("task/ask"),
     answer: this.#method("task/answer"),
+    /** Passes or rejects the result of a task that was created with `review`. */
+    review: this.#method("task/review"),
+    /** The results that wait for a review. */
+    inReview: this.#method("reviews"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
     /** Changes a task that nobody holds. */
@@ -93,6 +97,10 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Why it does not run. */
+    explain: this.#method("task/{task_id}/explain"),
+    /** What a task depends on, in layers, and what waits for it. */
+    graph: this.#method("task/{task_id}/graph"),
     /** Searches what the workers of completed tasks have learned. */
     lessons: this.#method("lessons"),
     /**
@@ -145,6 +153,18 @@ export class LuxHub<V extends Variant = "A"> {
     head: this.#method("lux/head"),
   };
 
+  /** What is handed out, and what is not. */
+  readonly limits = {
+    set: this.#method("limit/set"),
+    list: this.#method("limit/list"),
+    delete: this.#method("limit/delete"),
+    /** Lets a limit key rest, for example after a provider has answered 429. */
+    hold: this.#method("limit/hold"),
+    pause: this.#method("hub/pause"),
+    resume: this.#method("hub/resume"),
+    pauses: this.#method("hub/pauses"),
+  };
+
   readonly costs = {
     /** Sums up what work has cost, by day, node, creator, type or model. */
     usage: this.#method("usage"),
@@ -187,6 +207,17 @@ export class LuxHub<V extends Variant = "A"> {
     /** Creates a task of the schedule now. */
     run: this.#method("schedule/run"),
     delete: this.#method("schedule/delete"),
+  };
+
+  readonly webhooks = {
+    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
+    put: this.#method("webhook/put"),
+    list: this.#method("webhook/list"),
+    /** Sends a test message now. */
+    test: this.#method("webhook/test"),
+    /** Delivers again, from the cursor or after another event. */
+    resume: this.#method("webhook/resume"),
+    delete: this.#method("webhook/delete"),
   };
 
   readonly keys = {
@@ -356,7 +387,7 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create"]);
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
  * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
  * not store an answer with a ticket, and who joins has no key yet.

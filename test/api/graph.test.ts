@@ -222,6 +222,52 @@ describe("a graph in one batch", () => {
   });
 });
 
+describe("task/<task_id>/graph", () => {
+  test.each(VARIANTS)("has layers before the task, and what waits for it, on %s", async (variant) => {
+    await using hub = await startHub({ variants: ["A", "B"] });
+    const add = (title: string, depends_on: readonly string[] = []) =>
+      addTask(hub, { title, depends_on }, variant);
+    const titles = async (taskId: string): Promise<readonly string[]> => {
+      const body = await ok(hub.get(`/task/${taskId}/graph`, { variant }));
+      const tasks = list(body, "tasks");
+      const titleOf = new Map(tasks.map(({ task_id, title }) => [task_id, String(title)]));
+      const shown = tasks.map(({ title, layer, depends_on }) => {
+        const from = (depends_on as string[]).map((id) => titleOf.get(id)).join("+");
+        return `${String(layer)} ${String(title)}${from && ` after ${from}`}`;
+      });
+      return [...shown, `${String(body["dependents"])} wait`];
+    };
+    const ids = new Map<string, string>();
+    const idsOf = (names: string): string[] => [...names].map((name) => ids.get(name) ?? "");
+    for (const [name, after] of ["a", "b-a", "c-ab", "d-c", "e-d", "f-e", "g-f"].map((one) => one.split("-")))
+      ids.set(name ?? "", await add(name ?? "", idsOf(after ?? "")));
+    const [a = "", c = "", e = "", f = ""] = idsOf("acef");
+    expect(await titles(e)).toEqual([
+      ...["0 e after d", "-1 d after c", "-2 c after a+b", "-3 a", "-3 b after a", "1 f after e", "1 wait"],
+    ]);
+    expect(await titles(c)).toEqual(["0 c after a+b", "-2 a", "-1 b after a", "1 d after c", "1 wait"]);
+    expect(await titles(a)).toEqual(["0 a", "1 b after a", "1 c after a+b", "2 wait"]);
+    // What has failed because of it is shown as well; what was deleted is not.
+    await ok(hub.post("/task/cancel", { task_id: e }, { variant }));
+    expect((await titles(e)).slice(-2)).toEqual(["1 f after e", "1 wait"]);
+    await ok(hub.admin("/task/delete", { task_id: e }));
+    expect(await titles(f)).toEqual(["0 f", "1 g after f", "1 wait"]);
+    await refused(hub.get(`/task/${NO_ID}/graph`, { variant }), 404, "task_not_found");
+  });
+
+  test("shows 50 tasks of a layer, and counts the dependents", async () => {
+    await using hub = await startHub();
+    const first = await addTask(hub, {});
+    const requests = Array.from({ length: 60 }, () => ({
+      path: "task/create",
+      body: { ...TASK, depends_on: [first] },
+    }));
+    await ok(hub.post("/batch", { requests }));
+    const body = await ok(hub.get(`/task/${first}/graph`));
+    expect([list(body, "tasks").length, body["dependents"]]).toEqual([51, 60]);
+  });
+});
+
 describe("on_dependency: run", () => {
   test("the task starts when all that it depends on have ended, however", async () => {
     await using hub = await startHub();
@@ -319,6 +365,27 @@ describe("task/update", () => {
     expect(await get(hub, other)).toMatchObject({ ready: false, not_before: later });
     await refused(hub.post("/task/claim", { task_id: other, node_id: "n1" }), 409, "task_not_ready");
   });
+
+  test.each(VARIANTS)(
+    "null ends the wait for a time, and takes the end of a task away (%s)",
+    async (variant) => {
+      await using hub = await startHub();
+      const later = isoTime(hub.clock.now() + 60_000);
+      const taskId = await addTask(hub, { not_before: later, expires_at: later }, variant);
+      await addNode(hub, "n1", {}, variant);
+      const { task } = await ok(update(hub, taskId, { not_before: null, expires_at: null }, { variant }));
+      expect(task).toMatchObject({ not_before: null, expires_at: null });
+      expect(await get(hub, taskId)).toMatchObject({ assigned_node: variant === "B" ? "n1" : null });
+      await ok(update(hub, await addTask(hub), { not_before: null })); // there is nothing to clear
+      const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+      expect(events).toMatchObject([{ task_id: taskId, data: { changed: "not_before,expires_at" } }]);
+      hub.clock.pass(61_000);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      await hub.sweep();
+      expect((await get(hub, taskId))["failure"]).toBeNull();
+      await badFields(update(hub, taskId, { title: null }), [""]);
+    },
+  );
 
   test("a worker that waits gets a task whose wait was ended", async () => {
     await using hub = await startHub();

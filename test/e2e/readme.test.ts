@@ -27,11 +27,14 @@ import {
   messageSchema,
   nodeSchema,
   questionSchema,
+  quorumSchema,
+  reviewSchema,
   taskSchema,
   taskStateSchema,
   taskSummarySchema,
 } from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
+import { webhookSchema } from "../../src/api/webhooks.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -442,8 +445,11 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      review: reviewSchema(),
+      quorum: quorumSchema(),
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
+      webhook: webhookSchema(),
       "task of task/wait": taskStateSchema(VARIANT_A),
       "task summary": taskSummarySchema(VARIANT_A),
       question: questionSchema(),
@@ -566,6 +572,19 @@ describe("limits", () => {
     ["Budgets", count("BUDGETS_MAX")],
     ["`tokens` of a budget", count("BUDGET_TOKENS_MAX")],
     ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
+    ["Pauses · limits and holds", count("PAUSES_MAX"), count("LIMITS_MAX")],
+    ["`limit_key`", count("LIMIT_KEY_MAX_CHARS")],
+    ["`running` · `per_minute` of a limit", count("LIMIT_RUNNING_MAX"), count("LIMIT_PER_MINUTE_MAX")],
+    ["`for_s` of a hold, `hold_s`", "1", `${count("HOLD_MAX_SECONDS")} s`],
+    [
+      "Resources of a node, or that a task requires",
+      count("RESOURCES_MAX"),
+      count("RESOURCE_NAME_MAX_CHARS"),
+    ],
+    ["Amount of a resource", count("RESOURCE_AMOUNT_MAX")],
+    ["Words that a task requires", count("REQUIRED_WORDS_MAX")],
+    ["Lanes with unfinished tasks", count("LANES_MAX")],
+    ["`position` of task/<task_id>/explain", count("POSITION_COUNTED_MAX")],
     ["Days of GET usage", count("USAGE_DAYS_MAX")],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],
@@ -604,6 +623,7 @@ describe("limits", () => {
     ["Lessons in the `context` of a task", count("CONTEXT_LESSONS_MAX"), bytes("CONTEXT_LESSONS_MAX_BYTES")],
     ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
     ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
+    ["`task/<task_id>/graph`", count("GRAPH_LAYERS"), count("GRAPH_LAYER_TASKS")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`question` of task/ask", count("QUESTION_MAX_CHARS")],
     ["`choices` of a question", count("CHOICES_MAX"), count("CHOICE_MAX_CHARS")],
@@ -623,6 +643,12 @@ describe("limits", () => {
     ],
     ["`limit` of questions and task/<task_id>/questions", count("QUESTIONS_PER_PAGE_MAX")],
     ["`total` of questions", count("QUESTIONS_COUNTED_MAX")],
+    ["`review_within_s`", "1", `${count("REVIEW_MAX_SECONDS")} s`, count("REVIEW_DEFAULT_SECONDS")],
+    ["`note` of a review", count("REVIEW_NOTE_MAX_CHARS")],
+    ["`limit` of reviews", count("REVIEWS_PER_PAGE_MAX")],
+    ["`total` of reviews", count("REVIEWS_COUNTED_MAX")],
+    ["`results` and `of` of a quorum", "2", count("QUORUM_RESULTS_MAX"), count("QUORUM_COPIES_MAX")],
+    ["JSON pointers of `compare`", count("QUORUM_POINTERS_MAX")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
@@ -722,6 +748,12 @@ describe("limits", () => {
     ["`every_s`", "1", count("SCHEDULE_EVERY_MAX_SECONDS")],
     ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
     ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
+    ["Webhooks", count("WEBHOOKS_MAX")],
+    ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
+    ["Name, and URL, of a webhook", count("WEBHOOK_NAME_MAX_CHARS"), count("WEBHOOK_URL_MAX_CHARS")],
+    ["A secret of a webhook", count("WEBHOOK_SECRET_MIN_BYTES"), count("WEBHOOK_SECRET_MAX_BYTES")],
+    ["A receiver's response", seconds("WEBHOOK_TIMEOUT_MS")],
+    ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
     ["Keys", count("KEYS_MAX")],
     ["Invitations", count("INVITATIONS_MAX")],
     ["An invitation that has ended is listed", seconds("INVITATION_KEPT_MS")],
@@ -819,7 +851,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -117,7 +117,7 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
 /**
  * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create and
  * update look at the clock, create at the tasks there are, key/add and the presigned URLs for an Idempotency-Key, key/add at the clock,
- * schedule/put whether its fields go together,
+ * schedule/put whether its fields go together, webhook/put whether its URL may be called,
  * the lists whether their fields go together, and of task/<id> a query can be invalid beside a path that is any text.
  */
 const CHECKED_FURTHER: ReadonlySet<string> = new Set([
@@ -128,6 +128,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/key/add",
   "/api/v1/invitation/create",
   "/api/v1/join",
+  "/api/v1/webhook/put",
   "/api/v1/task/list",
   "/api/v1/task/count",
   "/api/v1/file/list",
@@ -137,8 +138,12 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/usage",
   "/api/v1/budget/set",
   "/api/v1/budget/delete",
+  "/api/v1/hub/pause",
+  "/api/v1/hub/resume",
+  "/api/v1/limit/set",
   "/api/v1/task/:task_id",
   "/api/v1/task/:task_id/inputs",
+  "/api/v1/task/:task_id/graph",
   "/api/v1/task/:task_id/output",
   "/api/v1/task/:task_id/questions",
   "/api/v1/group/:group",

@@ -71,6 +71,21 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const usage = [{ seq: 1, model: odd.trim(), input_tokens: 5, output_tokens: 7, cost_usd: 0.000001 }];
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", usage }));
   await ok(hub.admin("/budget/set", { scope: "node", value: "n2", per: "day", cost_usd: 1_000_000 }));
+  await ok(hub.admin("/hub/pause", { type: "paused", reason: odd }));
+  await ok(hub.admin("/limit/set", { key: "openai", running: 5, per_minute: 50 }));
+  await ok(hub.post("/limit/hold", { key: odd.trim().slice(0, 20), for_s: 3_600 }));
+  const requires = { capabilities: ["cuda"], resources: { gpu: 0.5 } };
+  const limited = await addTask(hub, { requires, limit_key: "openai" });
+  const able = {
+    node_id: "n3",
+    name: "n3",
+    capabilities: ["cuda"],
+    resources: { gpu: 1 },
+    auto_assign: false,
+  };
+  await ok(hub.post("/node/register", able));
+  await ok(hub.post("/task/claim", { task_id: limited, node_id: "n3" }));
+  await addTask(hub, { requires });
   await ok(
     hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
   );
@@ -92,6 +107,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
       task,
     }),
   );
+  await ok(hub.admin("/webhook/put", { name: "ci", url: "https://receiver.test/ä", group: "g" }));
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota

@@ -55,6 +55,8 @@ export async function takePictures(hub: PicturedHub): Promise<ReadonlyMap<string
   for (const { file, view, size, theme, shows } of pictures) {
     using page = new Page(size);
     await page.open(`${hub.url}/`);
+    await page.resize(size); // a new window is smaller than it was told to be
+    await page.until(`innerHeight === ${size.height}`);
     await page.fill("secret", hub.secret);
     await page.fill("admin", hub.adminKey);
     await page.press("sign-in");

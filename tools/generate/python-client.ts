@@ -41,6 +41,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     extend: "task/extend",
     ask: "task/ask",
     answer: "task/answer",
+    review: "task/review",
+    in_review: "reviews",
     retry: "task/retry",
     cancel: "task/cancel",
     update: "task/update",
@@ -56,6 +58,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    explain: "task/{task_id}/explain",
+    graph: "task/{task_id}/graph",
     lessons: "lessons",
     output: "task/output",
     read_output: "task/{task_id}/output",
@@ -93,6 +97,15 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     budgets: "budget/list",
     delete_budget: "budget/delete",
   },
+  Limits: {
+    set: "limit/set",
+    list: "limit/list",
+    delete: "limit/delete",
+    hold: "limit/hold",
+    pause: "hub/pause",
+    resume: "hub/resume",
+    pauses: "hub/pauses",
+  },
   Files: {
     list: "file/list",
     delete: "file/delete",
@@ -102,6 +115,13 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Groups: { list: "group/list", get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
   Invitations: { create: "invitation/create", list: "invitation/list", delete: "invitation/delete" },
+  Webhooks: {
+    put: "webhook/put",
+    list: "webhook/list",
+    test: "webhook/test",
+    resume: "webhook/resume",
+    delete: "webhook/delete",
+  },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -117,6 +137,7 @@ const WITHOUT_METHOD = [
   "batch",
   "openapi.json",
   "join",
+  "task/answer-by-token",
   "file/{file_id}",
 ];
 
@@ -133,6 +154,7 @@ const NOTES: Readonly<Record<string, string>> = {
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
   "invitation/create": "Not repeated after a fault: only its answer has the line.",
+  "webhook/put": "Not repeated after a fault: the hub shows a secret only once.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",
 };
 
