@@ -217,12 +217,12 @@ const TYPESCRIPT = "typescript@5.9.3";
 
 /** Makes the package of the typed client: one module for Node, Bun and browsers, with its types. */
 export async function makeClientPackage(folder: string): Promise<void> {
-  if (!existsSync(join(CLIENT, "luxhub.ts")))
+  if (!existsSync(join(CLIENT, "index.ts")))
     return console.log("no package of the client: its source is not here");
   const manifest = await packageJson();
   const name = `${manifest.name}-client`;
   const archive = await pack(folder, name, async (place) => {
-    const main = join(CLIENT, "luxhub.ts");
+    const main = join(CLIENT, "index.ts");
     run([
       process.execPath,
       "build",
@@ -257,8 +257,8 @@ export async function makeClientPackage(folder: string): Promise<void> {
       ...sharedFields(manifest),
       type: "module",
       sideEffects: false,
-      types: "./types/luxhub.d.ts",
-      exports: { ".": { types: "./types/luxhub.d.ts", default: "./luxhub.js" } },
+      types: "./types/index.d.ts",
+      exports: { ".": { types: "./types/index.d.ts", default: "./luxhub.js" } },
       engines: { node: ">=20" },
     };
   });

@@ -1,10 +1,11 @@
 /** The endpoints of groups of tasks: group/*. */
 import * as z from "zod/mini";
-import { type Group, countOf, unfinishedIn } from "../domain/group.ts";
+import { type Group, type GroupCounts, countOf, unfinishedIn } from "../domain/group.ts";
 import { toLux } from "../domain/lux.ts";
 import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
-import type { GroupStep } from "../service/groups.ts";
+import { GROUPS_LISTED_MAX } from "../domain/limits.ts";
+import type { GroupPage, GroupStep } from "../service/groups.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -18,21 +19,50 @@ import {
   time,
 } from "./response-schemas.ts";
 
+const countsSchema = (variant: Variant) => ({
+  group: z.string(),
+  done: z.boolean(),
+  total: count(),
+  unfinished: count(),
+  by_status: z.record(statusWord(variant), count()),
+  first_created_at: time(),
+  last_created_at: time(),
+  last_updated_at: time(),
+  lux_reward: z.number(),
+  lux_paid: z.number(),
+});
+
 export const groupSchema = (variant: Variant) =>
   z.strictObject({
-    group: z.string(),
-    done: z.boolean(),
-    total: count(),
-    unfinished: count(),
-    by_status: z.record(statusWord(variant), count()),
-    first_created_at: time(),
-    last_created_at: time(),
-    last_updated_at: time(),
-    lux_reward: z.number(),
-    lux_paid: z.number(),
+    ...countsSchema(variant),
     usage: z.nullable(spendingSchema()),
     failures: z.array(taskStateSchema(variant)),
   });
+
+const list = readEndpoint({
+  path: "/api/v1/group/list",
+  readsMany: true,
+  auth: "public",
+  summary: "Groups by name, with their counts",
+  rejections: [],
+  input: () =>
+    z.object({
+      q: z.optional(field.groupPrefix()),
+      limit: z.optional(field.queryCount(GROUPS_LISTED_MAX)),
+      cursor: z.optional(field.groupPrefix()),
+    }),
+  answer: (variant) =>
+    z.strictObject({
+      groups: z.array(z.strictObject(countsSchema(variant))),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services }, { q = "", limit = GROUPS_LISTED_MAX, cursor = "" }) =>
+    services.groups.list(q, cursor, limit),
+  encode: ({ groups, next }: GroupPage, variant) => ({
+    groups: groups.map((group) => encodeCounts(group, variant)),
+    next_cursor: next,
+  }),
+});
 
 const get = readEndpoint({
   path: "/api/v1/group/:group",
@@ -48,7 +78,15 @@ const get = readEndpoint({
 });
 
 function encodeGroupState(group: Group, variant: Variant) {
-  const { name, parts, failures, spent } = group;
+  return {
+    ...encodeCounts(group, variant),
+    usage: group.spent && encodeSpending(group.spent),
+    failures: group.failures.map((task) => encodeTaskState(task, variant)),
+  };
+}
+
+function encodeCounts(group: GroupCounts, variant: Variant) {
+  const { name, parts } = group;
   const byStatus: Record<string, number> = {};
   for (const word of variant.statusWords) byStatus[word] = 0;
   for (const status of TASK_STATUSES) {
@@ -69,8 +107,6 @@ function encodeGroupState(group: Group, variant: Variant) {
     last_updated_at: isoTime(Math.max(...parts.map(({ lastUpdatedAt }) => lastUpdatedAt))),
     lux_reward: luxOf(parts),
     lux_paid: luxOf(parts.filter(({ status }) => status === "completed")),
-    usage: spent && encodeSpending(spent),
-    failures: failures.map((task) => encodeTaskState(task, variant)),
   };
 }
 
@@ -123,4 +159,4 @@ const retry = writeEndpoint({
   }),
 });
 
-export const GROUP_ENDPOINTS: readonly Endpoint[] = [get, cancel, retry];
+export const GROUP_ENDPOINTS: readonly Endpoint[] = [list, get, cancel, retry];

@@ -576,6 +576,9 @@ export const inputsCursor = () =>
     z.transform((value) => Number(value)),
   );
 
+/** The beginning of a group's name, or one after which a list continues. */
+export const groupPrefix = () => chars(limit.NODE_ID_MAX_CHARS);
+
 /** `next_cursor` of group/retry: the number of a task. */
 export const groupCursor = () =>
   z.pipe(

@@ -3,7 +3,7 @@
  * that no content can pass for words of the worker (prompt injection). Must not: repeat results or checkpoints, which
  * may be long; the prompt says in which files they are.
  */
-import type { Task, TaskContext } from "../client/luxhub.ts";
+import type { Task, TaskContext } from "../client/index.ts";
 
 export type PromptParts = {
   readonly task: Task;

@@ -21,7 +21,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/luxhub.ts";
+import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
 import { assert } from "../lib/assert.ts";
 import { DAY_MS, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";

@@ -12,7 +12,7 @@ import {
   type Task,
   type TaskContext,
   type TaskResult,
-} from "../client/luxhub.ts";
+} from "../client/index.ts";
 import texts from "./demo-texts.json" with { type: "json" };
 
 type Kind = "research" | "coding" | "review" | "writing" | "operations";

@@ -7,7 +7,7 @@
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LuxHub } from "../client/luxhub.ts";
+import { LuxHub } from "../client/index.ts";
 import { readConfig } from "../config.ts";
 import { dataDirAt, isThere, loadSecrets, makeDataDir, recordAddresses } from "../data-dir.ts";
 import { openHub } from "../hub.ts";

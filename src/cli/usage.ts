@@ -1,7 +1,7 @@
 /** `luxhub usage` and `luxhub task usage`: what work has cost, and what a step of it has used. */
 import { appendFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
-import type { RequestOf, Used } from "../client/luxhub.ts";
+import type { RequestOf, Used } from "../client/index.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, collect, limitOf, recordOf, rowsOf, runRemote } from "./remote.ts";

@@ -9,7 +9,7 @@
 import { closeSync, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleepUnlessAborted } from "../client/http.ts";
-import type { AskOptions, TaskContext, Used } from "../client/luxhub.ts";
+import type { AskOptions, TaskContext, Used } from "../client/index.ts";
 import { CHECKPOINT_MAX_BYTES, NOTE_MAX_CHARS, OPEN_QUESTIONS_OF_TASK_MAX } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { reasonOf } from "../lib/reason.ts";

@@ -14,7 +14,7 @@ import {
   type Task,
   type TaskContext,
   type TaskResult,
-} from "../client/luxhub.ts";
+} from "../client/index.ts";
 import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";

@@ -7,7 +7,7 @@ import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
-import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/luxhub.ts";
+import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/index.ts";
 import { NODE_ID_MAX_CHARS } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";

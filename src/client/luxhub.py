@@ -4238,6 +4238,55 @@ class FileUploadUrlAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class GroupListAnswerGroupByStatus(TypedDict):
+    """How many tasks there are of each status."""
+
+    #: How many of its tasks are open or assigned.
+    pending: NotRequired[int]
+    #: How many of its tasks are completed.
+    completed: int
+    #: How many of its tasks have failed.
+    failed: int
+    #: How many of its tasks are open.
+    open: NotRequired[int]
+    #: How many of its tasks are assigned.
+    assigned: NotRequired[int]
+
+
+class GroupListAnswerGroup(TypedDict):
+    #: The name of the group of tasks.
+    group: str
+    #: Whether no task of the group is unfinished.
+    done: bool
+    #: How many there are in all.
+    total: int
+    #: How many of its tasks are neither completed nor failed.
+    unfinished: int
+    #: How many tasks there are of each status.
+    by_status: GroupListAnswerGroupByStatus
+    #: When its first task was created.
+    first_created_at: str
+    #: When its last task was created.
+    last_created_at: str
+    #: When a task of it last changed.
+    last_updated_at: str
+    #: The rewards of all its tasks.
+    lux_reward: float
+    #: The rewards of its completed tasks.
+    lux_paid: float
+
+
+class GroupListAnswer(TypedDict):
+    success: Literal[True]
+    #: The groups, by name.
+    groups: list[GroupListAnswerGroup]
+    #: Send it as `cursor` for the groups after these; null: there are none.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class GroupGetAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
@@ -4479,6 +4528,8 @@ class StatusAnswer(TypedDict):
     tasks_count: int
     #: The program and its version.
     software: str
+    #: What people call this hub (`--name`); null: it has no name.
+    name: str | None
     #: The variant of the response.
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
@@ -6019,6 +6070,23 @@ class Files(_FileTransfer):
 
 
 class Groups(_Resource):
+    def list(
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> GroupListAnswer:
+        """Groups by name, with their counts.
+
+        q: The beginning of the name.
+        limit: At most so many groups.
+        cursor: The `next_cursor` of the previous page.
+        """
+        fields = {"q": q, "limit": limit, "cursor": cursor}
+        return cast("GroupListAnswer", self._call("group/list", fields, options))
+
     def get(
         self,
         group: str,
@@ -6257,6 +6325,7 @@ METHODS = {
     "lux/ledger": "GET",
     "lux/entries": "GET",
     "lux/head": "GET",
+    "group/list": "GET",
     "group/{group}": "GET",
     "group/cancel": "POST",
     "group/retry": "POST",

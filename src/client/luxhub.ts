@@ -1,6 +1,7 @@
 /**
  * The client of a hub, typed from the API's own declarations. Runs on Bun, Node 20 and later, and in browsers. Calls
- * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key.
+ * are retried after network faults and overload, and take effect once: every POST carries an Idempotency-Key. The worker
+ * is added in index.ts.
  * Must not: cache anything of the hub.
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
@@ -9,7 +10,6 @@ import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, Reque
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
-import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
@@ -17,15 +17,6 @@ export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type Re
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
-export {
-  type AskOptions,
-  FatalError,
-  type Handler,
-  type TaskContext,
-  type Used,
-  type WorkerEvent,
-  type WorkerOptions,
-} from "./worker.ts";
 
 export type LuxHubOptions = HttpOptions & {
   /**
@@ -179,6 +170,8 @@ export class LuxHub<V extends Variant = "A"> {
   };
 
   readonly groups = {
+    /** By name; those whose name begins with `q`. */
+    list: this.#method("group/list"),
     /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
     get: this.#method("group/{group}"),
     /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
@@ -232,12 +225,6 @@ export class LuxHub<V extends Variant = "A"> {
   /** Yields the output of a task; with `follow` also what comes, until the task is finished. */
   output(taskId: string, options: OutputOptions = {}): AsyncGenerator<OutputPart<V>, void, undefined> {
     return readOutput<V>(this.call.bind(this), taskId, options);
-  }
-
-  /** Registers a node and does its tasks until a signal of the options stops the worker. */
-  worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
-    const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
-    return runWorker<V>(hub, nodeId, handler, options);
   }
 
   /**

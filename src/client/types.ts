@@ -3197,6 +3197,71 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Groups by name, with their counts */
+  "group/list": {
+    request: {
+      /** The beginning of the name. */
+      q?: string | undefined;
+      /** At most so many groups. */
+      limit?: number | undefined;
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The groups, by name. */
+      groups: {
+        /** The name of the group of tasks. */
+        group: string;
+        /** Whether no task of the group is unfinished. */
+        done: boolean;
+        /** How many there are in all. */
+        total: number;
+        /** How many of its tasks are neither completed nor failed. */
+        unfinished: number;
+        /** How many tasks there are of each status. */
+        by_status: By<
+          V,
+          {
+            /** How many of its tasks are open. */
+            open: number;
+            /** How many of its tasks are assigned. */
+            assigned: number;
+            /** How many of its tasks are completed. */
+            completed: number;
+            /** How many of its tasks have failed. */
+            failed: number;
+          },
+          {
+            /** How many of its tasks are open or assigned. */
+            pending: number;
+            /** How many of its tasks are completed. */
+            completed: number;
+            /** How many of its tasks have failed. */
+            failed: number;
+          }
+        >;
+        /** When its first task was created. */
+        first_created_at: string;
+        /** When its last task was created. */
+        last_created_at: string;
+        /** When a task of it last changed. */
+        last_updated_at: string;
+        /** The rewards of all its tasks. */
+        lux_reward: number;
+        /** The rewards of its completed tasks. */
+        lux_paid: number;
+      }[];
+      /** Send it as `cursor` for the groups after these; null: there are none. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** A group of tasks: counts, times, failures; may wait for its end */
   "group/{group}": {
     request: {
@@ -3741,6 +3806,8 @@ export interface Operations<V extends Variant = "A"> {
       tasks_count: number;
       /** The program and its version. */
       software: string;
+      /** What people call this hub (`--name`); null: it has no name. */
+      name: string | null;
       /** The variant of the response. */
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
@@ -4095,6 +4162,7 @@ export const METHODS = {
   "lux/ledger": "GET",
   "lux/entries": "GET",
   "lux/head": "GET",
+  "group/list": "GET",
   "group/{group}": "GET",
   "group/cancel": "POST",
   "group/retry": "POST",

@@ -24,11 +24,15 @@ export type GroupPart = {
   readonly lastUpdatedAt: number;
 };
 
-/** A group at one moment. */
-export type Group = {
+/** The counts of a group at one moment. */
+export type GroupCounts = {
   readonly name: string;
   /** Those of the states that a task of it has; at least one. */
   readonly parts: readonly GroupPart[];
+};
+
+/** A group at one moment. */
+export type Group = GroupCounts & {
   /** Its newest failures first. */
   readonly failures: readonly TaskState[];
   /** What was reported of its tasks, those that are deleted included; null: nothing. */
@@ -44,11 +48,11 @@ export function checkGroups(touched: readonly TouchedGroup[], at: number): reado
   });
 }
 
-export function countOf({ parts }: Group, status: TaskStatus): number {
+export function countOf({ parts }: GroupCounts, status: TaskStatus): number {
   return parts.find((part) => part.status === status)?.count ?? 0;
 }
 
-export function unfinishedIn(group: Group): number {
+export function unfinishedIn(group: GroupCounts): number {
   return countOf(group, "open") + countOf(group, "assigned");
 }
 

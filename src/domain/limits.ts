@@ -95,6 +95,8 @@ export const DEPENDENTS_COUNTED_MAX = 100_000;
 export const RESERVED_GROUPS: ReadonlySet<string> = new Set(["cancel", "retry", "list", ".", ".."]);
 export const TAGS_MAX = 16;
 export const TAG_MAX_CHARS = 64;
+/** Groups of one page of group/list. */
+export const GROUPS_LISTED_MAX = 50;
 /** The newest failures that GET group/<name> shows. */
 export const GROUP_FAILURES_SHOWN = 20;
 /** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */

@@ -1,6 +1,6 @@
 /** The use cases of groups of tasks (domain/group.ts). Their end is noticed in tasks.ts. */
 import { Rejection, UNDECIDED, accept } from "../domain/decision.ts";
-import { type Group, groupNotFound, unfinishedIn } from "../domain/group.ts";
+import { type Group, type GroupCounts, groupNotFound, unfinishedIn } from "../domain/group.ts";
 import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task.ts";
@@ -9,6 +9,7 @@ import {
   anyOfGroup,
   countOfGroup,
   groupFailures,
+  groupNames,
   groupParts,
   tasksOfGroup,
   unfinishedOfGroup,
@@ -28,6 +29,13 @@ export type GroupStep = {
   readonly left: number;
   /** The number of the task after which the next step continues; null: there is none. */
   readonly next: number | null;
+};
+
+/** A page of the list of groups. */
+export type GroupPage = {
+  readonly groups: readonly GroupCounts[];
+  /** The name after which the next page begins; null: there is none. */
+  readonly next: string | null;
 };
 
 const ALL_DAYS = { since: 0, until: Number.MAX_SAFE_INTEGER };
@@ -56,6 +64,19 @@ export class GroupService {
     });
     if (group.parts.length === 0) throw new Rejection(groupNotFound(name));
     return group;
+  }
+
+  /** The groups whose names begin with `prefix` and come after `after`, by name. */
+  async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
+    const names = await this.#store.read(groupNames(prefix, after, limit + 1));
+    const shown = names.slice(0, limit);
+    const groups: GroupCounts[] = [];
+    // Each by itself: the counts of fifty large groups are no short read.
+    for (const name of shown) {
+      const parts = await this.#store.read(groupParts(name));
+      if (parts.length > 0) groups.push({ name, parts }); // or it was deleted meanwhile
+    }
+    return { groups, next: names.length > limit ? (shown.at(-1) ?? null) : null };
   }
 
   /** Returns the group once none of its tasks is unfinished, or when the wait is over. @throws {Rejection} group_not_found */

@@ -116,7 +116,9 @@ describe("a batch", () => {
       "node_not_found",
     ]);
     expect(answers[1]?.body).toMatchObject({ task_id: taskId, assigned_node: "n1", task: { title: "t" } });
-    expect(answers[4]?.body).toEqual({ success: true, status: "completed", lux_paid: 2, task_id: taskId });
+    const receipt = expect.objectContaining({ amount: 2 });
+    const paid = { success: true, status: "completed", lux_paid: 2, receipt, task_id: taskId };
+    expect(answers[4]?.body).toEqual(paid);
     expect(list(answers[8]?.body ?? {}, "errors")).toMatchObject([{ path: "node_id" }]);
     expect(await eventKinds(hub, taskId)).toEqual([
       "task.created",

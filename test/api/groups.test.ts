@@ -45,6 +45,31 @@ async function idsOf(hub: TestHub, query: string): Promise<readonly unknown[]> {
 const fail = (hub: TestHub, task_id: string, node_id = "n1") =>
   ok(hub.post("/task/fail", { task_id, node_id, error: "no", retry: false }));
 
+describe.concurrent("the list of groups", () => {
+  test.each(VARIANTS)("is by name, in pages, with counts, on %s", async (variant) => {
+    await using hub = await startHub({ variants: ["A", "B"] });
+    for (const group of ["b.2", "a", "b.1", "B", "b.1"])
+      await addTask(hub, { group, lux_reward: 1 }, variant);
+    await addTask(hub, {}, variant);
+    const namesOf = async (query: string): Promise<readonly unknown[]> => {
+      const page = await ok(hub.get(`/group/list?${query}`, { variant }));
+      return [...list(page, "groups").map(({ group }) => group), page["next_cursor"]];
+    };
+    expect(await namesOf("")).toEqual(["B", "a", "b.1", "b.2", null]);
+    expect(await namesOf("q=b.")).toEqual(["b.1", "b.2", null]);
+    expect(await namesOf("q=c")).toEqual([null]);
+    expect(await namesOf("limit=3")).toEqual(["B", "a", "b.1", "b.1"]);
+    expect(await namesOf("limit=3&cursor=b.1")).toEqual(["b.2", null]);
+    expect(await namesOf("q=b.&limit=1&cursor=b.1")).toEqual(["b.2", null]);
+    const { usage, failures, success, ...counts } = await ok(hub.get("/group/b.1", { variant }));
+    const [listed] = list(await ok(hub.get("/group/list?q=b.1", { variant })), "groups");
+    expect(listed).toEqual(counts);
+    expect([usage, failures, success]).toEqual([null, [], true]);
+    expect(listed).toMatchObject({ total: 2, lux_reward: 2 });
+    await badFields(hub.get("/group/list?limit=51", { variant }), ["limit"]);
+  });
+});
+
 describe.concurrent("the group and the tags of a task", () => {
   test.each(VARIANTS)("are shown on it, and only on it, on %s", async (variant) => {
     await using hub = await startHub({ variants: ["A", "B"] });

@@ -315,6 +315,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("schedule_delete", { name });
   const pages = { title: "Translate a page", description: "Into French.", group: "wiki-fr", tags: ["wiki"] };
   await post("task_create", pages);
+  await call("group_list", { q: "wiki" });
   await call("group_get", { group: "wiki-fr", wait: 0 });
   await post("group_cancel", { group: "wiki-fr", reason: "The wiki is closed." });
   await post("group_retry", { group: "wiki-fr" });

@@ -1,7 +1,7 @@
 /** The typed client (src/client) against real hubs, on Bun and, as a bundle, on Node. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import * as client from "../../src/client/luxhub.ts";
+import * as client from "../../src/client/index.ts";
 import { clientTypes } from "../../tools/generate/client-types.ts";
 import { TempDir, until } from "../e2e/program.ts";
 import { PROJECT } from "../support/executable.ts";
@@ -32,8 +32,9 @@ if (node === null) console.log("The client is not tested on Node: there is none 
 /** A directory with the client as one ES module, as it is shipped, and an empty place for what imports it. */
 async function bundled(): Promise<TempDir> {
   const dir = new TempDir();
-  const entrypoints = [join(CLIENT, "luxhub.ts")];
-  const { success } = await Bun.build({ entrypoints, outdir: dir.path, target: "browser", format: "esm" });
+  const entrypoints = [join(CLIENT, "index.ts")];
+  const into = { outdir: dir.path, naming: "luxhub.js" };
+  const { success } = await Bun.build({ entrypoints, ...into, target: "browser", format: "esm" });
   expect(success).toBe(true);
   await Bun.write(dir.join("package.json"), '{"type":"module"}');
   return dir;

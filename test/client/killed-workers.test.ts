@@ -29,7 +29,7 @@ def handle(task, context):${PYTHON_WORK}
 LuxHub(os.environ["HUB"], secret=os.environ["SECRET"]).worker(sys.argv[1], handle)
 `;
 const TYPESCRIPT = `import { existsSync, writeFileSync } from "node:fs";
-import { LuxHub } from ${JSON.stringify(join(PROJECT, "src/client/luxhub.ts"))};
+import { LuxHub } from ${JSON.stringify(join(PROJECT, "src/client/index.ts"))};
 const { HUB: url = "", SECRET: secret = "" } = process.env;
 await new LuxHub({ url, secret }).worker(process.argv[2] ?? "", async ({ title }) => {
   if (title.includes("works")) writeFileSync("started", "");

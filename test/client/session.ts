@@ -3,7 +3,7 @@
  * Everything must happen once, as if there were no faults.
  */
 import assert from "node:assert/strict";
-import type * as Client from "../../src/client/luxhub.ts";
+import type * as Client from "../../src/client/index.ts";
 
 export type Hub = { readonly url: string; readonly secret: string; readonly adminKey: string };
 

@@ -10,7 +10,7 @@ import {
   type TaskAnswer,
   type WorkerEvent,
   type WorkerOptions,
-} from "../../src/client/luxhub.ts";
+} from "../../src/client/index.ts";
 import { until } from "../e2e/program.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";

@@ -249,6 +249,28 @@ describe("a session", () => {
     expect(await jsonList("lux", "w1")).toMatchObject([{ amount: 2.5, task_id: taskId }]);
   });
 
+  test("the ledger: export, head, verify", async () => {
+    const exported = await out("lux", "export");
+    const { hash } = await json("lux", "head");
+    expect(await out("lux", "head")).toBe(`1  ${hash}`);
+    writeFileSync(dir.join("ledger.jsonl"), `${exported}\n`);
+    const verify = (...args: readonly string[]) =>
+      run(["lux", "verify", ...args], { cwd: dir.path, env: { LUXHUB_DATA: dir.join("no-hub") } });
+    const intact = `1 entries, 2.5 LUX paid, the noted hash is that of entry 1, head 1 ${hash}\n`;
+    expect(await verify("ledger.jsonl", "--head", String(hash))).toMatchObject({ code: 0, stdout: intact });
+    writeFileSync(dir.join("changed.jsonl"), exported.replace('"amount":2.5', '"amount":3.5'));
+    expect(await verify("changed.jsonl")).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^NOT INTACT: 1 entries, 3\.5 LUX paid/),
+      stderr: "luxhub: line 1: entry 1 is not the one that its hash was made of\n",
+    });
+    expect(await verify("none.jsonl")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("none.jsonl cannot be read"),
+    });
+    expect(await verify("ledger.jsonl", "--head", "5")).toMatchObject({ code: 2 });
+  });
+
   test("a question: ask, list, answer; and a checkpoint", async () => {
     const taskId = await add("Choose");
     await out("task", "claim", taskId, "--node", "w1");

@@ -535,6 +535,7 @@ describe("limits", () => {
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
     ["`tags` of a task", count("TAGS_MAX"), count("TAG_MAX_CHARS")],
+    ["Groups of one group/list", count("GROUPS_LISTED_MAX")],
     ["Tasks of one group/cancel, or one group/retry", count("GROUP_STEP_TASKS")],
     ["`failures` of a group", count("GROUP_FAILURES_SHOWN")],
     ["`task_types` of task/next", "1", count("TASK_TYPES_MAX"), count("TASK_TYPE_MAX_CHARS")],

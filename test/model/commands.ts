@@ -1,5 +1,7 @@
 /** The commands of nodes, LUX, files and time, and the mixes of all commands that sequences are made of. */
+import { expect } from "bun:test";
 import fc from "fast-check";
+import { LedgerCheck } from "../../src/cli/ledger-check.ts";
 import { SECOND_MS } from "../../src/lib/clock.ts";
 import {
   acknowledge,
@@ -12,7 +14,7 @@ import {
   wornOut,
 } from "./message-commands.ts";
 import type { File as ModelFile, Task } from "./model.ts";
-import { type Real, same } from "./real.ts";
+import { type Real, arrayOf, same } from "./real.ts";
 import {
   acquire,
   deleteNote,
@@ -153,6 +155,25 @@ const ledger = command("ledger", fc.record({ variant, node }), ({ model }, { hub
     const entries = model.nodeOrFormer(node).ledger.toReversed();
     const words = entries.map(({ micro, kind, taskId }) => ({ amount: lux(micro), kind, task_id: taskId }));
     return { entries: words.slice(0, 50), total: entries.length };
+  }),
+);
+
+/** The ledger of all nodes, which has fewer entries than one answer may. */
+const wholeLedger = command("whole ledger", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
+  same(hub.get("/lux/entries?limit=1000", { variant }), (answer) => {
+    const entries = arrayOf(answer["entries"]);
+    const check = new LedgerCheck(null);
+    for (const entry of entries) check.take(JSON.stringify(entry));
+    expect(check.end().faults).toEqual([]);
+    expect(entries).toHaveLength(model.payments.length);
+    const hash = entries.at(-1)?.["hash"] ?? null;
+    return {
+      entries: model.payments.map(({ nodeId, payment: { micro, kind, taskId } }) => ({
+        ...{ from: "treasury", to: `node:${nodeId}`, node_id: nodeId },
+        ...{ amount: lux(micro), kind, task_id: taskId },
+      })),
+      head: { seq: entries.length, hash },
+    };
   }),
 );
 
@@ -355,6 +376,7 @@ const looking = [
   context,
   stats,
   ledger,
+  wholeLedger,
   history,
   mailbox,
   fileList,
@@ -415,5 +437,6 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     restart,
     stats,
     ledger,
+    wholeLedger,
   ],
 ];

@@ -28,12 +28,14 @@ export type Node = {
   /** When its set of tasks last changed. */
   idleSince: number;
   /** Every payment, oldest first. */
-  readonly ledger: {
-    readonly micro: number;
-    readonly kind: "reward" | "signin";
-    readonly taskId: string | null;
-  }[];
+  readonly ledger: Payment[];
   signedInOn: number | null;
+};
+
+export type Payment = {
+  readonly micro: number;
+  readonly kind: "reward" | "signin";
+  readonly taskId: string | null;
 };
 
 export type Draft = {
@@ -82,6 +84,8 @@ export type Task = Draft & {
   /** Of a task that failed through its dependencies: the one at the root of it, which failed in another way. */
   root: string | null;
   result: string | null;
+  /** As the first complete returned it. */
+  receipt?: unknown;
   /** What its last worker that left one has left for the next. */
   checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
   /** In the order in which they were asked. */
@@ -206,6 +210,8 @@ export class Model {
   readonly former = new Map<string, Node>();
   /** In the order of their creation. */
   tasks: Task[] = [];
+  /** The payments of all nodes, oldest first. */
+  readonly payments: { readonly nodeId: string; readonly payment: Payment }[] = [];
   /** In the order of their arrival. */
   readonly messages: Message[] = [];
   files: File[] = [];
@@ -420,7 +426,7 @@ export class Model {
     node.idleSince = this.now;
     this.#log("task.completed", nodeId, task);
     if (task.rewardMicro > 0) {
-      node.ledger.push({ micro: task.rewardMicro, kind: "reward", taskId });
+      this.#pay(node, { micro: task.rewardMicro, kind: "reward", taskId });
       this.#log("lux.paid", nodeId, task);
     }
     this.#settle([[task, "completed"]]);
@@ -857,9 +863,14 @@ export class Model {
     const today = utcDayStart(this.now);
     if (node.signedInOn === today) return { earnedMicro: 0, node };
     node.signedInOn = today;
-    node.ledger.push({ micro: SIGNIN_MICRO, kind: "signin", taskId: null });
+    this.#pay(node, { micro: SIGNIN_MICRO, kind: "signin", taskId: null });
     this.#log("lux.signin", nodeId, null);
     return { earnedMicro: SIGNIN_MICRO, node };
+  }
+
+  #pay(node: Node, payment: Payment): void {
+    node.ledger.push(payment);
+    this.payments.push({ nodeId: node.id, payment });
   }
 
   // ---- Messages

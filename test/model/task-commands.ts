@@ -437,9 +437,14 @@ export const complete = command(
     const { variant } = asker;
     const { taskId, nodeId, epoch, body } = holderOf(world, asker);
     const asked = { ...body, result: resultOf(word), ...usageBody(usage) };
-    return same(hub.post("/task/complete", asked, { variant }), () => {
+    return same(hub.post("/task/complete", asked, { variant }), (answer) => {
       const done = world.model.complete(variant, taskId, nodeId, word, epoch, usage);
-      return { status: "completed", lux_paid: lux(done.rewardMicro), task_id: taskId };
+      const paid = lux(done.rewardMicro);
+      if (paid === 0) done.receipt = null;
+      else
+        expect(answer).toMatchObject({ receipt: { amount: paid, hash: expect.stringMatching(/^\w{64}$/) } });
+      done.receipt ??= answer["receipt"]; // a repeat must return the same
+      return { status: "completed", lux_paid: paid, receipt: done.receipt, task_id: taskId };
     });
   },
 );

@@ -68,7 +68,7 @@ class Window {
   static take(size: Size): Window {
     const used = Window.#idle.pop();
     if (!used) return new Window(size);
-    used.#clear(size);
+    used.#cleared = used.#cleared.then(() => used.view.resize(size.width, size.height));
     return used;
   }
 
@@ -84,14 +84,11 @@ class Window {
     await this.view.navigate(url);
   }
 
+  /** Forgets the page and what it has stored: an open page would give its session to others of the hub. */
   giveBack(): void {
-    Window.#idle.push(this);
-  }
-
-  /** Forgets the page and what it has stored. */
-  #clear({ width, height }: Size): void {
     const forget = `void (sessionStorage.clear(), localStorage.clear())`;
-    this.#cleared = this.view.evaluate(forget).then(() => this.view.resize(width, height));
+    this.#cleared = this.view.evaluate(forget).then(() => this.view.navigate("about:blank"));
+    Window.#idle.push(this);
   }
 }
 
@@ -117,7 +114,7 @@ export class Page {
 
   /** What a person reads. */
   async text(): Promise<string> {
-    return String(await this.eval("document.body.innerText"));
+    return String(await this.eval(`document.body?.innerText ?? ""`));
   }
 
   /** Waits until the page shows this. */
@@ -153,10 +150,10 @@ export class Page {
     return this.click(`[data-do="${action}"]`);
   }
 
-  async key(key: string): Promise<void> {
-    const text = JSON.stringify(key);
+  async key(key: string, held: { readonly shiftKey?: boolean } = {}): Promise<void> {
+    const event = JSON.stringify({ key, bubbles: true, cancelable: true, ...held });
     await this.eval(
-      `void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", { key: ${text}, bubbles: true, cancelable: true }))`,
+      `void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", ${event}))`,
     );
   }
 

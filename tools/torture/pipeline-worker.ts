@@ -4,13 +4,7 @@
  * it, in a file that survives its own end. Arguments: a Plan as JSON.
  */
 import { appendFileSync } from "node:fs";
-import {
-  LuxHub,
-  LuxHubError,
-  type Task,
-  type TaskContext,
-  type TaskResult,
-} from "../../src/client/luxhub.ts";
+import { LuxHub, LuxHubError, type Task, type TaskContext, type TaskResult } from "../../src/client/index.ts";
 import { randomFrom } from "./random.ts";
 
 export type Plan = {

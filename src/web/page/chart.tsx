@@ -1,5 +1,9 @@
-/** A small line chart in SVG: a value a minute, several series, one scale. A gap where a series has no value. */
+/**
+ * A chart of counts or durations over time, in SVG: series upwards, and one downwards (failures); a time axis, and a
+ * cross-hair that reads the values, by pointer or by arrow keys. A gap where a series has no value.
+ */
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { countOf } from "./format.ts";
 
 export type Series = {
@@ -7,54 +11,192 @@ export type Series = {
   readonly values: readonly (number | null)[];
   /** Of the whole time; stands in the legend. */
   readonly whole: number | null;
+  /** Drawn from the middle line down. */
+  readonly isDown?: boolean;
 };
 
 const WIDTH = 600;
-const HEIGHT = 120;
+const HEIGHT = 130;
+/** The part of the height for what is drawn downwards. */
+const DOWN = 0.25;
 const DIGITS = 2;
 const DASH = 8;
+const LABELS = 4;
+/** A scale on which one import hides everything else is logarithmic. */
+const LOG_FROM = 20;
 
-const hasValue = (values: Series["values"], i: number): boolean => (values[i] ?? null) !== null;
+const DAY_MS = 86_400_000;
 
-export function Chart({ label, series }: { label: string; series: readonly Series[] }): JSX.Element {
-  const top = niceTop(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
-  const points = Math.max(2, ...series.map(({ values }) => values.length));
-  const x = (i: number): string => ((i / (points - 1)) * WIDTH).toFixed(1);
-  const y = (value: number): string => (HEIGHT - (value / top) * HEIGHT).toFixed(1);
-  const path = (values: Series["values"]): string =>
-    values
-      .map((value, i) => {
-        if (value === null) return "";
-        if (hasValue(values, i - 1)) return `L${x(i)} ${y(value)}`;
-        // A minute between two gaps has no neighbour to draw a line to, so it gets a dash.
-        return `M${x(i)} ${y(value)}${hasValue(values, i + 1) ? "" : `m-${DASH / 2} 0h${DASH}`}`;
-      })
-      .join("");
+/**
+ * @param times when each interval begins, ISO; the last one is still running and drawn dashed
+ * @param stepMs the length of an interval
+ */
+export function Chart(props: {
+  label: string;
+  times: readonly string[];
+  stepMs: number;
+  series: readonly Series[];
+  /** When the hub started: nothing was counted before, unless it ran before that. Epoch milliseconds. */
+  startedAt: number;
+}): JSX.Element {
+  const { label, times, stepMs } = props;
+  const started = times.findIndex((time) => Date.parse(time) + stepMs > props.startedAt);
+  const isFirst = props.series.every(({ values }) => values.slice(0, started).every((value) => !value));
+  const start = isFirst ? Math.max(0, started) : 0;
+  const series = props.series.map((one) => ({
+    ...one,
+    values: one.values.map((value, i) => (i < start ? null : value)),
+  }));
+  const [at, setAt] = useState<number | null>(null);
+  const last = Math.max(1, times.length - 1);
+  const hasDown = series.some(({ isDown }) => isDown);
+  const zero = hasDown ? HEIGHT * (1 - DOWN) : HEIGHT;
+  const scales = [false, true].map((isDown) =>
+    scaleOf(series.flatMap((one) => (Boolean(one.isDown) === isDown ? one.values : []))),
+  );
+  const [up, down] = scales;
+  const x = (i: number): string => ((i / last) * WIDTH).toFixed(1);
+  const y = (value: number, isDown = false): string =>
+    (isDown
+      ? zero + (down?.part(value) ?? 0) * (HEIGHT - zero)
+      : zero - (up?.part(value) ?? 0) * zero
+    ).toFixed(1);
+  const read = (i: number): string =>
+    `${timeOf(times[i] ?? "", stepMs * times.length > DAY_MS)} ${series
+      .map(({ name, values }) => `${name} ${shown(values[i] ?? null)}`)
+      .join(" · ")}`;
+  const point = (event: PointerEvent): void => {
+    const { left, width } = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    setAt(Math.round(((event.clientX - left) / Math.max(1, width)) * last));
+  };
+  const step = (event: KeyboardEvent): void => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -last, End: last }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    setAt(Math.min(last, Math.max(0, (at ?? last) + by)));
+  };
+  const shownAt = at === null ? null : Math.min(last, Math.max(0, at));
   return (
     <figure class="chart">
-      <div class="plot">
-        <span class="top">{countOf(top)}</span>
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
-          <path class="grid" d={`M0 0H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT}H${WIDTH}`} />
-          {series.map(({ name, values }, i) => (
-            <path key={name} class={`line line-${i}`} d={path(values)} />
+      <div
+        class="plot"
+        role="slider"
+        tabIndex={0}
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={last}
+        aria-valuenow={shownAt ?? last}
+        aria-valuetext={read(shownAt ?? last)}
+        onPointerMove={point}
+        onPointerLeave={() => setAt(null)}
+        onKeyDown={step}
+        onBlur={() => setAt(null)}
+      >
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+          <path class="grid" d={`M0 0H${WIDTH}M0 ${zero}H${WIDTH}`} />
+          {series.map(({ name, values, isDown = false }, i) => (
+            <g key={name} class={isDown && !values.some(Boolean) ? "none" : `line-${i}`}>
+              {hasDown && i > 0 && (
+                <path class="area" d={area(values, zero, x, (value) => y(value, isDown))} />
+              )}
+              <path class="line" d={line(values.slice(0, -1), x, (value) => y(value, isDown))} />
+              <path class="line running" d={running(values, x, (value) => y(value, isDown))} />
+            </g>
           ))}
+          {start > 0 && <path class="started" d={`M${x(start)} 0V${HEIGHT}`} />}
+          {shownAt !== null && <path class="cross" d={`M${x(shownAt)} 0V${HEIGHT}`} />}
         </svg>
+        <span class="top">
+          {countOf(up?.top ?? 0)}
+          {up?.isLog && " (log)"}
+        </span>
+        {hasDown && <span class="bottom">{countOf(down?.top ?? 0)}</span>}
       </div>
-      <figcaption>
-        {series.map(({ name, whole }, i) => (
-          <span key={name} class={`key key-${i}`}>
-            {name} <b>{whole === null ? "–" : countOf(Number(whole.toFixed(DIGITS)))}</b>
+      <div class="axis quiet" aria-hidden="true">
+        {Array.from({ length: LABELS + 1 }, (_, i) => (
+          <span key={i}>
+            {i === LABELS
+              ? "now"
+              : timeOf(times[Math.round((i / LABELS) * last)] ?? "", stepMs * times.length > DAY_MS)}
           </span>
         ))}
-        <span class="quiet">60 min ago to now</span>
+      </div>
+      <figcaption>
+        {shownAt !== null ? (
+          <b>{read(shownAt)}</b>
+        ) : (
+          series.map(({ name, whole }, i) => (
+            <span key={name} class={`key key-${i}`}>
+              {name} <b>{shown(whole)}</b>
+            </span>
+          ))
+        )}
       </figcaption>
     </figure>
   );
 }
 
-/** The next of 1, 2, 5, 10, 20 and so on. */
+function shown(value: number | null): string {
+  return value === null ? "–" : countOf(Number(value.toFixed(DIGITS)));
+}
+
+function timeOf(iso: string, withDay: boolean): string {
+  if (iso === "") return "";
+  return new Date(iso).toLocaleString(
+    undefined,
+    withDay ? { day: "numeric", month: "short", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" },
+  );
+}
+
+type Point = (value: number) => string;
+type Values = Series["values"];
+
+const hasValue = (values: Values, i: number): boolean => (values[i] ?? null) !== null;
+
+function line(values: Values, x: Point, y: Point): string {
+  return values
+    .map((value, i) => {
+      if (value === null) return "";
+      if (hasValue(values, i - 1)) return `L${x(i)} ${y(value)}`;
+      // A value between two gaps has no neighbour to draw a line to, so it gets a dash.
+      return `M${x(i)} ${y(value)}${hasValue(values, i + 1) ? "" : `m-${DASH / 2} 0h${DASH}`}`;
+    })
+    .join("");
+}
+
+/** From the last whole interval to the one that is still running. */
+function running(values: Values, x: Point, y: Point): string {
+  const end = values.length - 1;
+  const [from = null, to = null] = values.slice(-2);
+  if (to === null) return "";
+  return from === null
+    ? `M${x(end)} ${y(to)}m-${DASH / 2} 0h${DASH}`
+    : `M${x(end - 1)} ${y(from)}L${x(end)} ${y(to)}`;
+}
+
+function area(values: Values, zero: number, x: Point, y: Point): string {
+  const whole = values.slice(0, -1);
+  return `M${x(0)} ${zero}${whole.map((value, i) => `L${x(i)} ${y(value ?? 0)}`).join("")}V${zero}Z`;
+}
+
+type Scale = { readonly top: number; readonly isLog: boolean; readonly part: (value: number) => number };
+
+function scaleOf(values: readonly (number | null)[]): Scale {
+  const known = values
+    .filter((value) => value !== null && value > 0)
+    .toSorted((a, b) => Number(a) - Number(b));
+  const top = niceTop(known.at(-1) ?? 0);
+  const median = known[Math.floor(known.length / 2)] ?? 0;
+  const isLog = top > LOG_FROM * median && median >= 1;
+  return {
+    top,
+    isLog,
+    part: (value) => (isLog ? Math.log1p(value) / Math.log1p(top) : value / top),
+  };
+}
+
+/** The next of 1, 2, 3, 4, 5, 6, 8, 10, 20 and so on. */
 function niceTop(value: number): number {
   const size = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
-  return [1, 2, 5, 10].map((step) => step * size).find((step) => step >= value) ?? size * 10;
+  return [1, 2, 3, 4, 5, 6, 8, 10].map((step) => step * size).find((step) => step >= value) ?? size * 10;
 }

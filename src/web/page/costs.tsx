@@ -1,8 +1,8 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
 import type { ComponentChildren, JSX } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
-import { commandOf, costOf, countOf } from "./format.ts";
-import { clock } from "./live.ts";
+import { type AnyTask, commandOf, costOf, countOf } from "./format.ts";
+import { clock } from "./clock.ts";
 import { Empty, Fault, Select, State, Table, useEvents, useLoad } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { isAdmin } from "./session.ts";
@@ -146,6 +146,21 @@ export function Unknown({ sum }: { sum: Pick<Sum, "reports" | "without_cost"> })
     <small>
       {countOf(sum.without_cost)} of {countOf(sum.reports)} {word} without a cost
     </small>
+  );
+}
+
+/** What a task, or all tasks of a group, have used. */
+export function Usage({ usage }: { usage: NonNullable<AnyTask["usage"]> }): JSX.Element {
+  const { input_tokens, cached_tokens, output_tokens } = usage;
+  const cached = cached_tokens === 0 ? "" : ` (${countOf(cached_tokens)} cached)`;
+  return (
+    <>
+      {costOf(usage)} <Unknown sum={usage} />
+      <br />
+      <small>
+        {countOf(input_tokens)} input tokens{cached}, {countOf(output_tokens)} output tokens
+      </small>
+    </>
   );
 }
 

@@ -1,17 +1,23 @@
 /** The event log live, newest first, filtered by kind. */
-import type { JSX } from "preact";
+import { Component, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
-import { EVENT_KINDS } from "../../domain/event.ts";
-import { commandOf } from "./format.ts";
+import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
+import { commandOf, countOf, shortId } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { Age, Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
+import type { Hub } from "./session.ts";
 import { dataOf } from "./task.tsx";
 
 const PAGE = 100;
 /** The oldest ones leave the page. */
-const KEPT = 500;
+const SHOWN = 200;
+/** However many events come, the list is drawn at most this often. */
+const DRAW_MS = 250;
+/** The steps back through the log for older events of one kind, and the events of each. */
+const STEPS = 10;
+const STEP = 1_000;
 
 export function Events(): JSX.Element {
   const given = route.value.query["kind"];
@@ -20,8 +26,9 @@ export function Events(): JSX.Element {
   const wrong = wrongQuery({ kind: EVENT_KINDS, before: null });
   const loaded = useLoad(`${kind} ${before} ${wrong}`, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
-    const since = before === 0 ? undefined : Math.max(0, before - PAGE - 1);
-    return (await from.call("events", { kind, since, limit: PAGE }, { signal })).events;
+    if (before === 0)
+      return { events: (await from.call("events", { kind, limit: PAGE }, { signal })).events, to: 0 };
+    return eventsBefore(from, before, kind, signal);
   });
   const [frozen, setFrozen] = useState<readonly Event[] | null>(null);
   const [more, setMore] = useState<readonly Event[]>([]);
@@ -29,18 +36,31 @@ export function Events(): JSX.Element {
     setMore([]);
     setFrozen(null);
     if (before !== 0 || wrong !== null) return;
-    return onEvent((event) => {
-      if (event !== null && (kind === undefined || event.kind === kind))
-        setMore((old) => [event, ...old].slice(0, KEPT));
+    let fresh: readonly Event[] = [];
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const stop = onEvent((event) => {
+      if (event === null || (kind !== undefined && event.kind !== kind)) return;
+      fresh = [event, ...fresh].slice(0, SHOWN);
+      timer ??= setTimeout(() => {
+        const come = fresh;
+        [fresh, timer] = [[], null];
+        setMore((old) => [...come, ...old].slice(0, SHOWN));
+      }, DRAW_MS);
     });
+    return () => {
+      stop();
+      if (timer !== null) clearTimeout(timer);
+    };
   }, [kind, before, wrong]);
+  const value = wrong === null ? loaded.value : null;
   const seen = new Set(more.map(({ id }) => id));
-  const all = [
-    ...more,
-    ...((wrong === null ? loaded.value : null) ?? []).toReversed().filter(({ id }) => !seen.has(id)),
-  ];
+  const all = [...more, ...(value?.events ?? []).toReversed().filter(({ id }) => !seen.has(id))].slice(
+    0,
+    SHOWN,
+  );
   const shown = frozen ?? all;
-  const oldest = shown.at(-1)?.id ?? 0;
+  const isWhole = value !== null && before !== 0 && value.to <= 1 && value.events.length < PAGE;
+  const oldest = isWhole ? 0 : (shown.at(-1)?.id ?? value?.to ?? 0);
   const kinds = [["", "all"] as const, ...EVENT_KINDS.map((one) => [one, one] as const)];
   return (
     <>
@@ -67,44 +87,90 @@ export function Events(): JSX.Element {
         />
       </form>
       <Fault text={loaded.error} />
-      {loaded.value && all.length === 0 && (
+      {value && all.length === 0 && (
         <Empty
-          text="No events yet. You can also follow them from a shell:"
-          line={commandOf("events", "--follow")}
+          text={
+            before === 0
+              ? "No events yet. You can also follow them from a shell:"
+              : `None among the ${countOf(STEPS * STEP)} events before.`
+          }
+          {...(before === 0 && { line: commandOf("events", "--follow") })}
         />
       )}
       {all.length > 0 && <EventTable events={shown} />}
       <nav class="pager" aria-label="Pages">
         {before !== 0 && <a href={to("events", "", { kind })}>Newest</a>}
-        {kind === undefined && oldest > 1 && <a href={to("events", "", { before: String(oldest) })}>Older</a>}
+        {oldest > 1 && (
+          <a rel="next" href={to("events", "", { kind, before: String(oldest) })}>
+            Older
+          </a>
+        )}
       </nav>
     </>
   );
 }
 
+/** The newest events before one, oldest first. `to`: the log was searched back to this id. */
+async function eventsBefore(
+  from: Hub,
+  before: number,
+  kind: EventKind | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly events: readonly Event[]; readonly to: number }> {
+  let found: readonly Event[] = [];
+  let end = before;
+  for (let step = 0; step < STEPS && end > 1 && found.length < PAGE; step++) {
+    const start = Math.max(1, end - STEP);
+    const { events } = await from.call("events", { kind, since: start - 1, limit: STEP }, { signal });
+    const within = events.filter(({ id }) => id < end);
+    found = [...within, ...found];
+    end = start;
+  }
+  return { events: found.slice(-PAGE), to: end };
+}
+
 export function EventTable({ events }: { events: readonly Event[] }): JSX.Element {
   return (
-    <Table label="Events" head={["Id", "When", "Kind", "Node", "Task", "Data"]}>
+    <Table label="Events" head={["When", "Kind", "Node", "Task", "Data", "Id"]}>
       {events.map((event) => (
-        <tr key={event.id}>
-          <td class="number">{event.id}</td>
-          <td>
-            <Age at={event.at} />
-          </td>
-          <td>
-            <span class={`kind k-${event.kind.replace(".", "-")}`}>{event.kind}</span>
-          </td>
-          <td>{event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}</td>
-          <td>
-            {event.task_id !== null && (
-              <a href={to("tasks", event.task_id)} title={event.task_id}>
-                <code>…{event.task_id.slice(-8)}</code>
-              </a>
-            )}
-          </td>
-          <td class="wide data">{dataOf(event)}</td>
-        </tr>
+        <Row key={event.id} event={event} />
       ))}
     </Table>
   );
+}
+
+/** An event never changes: a row is drawn once. */
+class Row extends Component<{ event: Event }> {
+  override shouldComponentUpdate(): boolean {
+    return false;
+  }
+
+  override render(): JSX.Element {
+    const { event } = this.props;
+    const { title } = event.data;
+    return (
+      <tr>
+        <td>
+          <Age at={event.at} />
+        </td>
+        <td>
+          <span class={`kind k-${event.kind.replace(".", "-")}`}>{event.kind}</span>
+        </td>
+        <td class="id">
+          {event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}
+        </td>
+        <td>
+          {event.task_id !== null && (
+            <a class="row" href={to("tasks", event.task_id)} title={event.task_id}>
+              <code>{shortId(event.task_id)}</code>
+            </a>
+          )}
+        </td>
+        <td class="wide data">
+          {typeof title === "string" && <b>{title}</b>} {dataOf(event)}
+        </td>
+        <td class="number">{event.id}</td>
+      </tr>
+    );
+  }
 }

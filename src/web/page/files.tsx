@@ -246,9 +246,7 @@ async function download(file: FileRecord): Promise<void> {
     const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
     if (isLarge && !(await askToConfirm(warning, "Download"))) return;
     const response = await hub.value.files.download({ file_id });
-    const url = URL.createObjectURL(await response.blob());
-    saveFrom(url, name);
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    saveBlob(await response.blob(), name);
   } catch (error) {
     const isGivenUp = error instanceof DOMException && error.name === "AbortError";
     if (!isGivenUp) showNotice(describe(error), true);
@@ -258,6 +256,13 @@ async function download(file: FileRecord): Promise<void> {
 /** Whether the file is answered without a secret. */
 async function isOpen(file: FileRecord): Promise<boolean> {
   return (await fetch(addressOf(file), { method: "HEAD" })).ok;
+}
+
+/** Saves what the page holds as a file. */
+export function saveBlob(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
+  saveFrom(url, name);
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
 function saveFrom(url: string, name: string): void {

@@ -1,5 +1,8 @@
 /** Formats values for people: ages, sizes, states, commands to paste. Pure. */
 import type { Node, Task, Variant } from "../../client/luxhub.ts";
+import { countOf } from "./numbers.ts";
+
+export { countOf };
 
 export type AnyTask = Task<Variant>;
 export type AnyNode = Node<Variant>;
@@ -32,12 +35,6 @@ export function sizeOf(bytes: number): string {
   return `${bytes} B`;
 }
 
-const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
-
-export function countOf(count: number): string {
-  return NUMBER.format(count);
-}
-
 /** The cost of a sum of usage: a cost that nobody knows is not zero. */
 export function costOf(sum: { readonly cost_usd: number | null; readonly reports: number }): string {
   if (sum.cost_usd === null) return sum.reports === 0 ? "0 USD" : "unknown";
@@ -48,6 +45,13 @@ export function costOf(sum: { readonly cost_usd: number | null; readonly reports
 export function stateOf({ status, assigned_node, ready }: AnyTask): string {
   if (status === "pending") return assigned_node !== null ? "assigned" : ready ? "open" : "waiting";
   return status === "open" && !ready ? "waiting" : status;
+}
+
+const PRIORITIES = { 0: "high", 1: "medium", 2: "low" } as const;
+
+/** Variant A answers with numbers. */
+export function priorityOf({ priority }: AnyTask): string {
+  return typeof priority === "number" ? PRIORITIES[priority] : priority;
 }
 
 export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {

@@ -1,7 +1,8 @@
 /** The keys of the hub: list, add, revoke. Needs the administrator key. A new secret is shown once. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { sizeOf } from "./format.ts";
+import { qrCode } from "../../lib/qr-code.ts";
+import { quoted, sizeOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
 import {
   Age,
@@ -36,7 +37,7 @@ const DAY_S = 86_400;
 
 export function Keys(): JSX.Element {
   const loaded = useLoad("keys", async (from, signal) => (await from.keys.list({}, { signal })).keys);
-  const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
+  const [made, setMade] = useState<Made | null>(null);
   const { value, error } = loaded;
   const revoke = async (name: string): Promise<void> => {
     if (!(await askToConfirm(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke")))
@@ -47,14 +48,14 @@ export function Keys(): JSX.Element {
   const add = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
     const days = Number(fields["days"] || 0);
     try {
-      const { name, secret } = await hub.value.keys.add({
+      const { name, secret, key } = await hub.value.keys.add({
         name: fields["name"] ?? "",
         role: ROLES.map(([word]) => word).find((word) => word === fields["role"]),
         variant: (["A", "B"] as const).find((word) => word === fields["variant"]),
         node_id: fields["node"] || undefined,
         expires_in_s: days > 0 ? days * DAY_S : undefined,
       });
-      setMade({ name, secret });
+      setMade({ name, secret, role: key.role, node: key.node_id });
       form.reset();
       loaded.reload();
     } catch (fault) {
@@ -87,10 +88,10 @@ export function Keys(): JSX.Element {
               <td>
                 <State word={key.state} />
               </td>
-              <td class="wide">{key.name}</td>
+              <td class="name">{key.name}</td>
               <td>{key.role}</td>
               <td>{key.variant}</td>
-              <td>{key.node_id}</td>
+              <td class="names">{key.node_id}</td>
               <td>{key.used && `${key.used.tasks} unfinished, ${sizeOf(key.used.bytes)}`}</td>
               <td>
                 <Age at={key.created_at} />
@@ -109,17 +110,75 @@ export function Keys(): JSX.Element {
           ))}
         </Table>
       )}
-      {made && (
-        <Modal title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
-          <p>The secret is shown only once: the hub keeps only its hash.</p>
-          <p class="paste">
-            <code>{made.secret}</code> <Copy text={made.secret} label="Copy" />
-          </p>
-          <form method="dialog" class="buttons">
-            <button>Done</button>
-          </form>
-        </Modal>
-      )}
+      {made && <NewKey made={made} onClose={() => setMade(null)} />}
     </>
+  );
+}
+
+type Made = {
+  readonly name: string;
+  readonly secret: string;
+  readonly role: string;
+  readonly node: string | null;
+};
+
+/** The secret, once; and what to paste, or to scan, where it is used. */
+function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Element {
+  const { name, secret, role, node } = made;
+  const url = new URL(".", location.href).href;
+  const rest =
+    role === "full" ? ["worker", "--node", quoted(node ?? "worker-1"), "--agent", "claude"] : ["top"];
+  const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...rest].join(" ");
+  const isLocal = /^(?:localhost|127\..*|\[::1\])$/.test(location.hostname);
+  return (
+    <Modal title={`The secret of ${name}`} onClose={onClose}>
+      <p>The secret is shown only once: the hub keeps only its hash.</p>
+      <p class="paste">
+        <code>{secret}</code> <Copy text={secret} label="Copy" />
+      </p>
+      {role !== "admin" && (
+        <>
+          <p>
+            {role === "full"
+              ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
+              : "Watch the hub with it:"}
+          </p>
+          <p class="paste">
+            <code>{line}</code> <Copy text={line} label="Copy the command" />
+          </p>
+          {isLocal && (
+            <p class="quiet">
+              This address works only on the machine of the hub. Elsewhere, replace {location.hostname}.
+            </p>
+          )}
+          <Qr text={line} label="The command as a QR code" />
+        </>
+      )}
+      <form method="dialog" class="buttons">
+        <button>Done</button>
+      </form>
+    </Modal>
+  );
+}
+
+/** Dark on light in both themes, with the margin that scanners need. */
+function Qr({ text, label }: { text: string; label: string }): JSX.Element | null {
+  const code = qrCode(text);
+  if (code === null) return null;
+  const size = code.length + 8;
+  const dark = code.flatMap((row, y) =>
+    row.flatMap((isDark, x) => (isDark ? `M${x + 4} ${y + 4}h1v1h-1z` : [])),
+  );
+  return (
+    <svg
+      class="qr"
+      viewBox={`0 0 ${size} ${size}`}
+      role="img"
+      aria-label={label}
+      shape-rendering="crispEdges"
+    >
+      <path class="light" d={`M0 0h${size}v${size}h-${size}z`} />
+      <path d={dark.join("")} />
+    </svg>
   );
 }

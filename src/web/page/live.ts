@@ -1,27 +1,10 @@
 /**
- * One event stream for all views, and the wall clock. A hidden tab closes the stream. Must not: know a view.
+ * One event stream for all views. A hidden tab closes the stream. Must not: know a view.
  */
 import { effect, signal } from "@preact/signals";
 import type { Event } from "../../client/luxhub.ts";
-import { systemClock } from "../../lib/clock.ts";
+import { isVisible } from "./clock.ts";
 import { type Hub, describe, hub, session } from "./session.ts";
-
-export const clock = systemClock();
-
-/** The wall clock, in steps of a second while the tab is seen. Ages are shown by it. */
-export const now = signal(clock.now());
-
-const isVisible = signal(!document.hidden);
-document.addEventListener("visibilitychange", () => {
-  isVisible.value = !document.hidden;
-});
-
-effect(() => {
-  if (!isVisible.value) return;
-  now.value = clock.now();
-  const timer = setInterval(() => (now.value = clock.now()), 1_000);
-  return () => clearInterval(timer);
-});
 
 type Listener = (event: Event | null) => void;
 const listeners = new Set<Listener>();

@@ -1,30 +1,38 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
 import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { BatchDialog } from "./batches.tsx";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
+import { countOf } from "./format.ts";
 import { Files } from "./files.tsx";
+import { GroupPage, Groups } from "./groups.tsx";
 import { Keys } from "./keys.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { Field, Form, Modal, Notices, ConfirmDialog, clearNotice, showNotice } from "./parts.tsx";
+import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
+import { keepPlaces } from "./places.ts";
+import { drawIcon, followPulse, pulse } from "./pulse.ts";
 import { Questions } from "./questions.tsx";
-import { route, to } from "./route.ts";
+import { route, subject, to } from "./route.ts";
 import {
   describe,
+  expired,
   hasSecret,
   isAdmin,
   isOnline,
+  isPutAway,
+  isReady,
   mayAct,
   session,
   signIn,
   signOut,
-  signedOut,
 } from "./session.ts";
+import { Schedules } from "./schedules.tsx";
 import { NewTask, TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
@@ -52,6 +60,13 @@ const VIEWS: readonly View[] = [
     draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
   },
   { name: "questions", title: "Questions", isOpen: () => hasSecret.value, draw: () => <Questions /> },
+  {
+    name: "groups",
+    title: "Groups",
+    isOpen: always,
+    draw: (id) => (id === "" ? <Groups /> : <GroupPage key={id} id={id} />),
+  },
+  { name: "schedules", title: "Schedules", isOpen: () => hasSecret.value, draw: () => <Schedules /> },
   { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
   { name: "files", title: "Files", isOpen: always, draw: () => <Files /> },
   { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
@@ -66,7 +81,14 @@ function Content(): JSX.Element {
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
   return (
     found?.draw(id) ?? (
-      <p class="quiet">This page does not exist, or your key cannot open it. Choose a page above.</p>
+      <>
+        <header class="head">
+          <h1>No such page</h1>
+        </header>
+        <p>
+          This page does not exist, or your key cannot open it. <a href={to("overview")}>To the overview</a>
+        </p>
+      </>
     )
   );
 }
@@ -76,9 +98,12 @@ const isHelpOpen = signal(false);
 function Frame(): JSX.Element {
   const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
-  const title = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
+  const word = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
+  const { failed } = pulse.value;
+  const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
+  const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · luxhub`;
   useEffect(() => {
-    document.title = `${title} · luxhub`;
+    document.title = title;
   }, [title]);
   return (
     <>
@@ -87,16 +112,18 @@ function Frame(): JSX.Element {
       </a>
       <header class="bar">
         <a class="brand" href={to("overview")}>
-          luxhub
+          <span class="mark" /> luxhub
         </a>
         <nav aria-label="Pages of the dashboard">
           {views.map(({ name, title: word }) => (
             <a key={name} href={to(name)} aria-current={name === view ? "page" : undefined}>
               {word}
+              <Count name={name} />
             </a>
           ))}
         </nav>
         <div class="tools">
+          <Bounds />
           <a href="docs">Manual</a>
           <button
             type="button"
@@ -117,7 +144,15 @@ function Frame(): JSX.Element {
           The hub cannot be reached. Trying again.
         </p>
       )}
-      {liveFault.value !== "" && (
+      {expired.value !== "" && isPutAway.value && (
+        <p class="offline" role="alert">
+          {expired.value}{" "}
+          <button type="button" data-do="sign-in-again" onClick={() => (isPutAway.value = false)}>
+            Sign in
+          </button>
+        </p>
+      )}
+      {expired.value === "" && liveFault.value !== "" && (
         <p class="offline" role="alert">
           The page is no longer live. {liveFault.value}{" "}
           <button type="button" data-do="follow" onClick={followAgain}>
@@ -129,7 +164,40 @@ function Frame(): JSX.Element {
         <Content />
       </main>
       {isHelpOpen.value && <Help />}
+      {expired.value !== "" && !isPutAway.value && (
+        <Modal title={expired.value} onClose={() => (isPutAway.value = true)}>
+          <p>Sign in again. What you have written on this page stays.</p>
+          <SignInForm />
+        </Modal>
+      )}
     </>
+  );
+}
+
+/** What waits for somebody on a page of the navigation. */
+function Count({ name }: { name: string }): JSX.Element | null {
+  const { deadLetters, questions } = pulse.value;
+  const [count, what] =
+    name === "messages"
+      ? [deadLetters, "dead letters"]
+      : name === "questions"
+        ? [questions, "open questions"]
+        : [null, ""];
+  return count ? (
+    <span class="count" title={`${countOf(count)} ${what}`}>
+      {countOf(count)}
+    </span>
+  ) : null;
+}
+
+/** What the key cannot do, so that nobody looks for the buttons. */
+function Bounds(): JSX.Element | null {
+  const { role = "full", bounds = "" } = session.value ?? {};
+  if (bounds === "") return null;
+  return (
+    <span class="chip" title={bounds}>
+      {role === "full" ? "bound key" : "read only"}
+    </span>
   );
 }
 
@@ -151,6 +219,14 @@ function Help(): JSX.Element {
           <kbd>j</kbd> <kbd>k</kbd>
         </dt>
         <dd>next and previous row; Enter opens it</dd>
+        <dt>
+          <kbd>x</kbd>
+        </dt>
+        <dd>select the row, with Shift all up to it</dd>
+        <dt>
+          <kbd>n</kbd>
+        </dt>
+        <dd>the next page of a list</dd>
         <dt>
           <kbd>1</kbd> to <kbd>9</kbd>
         </dt>
@@ -199,38 +275,49 @@ function Theme(): JSX.Element {
 
 // ---- Sign-in
 
-function SignIn(): JSX.Element {
-  const enter = async (secret: string, adminKey: string): Promise<void> => {
+function SignInForm(): JSX.Element {
+  const [fault, setFault] = useState("");
+  const enter = async (secret: string, adminKey: string, stays: boolean): Promise<void> => {
     try {
-      await signIn(secret, adminKey);
-      clearNotice();
+      await signIn(secret, adminKey, stays);
     } catch (error) {
-      showNotice(describe(error), true);
+      setFault(describe(error));
     }
   };
   return (
+    <Form
+      class="credentials"
+      onSend={({ secret = "", admin = "", stay }) => enter(secret, admin, stay !== undefined)}
+    >
+      <Field label="Secret" name="secret" type="password" required />
+      <Field label="Administrator key (for deleting and for keys)" name="admin" type="password" />
+      <Fault text={fault} />
+      <label class="check">
+        <input type="checkbox" name="stay" /> Stay signed in on this device
+      </label>
+      <p class="buttons">
+        <button type="submit" class="primary" data-do="sign-in">
+          Sign in
+        </button>
+        <button type="button" data-do="look" onClick={() => void enter("", "", false)}>
+          Look without a secret
+        </button>
+      </p>
+    </Form>
+  );
+}
+
+function SignIn(): JSX.Element {
+  return (
     <main class="sign-in">
-      <h1>luxhub</h1>
-      {signedOut.value && (
-        <p class="fault" role="alert">
-          {signedOut.value}
-        </p>
-      )}
-      <Form onSend={({ secret = "", admin = "" }) => enter(secret, admin)}>
-        <Field label="Secret" name="secret" type="password" required />
-        <Field label="Administrator key (for deleting and for keys)" name="admin" type="password" />
-        <p class="buttons">
-          <button type="submit" class="primary" data-do="sign-in">
-            Sign in
-          </button>
-          <button type="button" data-do="look" onClick={() => void enter("", "")}>
-            Look without a secret
-          </button>
-        </p>
-      </Form>
+      <h1>
+        luxhub <small>{location.host}</small>
+      </h1>
+      <SignInForm />
       <p class="quiet">
-        The secret and the key stay in this tab until you close it. The hub keeps them in the files secret and
-        admin-key of its data directory.
+        The hub keeps the secret and the key in the files secret and admin-key of its data directory. Here
+        they stay in the open tabs of this hub, and are forgotten with the last one, unless you stay signed
+        in.
       </p>
     </main>
   );
@@ -239,9 +326,10 @@ function SignIn(): JSX.Element {
 function App(): JSX.Element {
   return (
     <>
-      {session.value === null ? <SignIn /> : <Frame />}
+      {session.value !== null ? <Frame /> : isReady.value && <SignIn />}
       <Notices />
       <ConfirmDialog />
+      <BatchDialog />
     </>
   );
 }
@@ -251,6 +339,7 @@ function App(): JSX.Element {
 addEventListener("keydown", (event) => {
   const { target, key } = event;
   const isTyping = target instanceof Element && target.matches("input, textarea, select");
+  if (isTyping && key === "Escape" && target instanceof HTMLElement) target.blur();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
     return;
   if (key === "/") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
@@ -260,6 +349,7 @@ addEventListener("keydown", (event) => {
     const at = rows.findIndex((row) => row === document.activeElement);
     focusOn(event, rows[at + (key === "j" ? 1 : at === -1 ? 1 : -1)] ?? null);
   }
+  if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
   const view = /^[1-9]$/.test(key) ? VIEWS.filter(({ isOpen }) => isOpen())[Number(key) - 1] : undefined;
   if (view && session.value !== null) location.hash = to(view.name);
 });
@@ -270,5 +360,8 @@ function focusOn(event: KeyboardEvent, element: HTMLElement | null): void {
   element.focus();
 }
 
+keepPlaces();
+followPulse();
+drawIcon();
 const root = document.getElementById("app");
 if (root) render(<App />, root);

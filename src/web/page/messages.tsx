@@ -1,6 +1,7 @@
 /** A node's messages with their delivery status, its parked messages, and the forms that send one. */
 import type { JSX } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
+import { changeAll } from "./batches.tsx";
 import { commandOf, countOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
 import {
@@ -12,6 +13,7 @@ import {
   Select,
   State,
   Verified,
+  askToConfirm,
   runAction,
   useEvents,
   useLoad,
@@ -23,6 +25,7 @@ const PAGE = 50;
 
 export function Messages(): JSX.Element {
   const { id, query } = route.value;
+  const isParked = query["parked"] === "yes" || id === "";
   return (
     <>
       <header class="head">
@@ -34,26 +37,25 @@ export function Messages(): JSX.Element {
           Show
         </button>
         {id && (
-          <label class="check">
-            <input
-              type="checkbox"
-              name="parked"
-              checked={query["parked"] === "yes"}
-              onChange={(event) =>
-                go(to("messages", id, { parked: event.currentTarget.checked ? "yes" : undefined }))
-              }
-            />{" "}
-            dead letters (parked) only
-          </label>
+          <>
+            <label class="check">
+              <input
+                type="checkbox"
+                name="parked"
+                checked={isParked}
+                onChange={(event) =>
+                  go(to("messages", id, { parked: event.currentTarget.checked ? "yes" : undefined }))
+                }
+              />{" "}
+              dead letters (parked) only
+            </label>
+            <a class="button" href={to("messages")}>
+              Dead letters of all nodes
+            </a>
+          </>
         )}
       </Form>
-      {id === "" && (
-        <Empty
-          text="Choose a node to see its messages, or read them in a shell:"
-          line={commandOf("message", "history", "worker-1")}
-        />
-      )}
-      {id !== "" && (query["parked"] === "yes" ? <Parked node={id} /> : <Mailbox node={id} />)}
+      {isParked ? <Parked node={id} /> : <Mailbox node={id} />}
       <div class="columns">
         <section>
           <h2>Send</h2>
@@ -94,11 +96,12 @@ function Mailbox({ node }: { node: string }): JSX.Element {
   );
 }
 
-/** What it got and never confirmed, oldest first. */
+/** What a node, or any node (empty), got and never confirmed, oldest first. */
 function Parked({ node }: { node: string }): JSX.Element {
   const page = Number(route.value.query["page"] ?? 1);
+  const node_id = node || undefined;
   const loaded = useLoad(`${node} ${page}`, (from, signal) =>
-    from.messages.parked({ node_id: node, page, per_page: PAGE }, { signal }),
+    from.messages.parked({ node_id, page, per_page: PAGE }, { signal }),
   );
   useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
@@ -106,9 +109,33 @@ function Parked({ node }: { node: string }): JSX.Element {
   return (
     <>
       <Fault text={error} />
-      {value?.total === 0 && <Empty text="No dead letters." />}
-      {value && value.total > PAGE && (
-        <p class="quiet">{countOf(value.total)} dead letters, the oldest first.</p>
+      {value?.total === 0 &&
+        (node === "" ? (
+          <Empty
+            text="Every message was confirmed, or still may be. Choose a node to see its messages, or read them in a shell:"
+            line={commandOf("message", "history", "worker-1")}
+          />
+        ) : (
+          <Empty text="No dead letters." />
+        ))}
+      {value && value.total > 0 && (
+        <div class="buttons">
+          <span>
+            {countOf(value.total)} {value.total === 1 ? "dead letter" : "dead letters"}, the oldest first.
+          </span>
+          <button type="button" data-do="redrive-all" onClick={() => void redriveAll(node_id, value.total)}>
+            Redrive all
+          </button>
+        </div>
+      )}
+      {value?.by_node && value.by_node.length > 0 && (
+        <p class="chips">
+          {value.by_node.map(({ node_id: of, count }) => (
+            <a key={of} class="chip" href={to("messages", of, { parked: "yes" })}>
+              {of} <b>{countOf(count)}</b>
+            </a>
+          ))}
+        </p>
       )}
       <List messages={value?.messages ?? []} node={node} />
       <nav class="pager" aria-label="Pages">
@@ -123,10 +150,36 @@ function Parked({ node }: { node: string }): JSX.Element {
   );
 }
 
+/** Puts every dead letter back into its mailbox; those that are parked meanwhile come to the end of the list. */
+async function redriveAll(node_id: string | undefined, total: number): Promise<void> {
+  const number = countOf(total);
+  const whose = node_id === undefined ? "of all nodes" : `of ${node_id}`;
+  const question = `Put the ${number} dead letters ${whose} back into their mailboxes?`;
+  if (!(await askToConfirm(question, `Redrive ${number}`))) return;
+  await changeAll("Redrive all dead letters", "redriven", total, async function* (signal) {
+    let [page, first] = [1, ""];
+    for (let left = total; left > 0;) {
+      const { messages } = await hub.value.messages.parked({ node_id, page, per_page: PAGE }, { signal });
+      const id = messages[0]?.id;
+      if (id === undefined) return;
+      if (id === first) {
+        page++; // it was rejected, and stays
+        continue;
+      }
+      first = id;
+      yield messages.map((message) => ({
+        path: "message/redrive" as const,
+        body: { node_id: message.to_node, message_id: message.id },
+      }));
+      left -= messages.length;
+    }
+  });
+}
+
 function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
-  const redrive = (message_id: string): void =>
+  const redrive = (node_id: string, message_id: string): void =>
     void runAction("The message is back in the mailbox.", () =>
-      hub.value.messages.redrive({ node_id: node, message_id }),
+      hub.value.messages.redrive({ node_id, message_id }),
     );
   return (
     <ul class="messages">
@@ -137,7 +190,11 @@ function List({ messages, node }: { messages: readonly HistoryMessage[]; node: s
   );
 }
 
-function One(props: { message: HistoryMessage; node: string; onRedrive: (id: string) => void }): JSX.Element {
+function One(props: {
+  message: HistoryMessage;
+  node: string;
+  onRedrive: (node: string, id: string) => void;
+}): JSX.Element {
   const { message, node } = props;
   const { recipients: to, state } = message;
   return (
@@ -151,13 +208,19 @@ function One(props: { message: HistoryMessage; node: string; onRedrive: (id: str
           </small>
         )}{" "}
         {(message.deliveries ?? 0) > 1 && <small>{message.deliveries}×</small>} <Age at={message.sent_at} />
-        {state === "parked" && message.to_node === node && (
-          <button type="button" data-do="redrive" onClick={() => props.onRedrive(message.id)}>
+        {state === "parked" && message.to_node !== null && (node === "" || message.to_node === node) && (
+          <button
+            type="button"
+            data-do="redrive"
+            onClick={() => props.onRedrive(message.to_node ?? "", message.id)}
+          >
             Redrive
           </button>
         )}
       </p>
-      <pre class="text">{message.content}</pre>
+      <pre class="text short" tabIndex={0}>
+        {message.content}
+      </pre>
     </li>
   );
 }

@@ -1,14 +1,18 @@
-/** The overview: the health of the hub, tasks by state, the last hour, the nodes, and the newest failed tasks. */
+/** The overview: what is wrong and where to click, tasks by state, the last hour, the fleet, and what failed. */
 import type { JSX } from "preact";
 import { Chart } from "./chart.tsx";
+import { Fleet } from "./fleet.tsx";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
+import { type Finding, findingsOf } from "./health.ts";
 import { Load } from "./nodes.tsx";
-import { Age, Empty, Fault, State, useEvents, useLoad } from "./parts.tsx";
+import { Age, Empty, Fault, useEvents, useLoad } from "./parts.tsx";
+import { pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./questions.tsx";
 import { to } from "./route.ts";
-import type { Hub } from "./session.ts";
+import { type Hub, isOnline } from "./session.ts";
 
 const FEW = 8;
+const MINUTE_MS = 60_000;
 
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
@@ -31,43 +35,67 @@ export function Overview(): JSX.Element {
   if (value === null) return <Fault text={error} />;
   const { status, stats, fleet, hour } = value;
   const { minutes, total } = hour;
-  const isWell = status.status === "ok";
+  const by: Readonly<Record<string, number>> = stats.by_status;
+  const running = by["assigned"] ?? 0;
+  const open = by["open"] ?? by["pending"] ?? 0;
+  const findings = findingsOf({
+    isOnline: isOnline.value,
+    canWrite: status.status === "ok",
+    diskWarning: status.storage.warning,
+    open,
+    running,
+    nodesOnline: fleet.by_status.online,
+    nodesDraining: fleet.draining,
+    done: total.tasks_completed,
+    failed: total.tasks_failed,
+    deadLetters: pulse.value.deadLetters,
+  });
+  const startedAt = Date.parse(minutes.at(-1)?.at ?? "") - status.uptime * 1_000;
+  const ended = total.tasks_completed + total.tasks_failed;
   return (
     <>
       <header class="head">
         <h1>
           Overview{" "}
-          <small class={isWell ? "well" : "unwell"}>
-            {isWell ? "Healthy" : "The hub cannot write"} · up {durationOf(status.uptime)} · {status.software}
+          <small>
+            up {durationOf(status.uptime)} · {status.software}
           </small>
         </h1>
       </header>
       <Fault text={error} />
-      <Fault text={status.storage.warning ?? ""} />
+      <Says findings={findings} />
       <WaitingQuestions />
-      <ul class="tiles">
-        {Object.entries(stats.by_status).map(([word, count]) => (
-          <li key={word}>
-            <a href={to("tasks", "", { status: word === "pending" ? "open" : word })}>
-              <b>{countOf(count)}</b> <State word={word} />
-            </a>
-          </li>
-        ))}
-        <li>
-          <a href={to("nodes")}>
-            <b>
-              {countOf(fleet.by_status.online)}
-              <small> of {countOf(fleet.total)}</small>
-            </b>{" "}
-            nodes online
-          </a>
-        </li>
-        <li>
-          <a href={to("lux")}>
-            <b>{countOf(Math.round(fleet.lux_balance))}</b> LUX, {countOf(Math.round(total.lux_paid))} in this
-            hour
-          </a>
-        </li>
+      <ul class="flow">
+        <Step
+          tone="wait"
+          count={open}
+          word={by["pending"] === undefined ? "open" : "pending"}
+          more=""
+          href={to("tasks", "", { status: by["pending"] === undefined ? "open" : "pending" })}
+        />
+        {by["assigned"] !== undefined && (
+          <Step
+            tone="busy"
+            count={running}
+            word="running"
+            more=""
+            href={to("tasks", "", { status: "assigned" })}
+          />
+        )}
+        <Step
+          tone="good"
+          count={total.tasks_completed}
+          word="done in the last hour"
+          more={`${countOf(by["completed"] ?? 0)} in all · ${countOf(Math.round(total.lux_paid))} LUX paid`}
+          href={to("tasks", "", { status: "completed" })}
+        />
+        <Step
+          tone="bad"
+          count={total.tasks_failed}
+          word="failed in the last hour"
+          more={`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all`}
+          href={to("tasks", "", { status: "failed" })}
+        />
       </ul>
       {fleet.total === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
@@ -75,6 +103,9 @@ export function Overview(): JSX.Element {
           <h2>Tasks a minute, the last hour</h2>
           <Chart
             label="Tasks created, completed and failed in each minute of the last hour"
+            times={minutes.map(({ at }) => at)}
+            stepMs={MINUTE_MS}
+            startedAt={startedAt}
             series={[
               {
                 name: "created",
@@ -90,14 +121,21 @@ export function Overview(): JSX.Element {
                 name: "failed",
                 values: minutes.map((minute) => minute.tasks_failed),
                 whole: total.tasks_failed,
+                isDown: true,
               },
             ]}
           />
         </section>
+        <Fleet />
+      </div>
+      <div class="columns">
         <section>
           <h2>Seconds to start and to finish (median)</h2>
           <Chart
             label="Median seconds from its creation until a task starts and until it is finished, the last hour"
+            times={minutes.map(({ at }) => at)}
+            stepMs={MINUTE_MS}
+            startedAt={startedAt}
             series={[
               {
                 name: "to start",
@@ -112,8 +150,6 @@ export function Overview(): JSX.Element {
             ]}
           />
         </section>
-      </div>
-      <div class="columns">
         <section>
           <h2>Running now</h2>
           <Few tasks={value.busy} none="Nothing runs." />
@@ -139,24 +175,32 @@ export function Overview(): JSX.Element {
             ))}
           </ul>
         </section>
-        <section>
-          <h2>Top nodes</h2>
-          {stats.top_nodes.length === 0 && <p class="quiet">No task is completed yet.</p>}
-          <ol class="plain lines">
-            {stats.top_nodes.slice(0, FEW).map((node) => (
-              <li key={node.node_id}>
-                <a href={to("nodes", node.node_id)} title={node.node_id}>
-                  {node.node_id}
-                </a>
-                <span>
-                  {countOf(node.completed)} done · {countOf(node.lux_earned)} LUX
-                </span>
-              </li>
-            ))}
-          </ol>
-        </section>
       </div>
     </>
+  );
+}
+
+/** What is wrong, the worst first. */
+function Says({ findings }: { findings: readonly Finding[] }): JSX.Element {
+  return (
+    <div role="status">
+      {findings.map(({ tone, what, why, link }) => (
+        <p key={what} class={`say t-${tone}`}>
+          <b>{what}</b> <span>{why}</span> {link && <a href={to(link.view, "", link.query)}>{link.words}</a>}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+function Step(props: { tone: string; count: number; word: string; more: string; href: string }): JSX.Element {
+  return (
+    <li class={`t-${props.tone}`}>
+      <a href={props.href}>
+        <b>{countOf(props.count)}</b> {props.word}
+        <small>{props.more}</small>
+      </a>
+    </li>
   );
 }
 

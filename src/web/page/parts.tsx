@@ -1,9 +1,10 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
-import { clock, now, onEvent } from "./live.ts";
+import { clock, now } from "./clock.ts";
+import { onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
 import { type Hub, describe, hub, isOnline } from "./session.ts";
 
@@ -131,12 +132,16 @@ export function showNotice(text: string, isFault = false): void {
 /** The reloads of the views that follow events. */
 const reloads = new Set<() => void>();
 
+export function reloadViews(): void {
+  for (const reload of reloads) reload();
+}
+
 /** Runs an action of the user, shows whether it succeeded, and reloads the views. */
 export async function runAction(done: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     showNotice(done);
-    for (const reload of reloads) reload();
+    reloadViews();
     return true;
   } catch (error) {
     showNotice(describe(error), true);
@@ -149,10 +154,17 @@ export function clearNotice(): void {
   notice.value = null;
 }
 
+/** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
 export function Notices(): JSX.Element {
   const shown = notice.value;
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // What came last into the top layer is above the rest of it.
+    place.current?.hidePopover();
+    place.current?.showPopover();
+  }, [shown]);
   return (
-    <div class="notices" role="status">
+    <div class="notices" role="status" popover="manual" ref={place}>
       {shown && <p class={shown.isFault ? "notice bad" : "notice"}>{shown.text}</p>}
     </div>
   );
@@ -163,18 +175,25 @@ type Question = {
   readonly yes: string;
   /** What the user must type before "yes" can be pressed; null: nothing. */
   readonly typed: string | null;
+  /** What is done can be undone. */
+  readonly isHarmless: boolean;
   readonly answer: (yes: boolean) => void;
 };
 const question = signal<Question | null>(null);
 
-/** A confirmation dialog, before what cannot be undone. */
-export function askToConfirm(text: string, yes: string, typed: string | null = null): Promise<boolean> {
+/** A confirmation dialog, before what cannot be undone or concerns many. */
+export function askToConfirm(
+  text: string,
+  yes: string,
+  typed: string | null = null,
+  isHarmless = false,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {
       question.value = null;
       resolve(isYes);
     };
-    question.value = { text, yes, typed, answer };
+    question.value = { text, yes, typed, isHarmless, answer };
   });
 }
 
@@ -195,7 +214,7 @@ export function ConfirmDialog(): JSX.Element | null {
         </button>
         <button
           type="button"
-          class="danger"
+          class={asked.isHarmless ? "primary" : "danger"}
           data-do="yes"
           disabled={asked.typed !== null && typed !== asked.typed}
           onClick={() => asked.answer(true)}
@@ -224,28 +243,52 @@ export function Modal(props: {
 
 // ---- Small things
 
-export async function copy(text: string): Promise<void> {
-  if (navigator.clipboard === undefined) {
-    showNotice(text); // a page over plain HTTP has no clipboard
-    return;
-  }
-  await runAction("Copied.", () => navigator.clipboard.writeText(text));
+/** Copies without the clipboard's API, which a page over plain HTTP does not have. False if the browser does not let it. */
+function copySelected(field: HTMLInputElement): boolean {
+  field.focus();
+  field.select();
+  // Deprecated, and what every browser still does; without it the user presses Ctrl+C.
+  return document.execCommand("copy");
 }
 
+/** Copies a text; where the browser does not let it, shows the text selected. */
 export function Copy({ text, label }: { text: string; label: string }): JSX.Element {
+  const [isByHand, setByHand] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (!isByHand || field.current === null) return;
+    if (!copySelected(field.current)) return;
+    setByHand(false);
+    showNotice("Copied.");
+  }, [isByHand]);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text); // undefined over plain HTTP
+      showNotice("Copied.");
+    } catch {
+      setByHand(true);
+    }
+  };
   return (
-    <button type="button" onClick={() => void copy(text)}>
-      {label}
-    </button>
+    <>
+      <button type="button" data-do="copy" onClick={() => void copy()}>
+        {label}
+      </button>
+      {isByHand && (
+        <input class="copied" ref={field} readOnly value={text} aria-label="Press Ctrl+C to copy this" />
+      )}
+    </>
   );
 }
 
+/** Only the text changes with the clock: nothing is drawn again. */
 export function Age({ at }: { at: string | null }): JSX.Element {
+  const age = useMemo(() => computed(() => ageOf(at, now.value)), [at]);
   return at === null ? (
     <span class="quiet">–</span>
   ) : (
-    <time dateTime={at} title={at}>
-      {ageOf(at, now.value)}
+    <time dateTime={at} title={new Date(at).toLocaleString()}>
+      {age}
     </time>
   );
 }
@@ -279,7 +322,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set([
-  ...["Place", "LUX", "Done", "Tasks done", "Id", "Size"],
+  ...["Place", "LUX", "Done", "Failed", "Tasks done", "Id", "Size"],
   ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
 ]);
 

@@ -1,5 +1,6 @@
 /** The URL as state: `#/tasks?status=open`. A hash, so that the hub serves one page, under any prefix. */
 import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 
 export type Route = {
   readonly view: string;
@@ -29,8 +30,19 @@ function decoded(text: string): string {
 export const route = signal(read());
 
 addEventListener("hashchange", () => {
+  subject.value = "";
   route.value = read();
 });
+
+/** What the view is about, for the title of the tab: "Review the change"; empty for the name of the view. */
+export const subject = signal("");
+
+/** Names what a view is about in the title of the tab, while the view is shown. */
+export function useSubject(text: string): void {
+  useEffect(() => {
+    subject.value = text;
+  }, [text]);
+}
 
 export type Query = Readonly<Record<string, string | undefined>>;
 
@@ -64,6 +76,6 @@ export function go(address: string): void {
 /** Changes the query without a new entry in the history. */
 export function setQuery(query: Query): void {
   const { view, id } = route.value;
-  history.replaceState(null, "", to(view, id, { ...route.value.query, ...query }));
+  history.replaceState(history.state, "", to(view, id, { ...route.value.query, ...query }));
   route.value = read();
 }

@@ -1,9 +1,11 @@
 /**
- * The session: the secret, its role, and the client that sends it. Everything stays in the tab (sessionStorage) and
- * ends with it. Must not: put a secret into a URL, a log or another store.
+ * The session: the secret, its role, and the client that sends it. A new tab gets it from an open one of the same hub
+ * (BroadcastChannel). The tab keeps it for its reloads (sessionStorage); a device keeps it only if the user asks for
+ * that. Must not: put a secret into a URL or a log.
  */
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { HubUnreachable, LuxHub, LuxHubError, type Variant } from "../../client/luxhub.ts";
+import { noticeDate } from "./clock.ts";
 
 /** The variant of the answers is that of the listener, or of the key. */
 export type Hub = LuxHub<Variant>;
@@ -11,14 +13,18 @@ export type Hub = LuxHub<Variant>;
 /** `none`: A's public reads, without a secret. */
 export type Role = "full" | "viewer" | "none";
 
-export type Session = {
-  readonly secret: string | undefined;
-  readonly adminKey: string | undefined;
+type Credentials = { readonly secret: string | undefined; readonly adminKey: string | undefined };
+
+export type Session = Credentials & {
   readonly role: Role;
+  /** What the key cannot do, in a sentence; empty if it can do everything of its role. */
+  readonly bounds: string;
 };
 
-/** Why the user has to sign in again. */
-export const signedOut = signal("");
+/** Why the user has to sign in again; empty while the session is valid. The page stays, with the forms on it. */
+export const expired = signal("");
+/** Whether the user has put the sign-in over the page away. */
+export const isPutAway = signal(false);
 /** False while the hub cannot be reached. */
 export const isOnline = signal(true);
 
@@ -32,11 +38,12 @@ export const session = signal<Session | null>(stored());
 
 const RETRY_MS = 4_000;
 
-export function hubOf({ secret, adminKey }: Pick<Session, "secret" | "adminKey">): Hub {
+export function hubOf({ secret, adminKey }: Credentials): Hub {
   return new LuxHub<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: observed });
 }
 
-export const hub = computed(() => hubOf(session.value ?? { secret: undefined, adminKey: undefined }));
+const credentials = computed(() => session.value ?? { secret: undefined, adminKey: undefined });
+export const hub = computed(() => hubOf(credentials.value));
 /** Whether the user may change things, and read messages. */
 export const mayAct = computed(() => session.value?.role === "full");
 export const isAdmin = computed(() => mayAct.value && session.value?.adminKey !== undefined);
@@ -47,6 +54,7 @@ async function observed(url: string, init: RequestInit): Promise<Response> {
   try {
     const response = await fetch(url, init);
     isOnline.value = true;
+    noticeDate(response.headers.get("date"));
     return response;
   } catch (error) {
     if (!init.signal?.aborted) isOnline.value = false;
@@ -54,58 +62,133 @@ async function observed(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Finds out what the secret may do. @throws {LuxHubError} when the hub does not know the secret or the administrator key */
-export async function signIn(secret: string, adminKey: string): Promise<void> {
+// ---- Sign-in
+
+/**
+ * Finds out what the secret may do.
+ * @param stays whether this device keeps the secret until the user signs out
+ * @throws {LuxHubError} when the hub does not know the secret or the administrator key
+ */
+export async function signIn(secret: string, adminKey: string, stays: boolean): Promise<void> {
   const given = { secret: secret || undefined, adminKey: adminKey || undefined };
-  const role = given.secret === undefined ? await anonymous(given) : await roleOf(given);
-  if (role === "full" && given.adminKey !== undefined) await hubOf(given).keys.list({});
-  session.value = { ...given, role };
-  sessionStorage.setItem(STORED, JSON.stringify(session.value));
-  signedOut.value = "";
+  const found = await probe(given);
+  if (found.role === "full" && given.adminKey !== undefined) await hubOf(given).keys.list({});
+  if (stays) localStorage.setItem(STORED, JSON.stringify({ ...given, ...found }));
+  enter({ ...given, ...found });
+  tellTabs({ kind: "session", session: { ...given, ...found } });
 }
 
-export function signOut(reason = ""): void {
+function enter(given: Session): void {
+  sessionStorage.setItem(STORED, JSON.stringify(given));
+  session.value = given;
+  expired.value = "";
+  isPutAway.value = false;
+}
+
+/** Ends the session in every tab. */
+export function signOut(): void {
+  tellTabs({ kind: "out", secret: session.value?.secret });
+  forget();
+}
+
+function forget(): void {
   sessionStorage.removeItem(STORED);
+  localStorage.removeItem(STORED);
   session.value = null;
-  signedOut.value = reason;
+  expired.value = "";
 }
 
-async function anonymous(given: Pick<Session, "secret" | "adminKey">): Promise<Role> {
+/** Asks the hub again what the secret may do. */
+export async function checkSession(): Promise<void> {
+  const before = session.value;
+  if (before === null || expired.value !== "") return;
+  try {
+    const { role, bounds } = await probe(before);
+    if (session.value !== before || (role === before.role && bounds === before.bounds)) return;
+    enter({ ...before, role, bounds });
+  } catch (error) {
+    describe(error);
+  }
+}
+
+type Probed = Pick<Session, "role" | "bounds">;
+
+async function probe(given: Credentials): Promise<Probed> {
+  if (given.secret !== undefined) return roleOf(given);
   try {
     await hubOf(given).tasks.stats();
   } catch (error) {
     const isClosed = error instanceof LuxHubError && error.status === 401;
     throw isClosed ? new Error("This hub shows nothing without the secret.") : error;
   }
-  return "none";
+  return { role: "none", bounds: "Without a secret you can only read." };
 }
 
 /** Probes with a read that viewers may not do: others get "no such node". */
-async function roleOf(given: Pick<Session, "secret" | "adminKey">): Promise<Role> {
+async function roleOf(given: Credentials): Promise<Probed> {
   try {
     await hubOf(given).messages.parked({ node_id: "luxhub.dashboard" });
   } catch (error) {
     if (!(error instanceof LuxHubError)) throw error;
-    if (error.code === "viewer_not_allowed") return "viewer";
+    if (error.code === "viewer_not_allowed")
+      return { role: "viewer", bounds: "A viewer key can only read, and no messages." };
+    if (error.code === "key_bound_to_other_node")
+      return { role: "full", bounds: error.detail.replace(/(?<=\.) .*/, "") };
     if (error.status === 401 || error.status === 429 || error.status >= 500) throw error;
   }
-  return "full";
+  return { role: "full", bounds: "" };
 }
 
 function stored(): Session | null {
-  const text = sessionStorage.getItem(STORED);
+  const text = sessionStorage.getItem(STORED) ?? localStorage.getItem(STORED);
   // Written by signIn() alone.
   return text === null ? null : (JSON.parse(text) as Session);
 }
 
-/** What to tell the user about a fault. Signs out when the secret was revoked. */
+// ---- Tabs of the same hub
+
+type TabMessage =
+  | { readonly kind: "ask" }
+  | { readonly kind: "session"; readonly session: Session }
+  | { readonly kind: "out"; readonly secret: string | undefined };
+
+const tabs = new BroadcastChannel(STORED);
+
+function tellTabs(message: TabMessage): void {
+  tabs.postMessage(message);
+}
+
+tabs.addEventListener("message", ({ data }: MessageEvent<TabMessage>) => {
+  const known = session.value;
+  if (data.kind === "ask" && known !== null && expired.value === "")
+    tellTabs({ kind: "session", session: known });
+  if (data.kind === "session" && (known === null || expired.value !== "")) enter(data.session);
+  if (data.kind === "out" && known !== null && known.secret === data.secret) forget();
+});
+
+/** Another tab answers within this time, or there is none. */
+const ASK_MS = 150;
+
+/** False while a new tab waits for the session of another one. */
+export const isReady = signal(session.value !== null);
+
+if (!isReady.value) {
+  tellTabs({ kind: "ask" });
+  const ready = (): boolean => (isReady.value = true);
+  setTimeout(ready, ASK_MS);
+  effect(() => void (session.value !== null && ready()));
+}
+
+// ---- Faults
+
+/** What to tell the user about a fault. Asks for the secret again when it was revoked. */
 export function describe(error: unknown): string {
   if (error instanceof HubUnreachable) return "The hub cannot be reached.";
   if (!(error instanceof LuxHubError)) return error instanceof Error ? error.message : String(error);
-  if (error.code === "unauthorized" && session.value !== null) {
-    signOut(
-      session.value.secret === undefined ? "This action needs the secret." : "The secret is no longer valid.",
-    );
+  if (error.code === "unauthorized" && session.value !== null && expired.value === "") {
+    expired.value =
+      session.value.secret === undefined ? "This action needs the secret." : "The secret is no longer valid.";
+    isPutAway.value = false;
   }
   return error.detail.replace(/ in the header [\w-]+(?: or Authorization: Bearer)?/, ""); // names the invalid fields too; a user sends no headers
 }

@@ -8,8 +8,8 @@ import {
   type TaskDetails,
   type Variant,
 } from "../../client/luxhub.ts";
-import { type AnyTask, commandOf, costOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
-import { Unknown } from "./costs.tsx";
+import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
+import { Usage } from "./costs.tsx";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
 import {
@@ -198,7 +198,7 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Type", task.task_type],
     ["Priority", String(task.priority)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
-    ["Cost", task.usage && <Cost usage={task.usage} />],
+    ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
@@ -224,20 +224,6 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
           ),
       )}
     </dl>
-  );
-}
-
-function Cost({ usage }: { usage: NonNullable<AnyTask["usage"]> }): JSX.Element {
-  const { input_tokens, cached_tokens, output_tokens } = usage;
-  const cached = cached_tokens === 0 ? "" : ` (${countOf(cached_tokens)} cached)`;
-  return (
-    <>
-      {costOf(usage)} <Unknown sum={usage} />
-      <br />
-      <small>
-        {countOf(input_tokens)} input tokens{cached}, {countOf(output_tokens)} output tokens
-      </small>
-    </>
   );
 }
 

@@ -1,42 +1,30 @@
 /**
- * The list of tasks: filters in the URL, pages by cursor, rows that keep their places, and bulk actions on all tasks
- * that match.
+ * The list of tasks: filters in the URL, pages by cursor, rows that keep their places and can be selected (bulk.tsx acts
+ * on them).
  */
-import type { JSX } from "preact";
+import type { JSX, TargetedKeyboardEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
-import { type AnyTask, commandOf, countOf, stateOf } from "./format.ts";
+import { BulkActions, type Filter } from "./bulk.tsx";
+import { type AnyTask, commandOf, countOf, priorityOf, stateOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
-import {
-  Age,
-  Empty,
-  Fault,
-  Field,
-  Modal,
-  Select,
-  State,
-  Table,
-  askToConfirm,
-  useEvents,
-  useLoad,
-  useTyped,
-} from "./parts.tsx";
-import { LIST_COUNTED_MAX, LIST_SCANNED_MAX } from "../../domain/limits.ts";
+import { Age, Empty, Fault, Field, Select, State, Table, useEvents, useLoad, useTyped } from "./parts.tsx";
+import { LIST_SCANNED_MAX } from "../../domain/limits.ts";
 import { type Query, route, setQuery, to, wrongQuery } from "./route.ts";
-import { describe, hub, isAdmin, mayAct } from "./session.ts";
+import { mayAct } from "./session.ts";
 
 const PAGE = 50;
 
-type Filter = RequestOf<"task/list">;
-
 /** The filter that stands in the URL. */
-function filterOf({ status, type, node, creator, q }: Query): Filter {
-  const word = (["open", "assigned", "completed", "failed"] as const).find((one) => one === status);
-  return { status: word, task_type: type, node_id: node, creator_node: creator, q };
+function filterOf({ status, type, node, creator, group, tag, q }: Query): Filter {
+  const word = (["open", "assigned", "pending", "completed", "failed"] as const).find(
+    (one) => one === status,
+  );
+  return { status: word, task_type: type, node_id: node, creator_node: creator, group, tag, q };
 }
 
 const STATES = [
   ["", "any"],
+  ["pending", "unfinished"],
   ["open", "open"],
   ["assigned", "assigned"],
   ["completed", "completed"],
@@ -48,7 +36,8 @@ export function Tasks(): JSX.Element {
   const filter = filterOf(query);
   const [changes, setChanges] = useState(0);
   const status = STATES.map(([word]) => word);
-  const wrong = wrongQuery({ q: null, status, type: null, node: null, creator: null, cursor: null });
+  const words = { q: null, type: null, node: null, creator: null, group: null, tag: null };
+  const wrong = wrongQuery({ ...words, status, cursor: null });
   const key = JSON.stringify([filter, query["cursor"], changes, wrong]);
   const loaded = useLoad(key, (from, signal) =>
     wrong === null
@@ -61,7 +50,8 @@ export function Tasks(): JSX.Element {
   const value = wrong === null ? loaded.value : null;
   const rows = useSteady(key, value?.tasks ?? null);
   const isFiltered = Object.values(filter).some(Boolean);
-  const isSearch = Boolean(filter.q || filter.task_type || filter.creator_node);
+  const isSearch = [filter.q, filter.task_type, filter.creator_node, filter.group, filter.tag].some(Boolean);
+  const selection = useSelection(key, rows.shown);
   return (
     <>
       <header class="head">
@@ -91,6 +81,8 @@ export function Tasks(): JSX.Element {
         <Field label="Type" name="type" value={query["type"]} onInput={set("type")} />
         <NodeField label="Node" name="node" value={query["node"]} onInput={set("node")} />
         <NodeField label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
+        <Field label="Group" name="group" value={query["group"]} onInput={set("group")} />
+        <Field label="Tag" name="tag" value={query["tag"]} onInput={set("tag")} />
         {isFiltered && (
           <a class="button" href={to("tasks")}>
             Clear
@@ -98,8 +90,21 @@ export function Tasks(): JSX.Element {
         )}
       </form>
       <Fault text={error} />
+      {mayAct.value && rows.shown.length > 0 && (
+        <BulkActions
+          filter={filter}
+          total={value?.total ?? null}
+          selected={selection.tasks}
+          onClear={selection.clear}
+          onDone={loaded.reload}
+          onClose={() => {
+            selection.clear();
+            setChanges(changes + 1);
+          }}
+        />
+      )}
       {rows.shown.length > 0 ? (
-        <TaskTable tasks={rows.shown} gone={rows.gone} />
+        <TaskTable tasks={rows.shown} gone={rows.gone} {...(mayAct.value && { selection })} />
       ) : (
         value &&
         (isFiltered ? (
@@ -125,14 +130,6 @@ export function Tasks(): JSX.Element {
           </a>
         )}
       </nav>
-      {mayAct.value && rows.shown.length > 0 && (
-        <BulkActions
-          filter={filter}
-          total={value?.total ?? null}
-          onDone={loaded.reload}
-          onClose={() => setChanges(changes + 1)}
-        />
-      )}
     </>
   );
 }
@@ -178,193 +175,128 @@ function useSteady(key: string, tasks: readonly AnyTask[] | null): Rows {
 
 const NONE: ReadonlySet<string> = new Set();
 
-export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet<string> }): JSX.Element {
+// ---- Rows that are selected
+
+type Selection = {
+  readonly tasks: readonly AnyTask[];
+  readonly has: (task: AnyTask) => boolean;
+  /** Selects or deselects a task; as a range, also all between it and the one before. */
+  readonly toggle: (task: AnyTask, isRange: boolean) => void;
+  readonly clear: () => void;
+};
+
+function useSelection(key: string, rows: readonly AnyTask[]): Selection {
+  const [chosen, setChosen] = useState<{ key: string; ids: ReadonlySet<string> }>({ key, ids: NONE });
+  const last = useRef("");
+  const ids = chosen.key === key ? chosen.ids : NONE;
+  const placeOf = (taskId: string): number => rows.findIndex(({ task_id }) => task_id === taskId);
+  return {
+    tasks: rows.filter(({ task_id }) => ids.has(task_id)),
+    has: ({ task_id }) => ids.has(task_id),
+    toggle({ task_id }, isRange) {
+      const to = placeOf(task_id);
+      const from = isRange ? placeOf(last.current) : -1;
+      const between =
+        from < 0
+          ? [task_id]
+          : rows.slice(Math.min(from, to), Math.max(from, to) + 1).map((row) => row.task_id);
+      const isOn = from >= 0 || !ids.has(task_id);
+      const next = new Set(ids);
+      for (const id of between) isOn ? next.add(id) : next.delete(id);
+      last.current = task_id;
+      setChosen({ key, ids: next });
+    },
+    clear: () => setChosen({ key, ids: NONE }),
+  };
+}
+
+/** @param selection if rows can be selected: by a click, or with `x` on the row that has the focus */
+export function TaskTable(props: {
+  tasks: readonly AnyTask[];
+  gone?: ReadonlySet<string>;
+  selection?: Selection;
+}): JSX.Element {
+  const { tasks, gone, selection } = props;
+  const onKey = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
+    if (event.key.toLowerCase() !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;
+    const rows = [...event.currentTarget.querySelectorAll("tbody tr")];
+    const { target } = event;
+    const task = tasks[rows.findIndex((row) => target instanceof Node && row.contains(target))];
+    if (task) selection?.toggle(task, event.shiftKey);
+  };
   return (
-    <Table label="Tasks" head={["State", "Title", "Type", "Priority", "Node", "LUX", "Created", "Changed"]}>
-      {props.tasks.map((task) => (
-        <tr key={task.task_id} class={props.gone?.has(task.task_id) ? "gone" : undefined}>
-          <td>
-            <State word={stateOf(task)} />
-          </td>
-          <td class="wide">
-            <a class="row" href={to("tasks", task.task_id)}>
-              {task.title}
-            </a>
-            {task.attempts > 0 && <small> {task.attempts}×</small>}
-            {task.failure !== null && stateOf(task) === "failed" && (
-              <div class="why" title={task.failure.message ?? undefined}>
-                {task.failure.message ?? task.failure.kind}
-              </div>
-            )}
-          </td>
-          <td class="names">{task.task_type ?? <span class="quiet">–</span>}</td>
-          <td>{String(task.priority)}</td>
-          <td>
-            <NodeLink
-              name={
-                task.assigned_node ?? (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
-              }
-            />
-          </td>
-          <td class="number">{task.lux_reward === 0 ? "" : countOf(task.lux_reward)}</td>
-          <td>
-            <Age at={task.created_at} />
-          </td>
-          <td>
-            <Age at={task.updated_at} />
-          </td>
-        </tr>
+    <div onKeyDown={onKey}>
+      <Table label="Tasks" head={["State", "Title", "Type", "Priority", "Node", "LUX", "Created", "Changed"]}>
+        {tasks.map((task) => (
+          <tr key={task.task_id} class={gone?.has(task.task_id) ? "gone" : undefined}>
+            <td>
+              {selection && (
+                <input
+                  type="checkbox"
+                  data-do="select"
+                  aria-label={`Select ${task.title}`}
+                  checked={selection.has(task)}
+                  onClick={(event) => selection.toggle(task, event.shiftKey)}
+                />
+              )}{" "}
+              <State word={stateOf(task)} />
+            </td>
+            <td class="wide">
+              <a class="row" href={to("tasks", task.task_id)} title={task.title}>
+                {task.title}
+              </a>
+              {task.attempts > 0 && <small> {task.attempts}×</small>}
+              <Labels task={task} />
+              {task.failure !== null && stateOf(task) === "failed" && (
+                <div class="why" title={task.failure.message ?? undefined}>
+                  {task.failure.message ?? task.failure.kind}
+                </div>
+              )}
+            </td>
+            <td class="id" title={task.task_type ?? undefined}>
+              {task.task_type ?? <span class="quiet">–</span>}
+            </td>
+            <td>{priorityOf(task)}</td>
+            <td class="id">
+              <NodeLink
+                name={
+                  task.assigned_node ?? (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
+                }
+              />
+            </td>
+            <td class="number">{task.lux_reward === 0 ? "" : countOf(task.lux_reward)}</td>
+            <td>
+              <Age at={task.created_at} />
+            </td>
+            <td>{task.updated_at !== task.created_at && <Age at={task.updated_at} />}</td>
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
+}
+
+/** The group and the tags of a task, each as a link to the others that have it. */
+export function Labels({ task: { group, tags = [] } }: { task: AnyTask }): JSX.Element | null {
+  if (group === undefined && tags.length === 0) return null;
+  return (
+    <small class="labels">
+      {group !== undefined && <a href={to("groups", group)}>{group}</a>}
+      {tags.map((tag) => (
+        <a key={tag} href={to("tasks", "", { tag })}>
+          #{tag}
+        </a>
       ))}
-    </Table>
+    </small>
   );
 }
 
 function NodeLink({ name }: { name: string | null }): JSX.Element {
-  return name === null ? <span class="quiet">–</span> : <a href={to("nodes", name)}>{name}</a>;
-}
-
-// ---- Bulk actions: on all tasks that match
-
-type BulkAction = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
-
-const BULK_ACTIONS: readonly BulkAction[] = [
-  { path: "task/retry", verb: "Retry", done: "retried" },
-  { path: "task/cancel", verb: "Cancel", done: "cancelled" },
-  { path: "task/delete", verb: "Delete", done: "deleted" },
-];
-
-/** Whether an action suits a filter: only failed tasks can be retried, and only unfinished ones cancelled. */
-function suits(path: string, status: Filter["status"]): boolean {
-  if (path === "task/retry") return status === "failed";
-  if (path === "task/cancel") return status === "open" || status === "assigned";
-  return isAdmin.value;
-}
-
-type Progress = {
-  readonly action: BulkAction;
-  readonly done: number;
-  readonly refused: number;
-  /** How many tasks matched at first; null if the hub has not counted them. */
-  readonly total: number | null;
-  readonly end: string;
-};
-
-/** The filter in words: "failed, type summarise"; empty without one. */
-function wordsOf({ status, task_type, node_id, creator_node, q }: Filter): string {
-  const words = { "": status, type: task_type, node: node_id, creator: creator_node, title: q };
-  return Object.entries(words)
-    .flatMap(([name, value]) => (value ? [`${name} ${String(value)}`.trim()] : []))
-    .join(", ");
-}
-
-/**
- * @param total how many tasks match; null if the hub has not counted them
- * @param onClose the user has seen what was done: the rows may change their places
- */
-function BulkActions(props: {
-  filter: Filter;
-  total: number | null;
-  onDone: () => void;
-  onClose: () => void;
-}): JSX.Element | null {
-  const { filter, total, onDone, onClose } = props;
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const abort = useRef<AbortController | null>(null);
-  const actions = BULK_ACTIONS.filter(({ path }) => suits(path, filter.status));
-  useEffect(() => () => abort.current?.abort(), []);
-  const start = async (action: BulkAction): Promise<void> => {
-    const words = wordsOf(filter);
-    const number = total === null ? `more than ${countOf(LIST_COUNTED_MAX)}` : countOf(total);
-    const isYes = await askToConfirm(
-      words === ""
-        ? `${action.verb} all ${number} tasks of this hub?`
-        : `${action.verb} the ${number} tasks that match (${words}), also on other pages?`,
-      `${action.verb} ${number}`,
-      words === "" ? String(total ?? "all") : null,
-    );
-    if (!isYes) return;
-    const ended = new AbortController();
-    abort.current = ended;
-    const report = (state: Omit<Progress, "action">): void => setProgress({ action, ...state });
-    await changeAll(action, filter, ended.signal, report);
-    onDone();
-  };
-  const close = (): void => {
-    abort.current?.abort();
-    setProgress(null);
-    onClose();
-  };
-  if (progress !== null) {
-    const { action, done, refused, total, end } = progress;
-    return (
-      <Modal title={`${action.verb} all that match`} onClose={close}>
-        <p role="status">
-          {countOf(done)} {action.done}
-          {refused > 0 && `, ${countOf(refused)} rejected`}
-          {end && `. ${end}`}
-        </p>
-        {end === "" && total !== null && (
-          <p>
-            <progress aria-label="Done so far" max={Math.max(1, total)} value={done + refused} /> of{" "}
-            {countOf(total)}
-          </p>
-        )}
-        <p class="buttons">
-          <button type="button" data-do="close" onClick={close}>
-            {end === "" ? "Stop" : "Close"}
-          </button>
-        </p>
-      </Modal>
-    );
-  }
-  if (actions.length === 0) return null;
-  return (
-    <p class="buttons together">
-      <span>All that match:</span>
-      {actions.map((action) => (
-        <button
-          key={action.path}
-          type="button"
-          data-do={`${action.path}-all`}
-          onClick={() => void start(action)}
-        >
-          {action.verb} all
-        </button>
-      ))}
-    </p>
+  return name === null ? (
+    <span class="quiet">–</span>
+  ) : (
+    <a href={to("nodes", name)} title={name}>
+      {name}
+    </a>
   );
-}
-
-/**
- * Changes a page at a time, each in one batch, so that the user can stop it and the hub serves other requests in
- * between.
- */
-async function changeAll(
-  { path }: BulkAction,
-  filter: Filter,
-  signal: AbortSignal,
-  report: (state: Omit<Progress, "action">) => void,
-): Promise<void> {
-  let state = { done: 0, refused: 0, total: null as number | null, end: "" };
-  let cursor: string | undefined;
-  report(state);
-  try {
-    while (state.end === "") {
-      const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
-      const requests = page.tasks.map(({ task_id }) => ({ path, body: { task_id } }));
-      const { answers } =
-        requests.length === 0 ? { answers: [] } : await hub.value.call("batch", { requests }, { signal });
-      const accepted = answers.filter(({ status }) => status < 400).length;
-      state = {
-        done: state.done + accepted,
-        refused: state.refused + answers.length - accepted,
-        total: cursor === undefined ? page.total : state.total,
-        end: page.next_cursor === null ? "Done." : "",
-      };
-      report(state);
-      cursor = page.next_cursor ?? undefined;
-    }
-  } catch (error) {
-    if (!signal.aborted) report({ ...state, end: describe(error) });
-  }
 }

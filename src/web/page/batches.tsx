@@ -1,0 +1,90 @@
+/**
+ * Changes many things, a page at a time, each page in one batch, so that the user can stop it and the hub serves other
+ * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
+ */
+import { signal } from "@preact/signals";
+import type { JSX } from "preact";
+import type { BatchOperation } from "../../client/luxhub.ts";
+import { countOf } from "./format.ts";
+import { Modal, reloadViews } from "./parts.tsx";
+import { describe, hub } from "./session.ts";
+
+export type Change = { readonly path: BatchOperation; readonly body: Record<string, unknown> };
+
+type Run = {
+  readonly title: string;
+  /** "retried": what is done to each. */
+  readonly word: string;
+  readonly done: number;
+  readonly refused: number;
+  /** How many there are to change; null if nobody has counted them. */
+  readonly total: number | null;
+  readonly end: string;
+  readonly abort: AbortController;
+};
+
+const run = signal<Run | null>(null);
+
+/** Resolves when all is done, the user has stopped it, or it has failed; the dialog says which. */
+export async function changeAll(
+  title: string,
+  word: string,
+  total: number | null,
+  pages: (signal: AbortSignal) => AsyncIterable<readonly Change[]>,
+): Promise<void> {
+  const abort = new AbortController();
+  const report = (more: Partial<Run>): void => {
+    const before = run.value;
+    if (before?.abort === abort) run.value = { ...before, ...more };
+  };
+  run.value = { title, word, done: 0, refused: 0, total, end: "", abort };
+  let [done, refused] = [0, 0];
+  try {
+    for await (const requests of pages(abort.signal)) {
+      if (requests.length === 0) continue;
+      const { answers } = await hub.value.call(
+        "batch",
+        { requests: [...requests] },
+        { signal: abort.signal },
+      );
+      const accepted = answers.filter(({ status }) => status < 400).length;
+      done += accepted;
+      refused += answers.length - accepted;
+      report({ done, refused });
+    }
+    report({ end: "Done." });
+  } catch (error) {
+    if (!abort.signal.aborted) report({ end: describe(error) });
+  }
+  reloadViews();
+}
+
+export function BatchDialog(): JSX.Element | null {
+  const shown = run.value;
+  if (shown === null) return null;
+  const { title, word, done, refused, total, end, abort } = shown;
+  const close = (): void => {
+    abort.abort();
+    run.value = null;
+  };
+  return (
+    <Modal title={title} onClose={close}>
+      <p role="status">
+        {countOf(done)} {word}
+        {refused > 0 && `, ${countOf(refused)} rejected`}
+        {end && `. ${end}`}
+      </p>
+      {end === "" && total !== null && (
+        <p>
+          <progress aria-label="Done so far" max={Math.max(1, total)} value={done + refused} /> of{" "}
+          {countOf(total)}
+        </p>
+      )}
+      <p class="buttons">
+        <button type="button" data-do="close" onClick={close}>
+          {end === "" ? "Stop" : "Close"}
+        </button>
+      </p>
+    </Modal>
+  );
+}

@@ -1,0 +1,183 @@
+/**
+ * Actions on many tasks: on those that the user has selected, or on all that match a filter. They go in batches, so that
+ * the user can stop them and the hub serves other requests in between. Must not: act without a question that names how
+ * many.
+ */
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
+import { LIST_COUNTED_MAX } from "../../domain/limits.ts";
+import { type AnyTask, countOf, stateOf } from "./format.ts";
+import { Modal, askToConfirm } from "./parts.tsx";
+import { describe, hub, isAdmin } from "./session.ts";
+
+const PAGE = 50;
+/** To delete more than these, the user types how many. */
+const DELETED_UNTYPED = 100;
+
+export type Filter = RequestOf<"task/list">;
+
+type BulkAction = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
+
+const BULK_ACTIONS: readonly BulkAction[] = [
+  { path: "task/retry", verb: "Retry", done: "retried" },
+  { path: "task/cancel", verb: "Cancel", done: "cancelled" },
+  { path: "task/delete", verb: "Delete", done: "deleted" },
+];
+
+/** Whether an action suits tasks of a state: only failed tasks can be retried, and only unfinished ones cancelled. */
+function suits(path: string, status: string | undefined): boolean {
+  if (path === "task/retry") return status === "failed";
+  if (path === "task/cancel") return status !== undefined && status !== "failed" && status !== "completed";
+  return isAdmin.value;
+}
+
+type Progress = {
+  readonly action: BulkAction;
+  readonly done: number;
+  readonly refused: number;
+  /** How many tasks matched at first; null if the hub has not counted them. */
+  readonly total: number | null;
+  readonly end: string;
+};
+
+/** The filter in words: "failed, type summarise"; empty without one. */
+function wordsOf(filter: Filter): string {
+  const { status, task_type, node_id, creator_node, group, tag, q } = filter;
+  const words = { "": status, type: task_type, node: node_id, creator: creator_node, group, tag, title: q };
+  return Object.entries(words)
+    .flatMap(([name, value]) => (value ? [`${name} ${String(value)}`.trim()] : []))
+    .join(", ");
+}
+
+/**
+ * Stands above the rows, also when they are scrolled.
+ * @param total how many tasks match; null if the hub has not counted them
+ * @param onClear deselects
+ * @param onClose the user has seen what was done: the rows may change their places
+ */
+export function BulkActions(props: {
+  filter: Filter;
+  total: number | null;
+  selected: readonly AnyTask[];
+  onClear: () => void;
+  onDone: () => void;
+  onClose: () => void;
+}): JSX.Element | null {
+  const { filter, total, selected, onClear, onDone, onClose } = props;
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const abort = useRef<AbortController | null>(null);
+  useEffect(() => () => abort.current?.abort(), []);
+  const isChosen = selected.length > 0;
+  const actions = BULK_ACTIONS.filter(({ path }) =>
+    isChosen ? selected.some((task) => suits(path, stateOf(task))) : suits(path, filter.status),
+  );
+  const start = async (action: BulkAction): Promise<void> => {
+    const chosen = selected.filter((task) => suits(action.path, stateOf(task)));
+    const count = isChosen ? chosen.length : total;
+    const words = wordsOf(filter);
+    const number = count === null ? `more than ${countOf(LIST_COUNTED_MAX)}` : countOf(count);
+    const isTyped =
+      !isChosen &&
+      (words === "" || (action.path === "task/delete" && (count === null || count > DELETED_UNTYPED)));
+    const question = isChosen
+      ? `${action.verb} the ${number} selected tasks?`
+      : words === ""
+        ? `${action.verb} all ${number} tasks of this hub?`
+        : `${action.verb} the ${number} tasks that match (${words}), also on other pages?`;
+    const typed = isTyped ? String(count ?? "all") : null;
+    if (!(await askToConfirm(question, `${action.verb} ${number}`, typed, action.path === "task/retry")))
+      return;
+    const ended = new AbortController();
+    abort.current = ended;
+    const report = (state: Omit<Progress, "action">): void => setProgress({ action, ...state });
+    const pages = isChosen ? [chosen.map(({ task_id }) => task_id)] : matching(filter, ended.signal);
+    await changeAll(action, pages, ended.signal, count, report);
+    onDone();
+  };
+  const close = (): void => {
+    abort.current?.abort();
+    setProgress(null);
+    onClose();
+  };
+  if (progress !== null) {
+    const { action, done, refused, total: all, end } = progress;
+    return (
+      <Modal title={`${action.verb} ${isChosen ? "the selected" : "all that match"}`} onClose={close}>
+        <p role="status">
+          {countOf(done)} {action.done}
+          {refused > 0 && `, ${countOf(refused)} rejected`}
+          {end && `. ${end}`}
+        </p>
+        {end === "" && all !== null && (
+          <p>
+            <progress aria-label="Done so far" max={Math.max(1, all)} value={done + refused} /> of{" "}
+            {countOf(all)}
+          </p>
+        )}
+        <p class="buttons">
+          <button type="button" data-do="close" onClick={close}>
+            {end === "" ? "Stop" : "Close"}
+          </button>
+        </p>
+      </Modal>
+    );
+  }
+  if (actions.length === 0 && !isChosen) return null;
+  return (
+    <p class={isChosen ? "buttons act chosen" : "buttons act"}>
+      <span>{isChosen ? `${selected.length} selected:` : "All that match:"}</span>
+      {actions.map((action) => (
+        <button
+          key={action.path}
+          type="button"
+          class={action.path === "task/delete" ? "danger" : undefined}
+          data-do={`${action.path}-${isChosen ? "selected" : "all"}`}
+          onClick={() => void start(action)}
+        >
+          {action.verb} {isChosen ? "" : "all"}
+        </button>
+      ))}
+      {isChosen && (
+        <button type="button" data-do="deselect" onClick={onClear}>
+          Select none
+        </button>
+      )}
+    </p>
+  );
+}
+
+/** The ids of the tasks that match, a page at a time. */
+async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly string[]> {
+  let cursor: string | undefined;
+  do {
+    const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
+    yield page.tasks.map(({ task_id }) => task_id);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+}
+
+/** Changes a page at a time, each in one batch. */
+async function changeAll(
+  { path }: BulkAction,
+  pages: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
+  signal: AbortSignal,
+  total: number | null,
+  report: (state: Omit<Progress, "action">) => void,
+): Promise<void> {
+  let state = { done: 0, refused: 0, total, end: "" };
+  report(state);
+  try {
+    for await (const ids of pages) {
+      if (ids.length === 0) continue;
+      const requests = ids.map((task_id) => ({ path, body: { task_id } }));
+      const { answers } = await hub.value.call("batch", { requests }, { signal });
+      const accepted = answers.filter(({ status }) => status < 400).length;
+      state = { ...state, done: state.done + accepted, refused: state.refused + answers.length - accepted };
+      report(state);
+    }
+    report({ ...state, end: "Done." });
+  } catch (error) {
+    if (!signal.aborted) report({ ...state, end: describe(error) });
+  }
+}

@@ -1,0 +1,291 @@
+/** The groups of tasks by name, each with its progress; and one group: its counts, its last failures, and its actions. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { AnswerOf, Variant } from "../../client/luxhub.ts";
+import { Usage } from "./costs.tsx";
+import { saveBlob } from "./files.tsx";
+import { commandOf, countOf, curlOf } from "./format.ts";
+import {
+  Age,
+  Copy,
+  Empty,
+  Fault,
+  Field,
+  State,
+  Table,
+  askToConfirm,
+  runAction,
+  showNotice,
+  useEvents,
+  useLoad,
+  useTyped,
+} from "./parts.tsx";
+import { route, setQuery, to, useSubject, wrongQuery } from "./route.ts";
+import { describe, hub, mayAct } from "./session.ts";
+
+const PAGE = 20;
+/** Tasks of one request of an export. */
+const EXPORTED = 50;
+
+type Counts = AnswerOf<"group/list", Variant>["groups"][number];
+
+export function Groups(): JSX.Element {
+  const { query } = route.value;
+  const { q, cursor } = query;
+  const wrong = wrongQuery({ q: null, cursor: null });
+  const loaded = useLoad(JSON.stringify([q, cursor, wrong]), (from, signal) =>
+    wrong === null
+      ? from.groups.list({ q, cursor, limit: PAGE }, { signal })
+      : Promise.reject(new Error(wrong)),
+  );
+  useEvents(({ data }) => data["group"] !== undefined, loaded);
+  const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
+  const value = wrong === null ? loaded.value : null;
+  return (
+    <>
+      <header class="head">
+        <h1>Groups</h1>
+      </header>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Field label="Beginning of the name" name="q" type="search" value={q} onInput={set("q")} />
+      </form>
+      <Fault text={loaded.error} />
+      {value?.groups.length === 0 && (
+        <Empty
+          text={
+            q || cursor
+              ? "No group matches."
+              : "No groups yet. Tasks that are created with the same group are followed as one:"
+          }
+          {...(!q && !cursor && { line: commandOf("task", "add", "Page 1", "--group", "wiki") })}
+        />
+      )}
+      {value !== null && value.groups.length > 0 && (
+        <Table label="Groups" head={["State", "Group", "Progress", "Failed", "LUX", "Begun", "Changed"]}>
+          {value.groups.map((group) => (
+            <tr key={group.group}>
+              <td>
+                <State word={stateOf(group)} />
+              </td>
+              <td class="name">
+                <a class="row" href={to("groups", group.group)}>
+                  {group.group}
+                </a>
+              </td>
+              <td class="wide">
+                <Progress group={group} />
+              </td>
+              <td class="number">{group.by_status.failed > 0 && countOf(group.by_status.failed)}</td>
+              <td class="number">{group.lux_paid > 0 && countOf(group.lux_paid)}</td>
+              <td>
+                <Age at={group.first_created_at} />
+              </td>
+              <td>
+                <Age at={group.last_updated_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <nav class="pager" aria-label="Pages">
+        {cursor && <a href={to("groups", "", { q })}>First page</a>}
+        {value?.next_cursor && (
+          <a rel="next" href={to("groups", "", { q, cursor: value.next_cursor })}>
+            Next page
+          </a>
+        )}
+      </nav>
+    </>
+  );
+}
+
+function stateOf({ done, by_status }: Counts): string {
+  if (!done) return "running";
+  return by_status.failed > 0 ? "failed" : "completed";
+}
+
+/** One bar: what is completed, what has failed, and what is left. */
+function Progress({ group }: { group: Counts }): JSX.Element {
+  const { total, unfinished, by_status } = group;
+  const ended = `${countOf(total - unfinished)} of ${countOf(total)}`;
+  const words = `${ended} ended, ${countOf(by_status.failed)} failed`;
+  return (
+    <span class="progress">
+      <svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={words}>
+        <rect class="p-rest" width="100" height="10" />
+        <rect class="p-failed" width={(100 * (total - unfinished)) / total} height="10" />
+        <rect class="p-completed" width={(100 * by_status.completed) / total} height="10" />
+      </svg>{" "}
+      {ended}
+    </span>
+  );
+}
+
+export function GroupPage({ id: group }: { id: string }): JSX.Element {
+  const loaded = useLoad(group, (from, signal) => from.groups.get({ group }, { signal }));
+  useEvents(({ data }) => data["group"] === group, loaded);
+  useSubject(group);
+  const { value, error } = loaded;
+  if (value === null) return <Fault text={error} />;
+  const { by_status, unfinished, failures, total } = value;
+  const { failed } = by_status;
+  const link = (status: string, count: number): JSX.Element => (
+    <a href={to("tasks", "", { group, status })}>{countOf(count)}</a>
+  );
+  return (
+    <>
+      <header class="head">
+        <h1>
+          <State word={stateOf(value)} /> {group}
+        </h1>
+      </header>
+      <Fault text={error} />
+      <p class="buttons">
+        {mayAct.value && failed > 0 && (
+          <button type="button" class="primary" data-do="retry" onClick={() => void retry(group, failed)}>
+            Retry the {countOf(failed)} failed
+          </button>
+        )}
+        {mayAct.value && unfinished > 0 && (
+          <button type="button" data-do="cancel" onClick={() => void cancel(group, unfinished)}>
+            Cancel the {countOf(unfinished)} unfinished
+          </button>
+        )}
+        <a class="button" href={to("tasks", "", { group })}>
+          Its tasks
+        </a>
+        <Export group={group} total={total} />
+        <Copy text={commandOf("group", "watch", group)} label="Copy the command that waits for it" />
+        <Copy text={curlOf(`group/${encodeURIComponent(group)}?wait=300`)} label="Copy as curl" />
+      </p>
+      <Progress group={value} />
+      <dl class="facts inline">
+        {"pending" in by_status ? (
+          <>
+            <dt>Unfinished</dt>
+            <dd>{link("pending", by_status.pending)}</dd>
+          </>
+        ) : (
+          <>
+            <dt>Open</dt>
+            <dd>{link("open", by_status.open)}</dd>
+            <dt>Assigned</dt>
+            <dd>{link("assigned", by_status.assigned)}</dd>
+          </>
+        )}
+        <dt>Completed</dt>
+        <dd>{link("completed", by_status.completed)}</dd>
+        <dt>Failed</dt>
+        <dd>{link("failed", failed)}</dd>
+        <dt>LUX</dt>
+        <dd>
+          {countOf(value.lux_paid)} of {countOf(value.lux_reward)} paid
+        </dd>
+        <dt>Cost</dt>
+        <dd>{value.usage ? <Usage usage={value.usage} /> : "none reported"}</dd>
+        <dt>First task</dt>
+        <dd>
+          <Age at={value.first_created_at} />
+        </dd>
+        <dt>Last change</dt>
+        <dd>
+          <Age at={value.last_updated_at} />
+        </dd>
+      </dl>
+      <section>
+        <h2>Last failures</h2>
+        {failures.length === 0 ? (
+          <p class="quiet">No task of the group has failed.</p>
+        ) : (
+          <Table label="Last failures" head={["Task", "Node", "When"]}>
+            {failures.map(({ task_id, title, failure, updated_at }) => (
+              <tr key={task_id}>
+                <td class="wide">
+                  <a class="row" href={to("tasks", task_id)} title={title}>
+                    {title}
+                  </a>
+                  <div class="why" title={failure?.message ?? undefined}>
+                    {failure?.message ?? failure?.kind}
+                  </div>
+                </td>
+                <td class="id">
+                  {failure?.node_id ? (
+                    <a href={to("nodes", failure.node_id)} title={failure.node_id}>
+                      {failure.node_id}
+                    </a>
+                  ) : (
+                    <span class="quiet">–</span>
+                  )}
+                </td>
+                <td>
+                  <Age at={updated_at} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </section>
+    </>
+  );
+}
+
+async function retry(group: string, failed: number): Promise<void> {
+  const question = `Retry the ${countOf(failed)} failed tasks of the group ${group}?`;
+  if (!(await askToConfirm(question, `Retry ${countOf(failed)}`, null, true))) return;
+  let opened = 0;
+  const isDone = await runAction("Open again.", async () => {
+    let cursor: string | undefined;
+    do {
+      const step = await hub.value.groups.retry({ group, cursor });
+      opened += step.retried;
+      cursor = step.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  });
+  if (isDone) showNotice(`${countOf(opened)} of ${countOf(failed)} failed tasks are open again.`);
+}
+
+async function cancel(group: string, unfinished: number): Promise<void> {
+  const count = countOf(unfinished);
+  const question = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
+  if (!(await askToConfirm(question, `Cancel ${count}`))) return;
+  await runAction("Cancelled.", async () => {
+    for (;;) {
+      const step = await hub.value.groups.cancel({ group, reason: "cancelled in the dashboard" });
+      if (step.left === 0 || step.cancelled === 0) return;
+    }
+  });
+}
+
+/** Saves all tasks of the group with their results, one as JSON in a line. A second click stops it. */
+function Export({ group, total }: { group: string; total: number }): JSX.Element {
+  const [done, setDone] = useState<number | null>(null);
+  const [abort, setAbort] = useState<AbortController | null>(null);
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const lines: string[] = [];
+    try {
+      let cursor: string | undefined;
+      do {
+        setDone(lines.length);
+        const page = await hub.value.tasks.list({ group, per_page: EXPORTED, cursor }, { signal });
+        lines.push(...page.tasks.map((task) => `${JSON.stringify(task)}\n`));
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor !== undefined);
+      saveBlob(new Blob(lines, { type: "application/x-ndjson" }), `${group}.jsonl`);
+    } catch (error) {
+      if (!signal.aborted) showNotice(describe(error), true);
+    } finally {
+      setDone(null);
+    }
+  };
+  const onClick = (): void => {
+    if (done !== null) return abort?.abort();
+    const ended = new AbortController();
+    setAbort(ended);
+    void run(ended.signal);
+  };
+  return (
+    <button type="button" data-do="export" onClick={onClick}>
+      {done === null ? "Export results" : `${countOf(done)} of ${countOf(total)}: stop`}
+    </button>
+  );
+}

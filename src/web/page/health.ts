@@ -1,0 +1,92 @@
+/** What is wrong with the hub, in sentences with a link to where it can be put right. Pure. */
+import { countOf } from "./numbers.ts";
+
+/** To a view, with its filters. */
+type Link = {
+  readonly words: string;
+  readonly view: string;
+  readonly query: Readonly<Record<string, string>>;
+};
+
+export type Finding = {
+  /** `bad`: something is broken; `wait`: something needs somebody; `good`: nothing is wrong. */
+  readonly tone: "bad" | "wait" | "good";
+  readonly what: string;
+  readonly why: string;
+  readonly link: Link | null;
+};
+
+export type Facts = {
+  readonly isOnline: boolean;
+  readonly canWrite: boolean;
+  /** What the hub says about its disk. */
+  readonly diskWarning: string | null;
+  readonly open: number;
+  readonly running: number;
+  readonly nodesOnline: number;
+  readonly nodesDraining: number;
+  /** In the last hour. */
+  readonly done: number;
+  readonly failed: number;
+  /** Messages that nobody has confirmed; null if the key may not know. */
+  readonly deadLetters: number | null;
+};
+
+/** So many failures, and such a part of what ended, are worth a look. */
+const FAILED_MIN = 5;
+const FAILED_PART = 0.1;
+
+/** At least one: that nothing is wrong is a finding too. The worst comes first. */
+export function findingsOf(facts: Facts): readonly Finding[] {
+  const { open, running, nodesOnline, nodesDraining, done, failed, deadLetters } = facts;
+  const found: Finding[] = [];
+  const openTasks = { words: "Show them", view: "tasks", query: { status: "open" } };
+  if (!facts.isOnline) {
+    found.push({
+      tone: "bad",
+      what: "The hub cannot be reached.",
+      why: "What is below may be old.",
+      link: null,
+    });
+  }
+  if (!facts.canWrite) {
+    const why = "It serves reads, refuses changes, and tries again each second. Its log says why.";
+    found.push({ tone: "bad", what: "The hub cannot write.", why, link: null });
+  }
+  if (open > 0 && nodesOnline === 0) {
+    const why = "No node is online.";
+    found.push({
+      tone: "bad",
+      what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`,
+      why,
+      link: openTasks,
+    });
+  } else if (open > 0 && nodesOnline === nodesDraining) {
+    const link = { words: "Show the nodes", view: "nodes", query: { status: "draining" } };
+    const why = "Every node that is online drains.";
+    found.push({ tone: "bad", what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`, why, link });
+  } else if (open > 0 && running === 0 && done === 0) {
+    const why = "Nodes are online, but none has taken a task in the last hour.";
+    found.push({ tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks });
+  }
+  if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
+    const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
+    const link = { words: "Show them", view: "tasks", query: { status: "failed" } };
+    found.push({ tone: "bad", what: `${tasks(failed)} failed in the last hour.`, why: part, link });
+  }
+  if (facts.diskWarning !== null)
+    found.push({ tone: "wait", what: "The disk fills up.", why: facts.diskWarning, link: null });
+  if (deadLetters !== null && deadLetters > 0) {
+    const what = `${countOf(deadLetters)} ${deadLetters === 1 ? "message was" : "messages were"} never confirmed.`;
+    const link = { words: "Show the dead letters", view: "messages", query: { parked: "yes" } };
+    found.push({ tone: "wait", what, why: "", link });
+  }
+  if (found.length > 0) return found;
+  const now = running === 0 ? "Nothing runs" : `${tasks(running)} ${running === 1 ? "runs" : "run"}`;
+  const waiting = open === 0 ? "nothing waits for a node" : `${countOf(open)} wait for their turn`;
+  return [{ tone: "good", what: "All is well.", why: `${now}, ${waiting}.`, link: null }];
+}
+
+function tasks(count: number): string {
+  return count === 1 ? "1 task" : `${countOf(count)} tasks`;
+}

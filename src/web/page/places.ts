@@ -1,0 +1,58 @@
+/**
+ * Where the user was on each page of the tab's history: Back and Forward restore the scroll position and the focus, and
+ * a new page gets the focus, so that screen readers and Tab begin there.
+ */
+
+/** In the state of a history entry. */
+type Place = { readonly top: number; readonly link: string | null };
+
+/** Scrolling writes the place at most this often: browsers refuse more than some hundred in half a minute. */
+const WRITE_MS = 250;
+/** A page whose content comes later than this stays at its top. */
+const WAIT_MS = 3_000;
+
+export function keepPlaces(): void {
+  history.scrollRestoration = "manual";
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const write = (): void => {
+    timer = null;
+    const active = document.activeElement?.closest("main a")?.getAttribute("href") ?? null;
+    history.replaceState({ top: scrollY, link: active } satisfies Place, "");
+  };
+  addEventListener("scroll", () => (timer ??= setTimeout(write, WRITE_MS)), { passive: true });
+  // Before the link of a row leads away.
+  addEventListener("click", write, { capture: true });
+  addEventListener("hashchange", () => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const state: unknown = history.state;
+    enter(isPlace(state) ? state : null);
+  });
+}
+
+function isPlace(state: unknown): state is Place {
+  return typeof state === "object" && state !== null && "top" in state && "link" in state;
+}
+
+let waiting: ResizeObserver | null = null;
+
+function enter(place: Place | null): void {
+  const main = document.getElementById("content");
+  waiting?.disconnect();
+  main?.focus({ preventScroll: true });
+  scrollTo(0, 0);
+  if (place === null || main === null) return;
+  const restore = (): void => {
+    const links = [...main.querySelectorAll("a")];
+    const link = links.find((one) => one.getAttribute("href") === place.link);
+    const room = document.documentElement.scrollHeight - innerHeight;
+    if (room < place.top || (place.link !== null && link === undefined)) return; // it is still loading
+    waiting?.disconnect();
+    scrollTo(0, place.top);
+    link?.focus({ preventScroll: true });
+  };
+  const mine = new ResizeObserver(restore);
+  waiting = mine;
+  requestAnimationFrame(() => mine.observe(main)); // by then the page before is gone
+  setTimeout(() => mine.disconnect(), WAIT_MS);
+}

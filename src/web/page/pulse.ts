@@ -1,0 +1,96 @@
+/**
+ * What the frame knows of the hub on every page: the title of the tab, its icon and the navigation show it. Loaded each
+ * minute, and soon after events that change it. Must not: load while the tab is hidden.
+ */
+import { effect, signal } from "@preact/signals";
+import type { Event } from "../../client/luxhub.ts";
+import { isVisible } from "./clock.ts";
+import { onEvent } from "./live.ts";
+import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, session } from "./session.ts";
+
+type Pulse = {
+  readonly canWrite: boolean;
+  /** Tasks that failed in the last hour. */
+  readonly failed: number;
+  /** Messages that were never confirmed; null if the key may not know. */
+  readonly deadLetters: number | null;
+  /** Questions of workers that wait; null if the key may not know. */
+  readonly questions: number | null;
+};
+
+const UNKNOWN: Pulse = { canWrite: true, failed: 0, deadLetters: null, questions: null };
+
+export const pulse = signal<Pulse>(UNKNOWN);
+
+const EVERY_MS = 60_000;
+const SOON_MS = 3_000;
+
+const KINDS: ReadonlySet<Event["kind"]> = new Set([
+  ...(["message.parked", "message.acked", "message.sent", "task.failed"] as const),
+  ...(["task.asked", "task.answered", "task.question_timed_out", "task.completed"] as const),
+]);
+
+async function load(): Promise<void> {
+  const from = hub.value;
+  try {
+    const [status, { total }, parked, questions] = await Promise.all([
+      from.status(),
+      from.minutes(),
+      mayAct.value ? from.messages.parked({ per_page: 1 }) : null,
+      hasSecret.value ? from.tasks.openQuestions({ limit: 1 }) : null,
+    ]);
+    if (hub.value !== from) return;
+    pulse.value = {
+      canWrite: status.status === "ok",
+      failed: total.tasks_failed,
+      deadLetters: parked?.total ?? null,
+      questions: questions?.total ?? null,
+    };
+  } catch (error) {
+    describe(error); // notices a session that has ended; views tell their own faults
+  }
+}
+
+/** Follows the hub while somebody is signed in and looks. */
+export function followPulse(): void {
+  effect(() => {
+    if (session.value === null || expired.value !== "" || !isVisible.value || !isOnline.value) return;
+    void hub.value;
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const soon = (): void => {
+      timer ??= setTimeout(() => {
+        timer = null;
+        void load();
+      }, SOON_MS);
+    };
+    void load();
+    const stop = onEvent((event) => {
+      if (event !== null && KINDS.has(event.kind)) soon();
+    });
+    const minute = setInterval(() => {
+      void checkSession();
+      soon();
+    }, EVERY_MS);
+    return () => {
+      stop();
+      clearInterval(minute);
+      clearTimeout(timer ?? undefined);
+    };
+  });
+}
+
+// ---- The icon, as a lamp
+
+/** Lit while the hub answers; a red spot when something is wrong, and dark when it is out of reach. */
+export function drawIcon(): void {
+  effect(() => {
+    const { canWrite, failed } = pulse.value;
+    const isDark = !isOnline.value || session.value === null;
+    const spot = !canWrite || failed > 0 ? '<circle cx="24" cy="8" r="8" fill="#d32f2f"/>' : "";
+    const fill = isDark ? "#7a838c" : "#f2b632";
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="7" fill="${fill}"/>${spot}</svg>`;
+    document
+      .querySelector('link[rel="icon"]')
+      ?.setAttribute("href", `data:image/svg+xml,${encodeURIComponent(svg)}`);
+  });
+}

@@ -1,0 +1,248 @@
+/** The schedules by name: when each creates its next task, its last one, its actions; and the form for a new one. */
+import type { JSX } from "preact";
+import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
+import { commandOf, countOf, durationOf } from "./format.ts";
+import {
+  Age,
+  Empty,
+  Fault,
+  Field,
+  Form,
+  Select,
+  State,
+  Table,
+  askToConfirm,
+  runAction,
+  useEvents,
+  useLoad,
+} from "./parts.tsx";
+import { route, to, wrongQuery } from "./route.ts";
+import { hub, mayAct } from "./session.ts";
+
+const PAGE = 50;
+
+type Put = RequestOf<"schedule/put", Variant>;
+
+export function Schedules(): JSX.Element {
+  const page = Number(route.value.query["page"] ?? 1);
+  const wrong = wrongQuery({ page: null });
+  const loaded = useLoad(`${page} ${wrong}`, (from, signal) =>
+    wrong === null
+      ? from.schedules.list({ page, per_page: PAGE }, { signal })
+      : Promise.reject(new Error(wrong)),
+  );
+  // The task of a schedule is created in the commit that moves its next time.
+  useEvents(({ kind }) => kind.startsWith("schedule.") || kind === "task.created", loaded);
+  const value = wrong === null ? loaded.value : null;
+  return (
+    <>
+      <header class="head">
+        <h1>Schedules {value && <small>{countOf(value.total)}</small>}</h1>
+      </header>
+      <Fault text={loaded.error} />
+      {value?.total === 0 && (
+        <Empty
+          text="No schedules yet. A schedule creates a task again and again; here, each night at three in Berlin:"
+          line={commandOf(
+            ...["schedule", "put", "nightly", "--cron", "0 3 * * *", "--tz", "Europe/Berlin"],
+            ...["--title", "Sum up the day", "--description", "In ten lines"],
+          )}
+        />
+      )}
+      {value !== null && value.schedules.length > 0 && (
+        <Table label="Schedules" head={["State", "Schedule", "When", "Next", "Last", "Actions"]}>
+          {value.schedules.map((schedule) => (
+            <Row key={schedule.name} schedule={schedule} />
+          ))}
+        </Table>
+      )}
+      <nav class="pager" aria-label="Pages">
+        {page > 1 && <a href={to("schedules")}>First page</a>}
+        {value !== null && page < value.pages && (
+          <a rel="next" href={to("schedules", "", { page: String(page + 1) })}>
+            Next page
+          </a>
+        )}
+      </nav>
+      {mayAct.value && <NewSchedule />}
+    </>
+  );
+}
+
+function Row({ schedule }: { schedule: Schedule<Variant> }): JSX.Element {
+  const { name, task, cron, tz, every_s, paused, next_at, last_at, last_task_id } = schedule;
+  const run = (): void => void runAction("A task was created.", () => hub.value.schedules.run({ name }));
+  const pause = (): void =>
+    void runAction(paused ? "It goes on." : "Paused.", () =>
+      hub.value.schedules.put({ ...requestOf(schedule), paused: !paused }),
+    );
+  const remove = async (): Promise<void> => {
+    if (await askToConfirm(`Delete the schedule ${name}? Its tasks stay.`, "Delete"))
+      await runAction("Deleted.", () => hub.value.schedules.delete({ name }));
+  };
+  return (
+    <tr>
+      <td>
+        <State word={paused ? "paused" : next_at === null ? "ended" : "on"} />
+      </td>
+      <td class="name">
+        {name}
+        <br />
+        <small>{task.title}</small>
+      </td>
+      <td>
+        {cron === null ? `every ${durationOf(every_s ?? 0)}` : <code>{cron}</code>}{" "}
+        {cron !== null && <small>{tz}</small>}
+      </td>
+      <td>
+        <Next at={next_at} tz={tz} />
+      </td>
+      <td>
+        {last_task_id === null ? (
+          <span class="quiet">–</span>
+        ) : (
+          <a href={to("tasks", last_task_id)}>
+            <Age at={last_at} />
+          </a>
+        )}
+      </td>
+      <td class="buttons">
+        {mayAct.value && (
+          <>
+            <button type="button" data-do="run" aria-label={`Run now: ${name}`} onClick={run}>
+              Run now
+            </button>
+            <button
+              type="button"
+              data-do="pause-schedule"
+              aria-label={`${paused ? "Resume" : "Pause"} ${name}`}
+              onClick={pause}
+            >
+              {paused ? "Resume" : "Pause"}
+            </button>
+            <button
+              type="button"
+              class="danger"
+              data-do="delete-schedule"
+              aria-label={`Delete ${name}`}
+              onClick={() => void remove()}
+            >
+              Delete
+            </button>
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** The next time, here and in the zone of the schedule. */
+function Next({ at, tz }: { at: string | null; tz: string | null }): JSX.Element {
+  if (at === null) return <span class="quiet">–</span>;
+  const time = new Date(at);
+  const here = time.toLocaleString();
+  const there = tz === null ? here : time.toLocaleString(undefined, { timeZone: tz });
+  return (
+    <>
+      <Age at={at} /> <small>{here}</small>
+      {there !== here && (
+        <>
+          <br />
+          <small>
+            {there} in {tz}
+          </small>
+        </>
+      )}
+    </>
+  );
+}
+
+/** The request that saves a schedule as it is: fields that are null were not sent. */
+function requestOf({
+  name,
+  cron,
+  tz,
+  every_s,
+  task,
+  overlap,
+  catch_up,
+  jitter_s,
+  until,
+}: Schedule<Variant>): Put {
+  const { task_type, creator_node, max_attempts, timeout_s, max_run_s, max_cost_usd, retain_s, ...given } =
+    task;
+  return {
+    name,
+    ...(cron === null ? { every_s: every_s ?? undefined } : { cron, tz: tz ?? undefined }),
+    task: {
+      ...given,
+      task_type: task_type ?? undefined,
+      creator_node: creator_node ?? undefined,
+      max_attempts: max_attempts ?? undefined,
+      timeout_s: timeout_s ?? undefined,
+      max_run_s: max_run_s ?? undefined,
+      max_cost_usd: max_cost_usd ?? undefined,
+      retain_s: retain_s ?? undefined,
+    },
+    overlap,
+    catch_up,
+    jitter_s,
+    until: until ?? undefined,
+  };
+}
+
+const OVERLAPS = [
+  ["skip", "skip the time"],
+  ["queue", "create one more"],
+] as const;
+
+const CATCH_UPS = [
+  ["one", "create one task"],
+  ["none", "create none"],
+] as const;
+
+function NewSchedule(): JSX.Element {
+  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const send = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+    const { name = "", when = "", tz, title = "", description = "", task_type, group } = fields;
+    const every = /^\d+$/.test(when) ? Number(when) : undefined;
+    const request: Put = {
+      name,
+      ...(every === undefined ? { cron: when, tz: tz || undefined } : { every_s: every }),
+      task: { title, description, task_type: task_type || undefined, group: group || undefined },
+      overlap: fields["overlap"] === "queue" ? "queue" : "skip",
+      catch_up: fields["catch_up"] === "none" ? "none" : "one",
+    };
+    if (await runAction("Saved.", () => hub.value.schedules.put(request))) form.reset();
+  };
+  return (
+    <details class="more">
+      <summary>New schedule</summary>
+      <Form class="form" onSend={send}>
+        <div class="row-of-fields">
+          <Field label="Name" name="name" required />
+          <Field label="Cron expression, or seconds" name="when" required value="0 3 * * *" />
+          <Field label="Time zone of the expression" name="tz" value={here} list="zones" />
+          <datalist id="zones">
+            {Intl.supportedValuesOf("timeZone").map((zone) => (
+              <option key={zone} value={zone} />
+            ))}
+          </datalist>
+        </div>
+        <Field label="Title of the task" name="title" required />
+        <Field label="Description" name="description" required rows={4} />
+        <div class="row-of-fields">
+          <Field label="Type" name="task_type" />
+          <Field label="Group" name="group" />
+          <Select label="While a task is unfinished" name="overlap" options={OVERLAPS} />
+          <Select label="After times that were missed" name="catch_up" options={CATCH_UPS} />
+        </div>
+        <p class="buttons">
+          <button type="submit" class="primary" data-do="save-schedule">
+            Save
+          </button>
+        </p>
+      </Form>
+    </details>
+  );
+}

@@ -1,0 +1,65 @@
+/** What the overview says about a hub, and where its links lead. */
+import { expect, test } from "bun:test";
+import { type Facts, findingsOf } from "../../src/web/page/health.ts";
+
+const WELL: Facts = {
+  isOnline: true,
+  canWrite: true,
+  diskWarning: null,
+  open: 0,
+  running: 0,
+  nodesOnline: 2,
+  nodesDraining: 0,
+  done: 100,
+  failed: 0,
+  deadLetters: 0,
+};
+
+/** The tone, the sentence, and the link of each finding. */
+function said(facts: Partial<Facts>): readonly string[] {
+  return findingsOf({ ...WELL, ...facts }).map(({ tone, what, why, link }) =>
+    [tone, what, why, link && `${link.view}?${new URLSearchParams(link.query)}`].filter(Boolean).join(" | "),
+  );
+}
+
+test("a hub where nothing is wrong is well, and says what it does", () => {
+  expect(said({})).toEqual(["good | All is well. | Nothing runs, nothing waits for a node."]);
+  expect(said({ running: 1, open: 1_200 })).toEqual([
+    "good | All is well. | 1 task runs, 1,200 wait for their turn.",
+  ]);
+});
+
+test("nothing is said to be well while the hub cannot be reached or cannot write", () => {
+  expect(said({ isOnline: false, canWrite: false }).map((line) => line.split(" | ").slice(0, 2))).toEqual([
+    ["bad", "The hub cannot be reached."],
+    ["bad", "The hub cannot write."],
+  ]);
+});
+
+test("open tasks that no node takes are named with the reason, and their list is linked", () => {
+  expect(said({ open: 30, nodesOnline: 0 })).toEqual([
+    "bad | 30 tasks wait. | No node is online. | tasks?status=open",
+  ]);
+  expect(said({ open: 1, nodesDraining: 2 })).toEqual([
+    "bad | 1 task waits. | Every node that is online drains. | nodes?status=draining",
+  ]);
+  expect(said({ open: 30, done: 0 })).toEqual([
+    "wait | 30 tasks open, and none runs. | Nodes are online, but none has taken a task in the last hour. | tasks?status=open",
+  ]);
+});
+
+test("failures are said from five on, if they are more than a tenth", () => {
+  expect(said({ done: 0, failed: 4 })[0]).toStartWith("good");
+  expect(said({ done: 100, failed: 11 })[0]).toStartWith("good");
+  expect(said({ done: 90, failed: 11 })).toEqual([
+    "bad | 11 tasks failed in the last hour. | 10.9 % of what has ended. | tasks?status=failed",
+  ]);
+});
+
+test("a filling disk and dead letters come after what is broken", () => {
+  expect(said({ diskWarning: "Half is taken.", deadLetters: 1, open: 1, nodesOnline: 0 })).toEqual([
+    "bad | 1 task waits. | No node is online. | tasks?status=open",
+    "wait | The disk fills up. | Half is taken.",
+    "wait | 1 message was never confirmed. | messages?parked=yes",
+  ]);
+});
