@@ -535,7 +535,7 @@ async function filters(stage: Stage): Promise<void> {
   const { hub } = stage;
   await addNode(hub, "sifter");
   const add = (title: string, more: object = {}) =>
-    addTask(hub, { title, group: "sieve", backoff_s: 0, ...more });
+    addTask(hub, { title, group: "sieve", task_type: "sifted", backoff_s: 0, ...more });
   const first = await add("Goes first");
   await add("Goes second", { depends_on: [first] });
   await add("Goes late", { delay_s: 3_600 });
@@ -567,6 +567,8 @@ async function filters(stage: Stage): Promise<void> {
   await found("until=2001-01-01T00:00", []);
   await page.fill("until", "");
   await rows(page, 5);
+  await page.eval(`document.querySelector('[name="type"]').focus()`);
+  await page.until(`document.querySelector('datalist option[value="sifted"]')`);
   await page.fill("status", "waiting");
   await rows(page, 2);
   await page.press("task/cancel-all");
@@ -743,7 +745,7 @@ async function nodes(stage: Stage): Promise<void> {
   expect(await nodeOf()).toMatchObject({ draining: false });
   await page.go("nodes?order=fails");
   await page.shows(/drained[^]*1\s+0/);
-  await page.click('td.number a[href^="#/tasks?failed_by="]');
+  await page.click('a[href="#/tasks?failed_by=drained&last=3600"]');
   await page.shows(/Held by the drained[^]*Too heavy/);
   // Several at once, from the list.
   await page.go("nodes?q=pool-1&order=id");
