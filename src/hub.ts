@@ -62,6 +62,7 @@ import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Budgets } from "./service/budgets.ts";
+import { Explanations } from "./service/explanations.ts";
 import { Limits } from "./service/limits.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
@@ -492,6 +493,7 @@ function joinServices({
     answerTokens,
     a2a,
     limits: new Limits(store, clock),
+    explanations: new Explanations(store, clock),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),

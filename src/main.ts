@@ -34,6 +34,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   schedule: async (argv, env) => (await import("./cli/schedule.ts")).scheduleCommand(argv, env),
   lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
   lessons: async (argv, env) => (await import("./cli/lessons.ts")).lessonsCommand(argv, env),
+  reviews: async (argv, env) => (await import("./cli/reviews.ts")).reviewsCommand(argv, env),
   questions: async (argv, env) => (await import("./cli/questions.ts")).questionsCommand(argv, env),
   usage: async (argv, env) => (await import("./cli/usage.ts")).usageCommand(argv, env),
   webhook: async (argv, env) => (await import("./cli/webhook.ts")).webhookCommand(argv, env),

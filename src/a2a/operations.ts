@@ -15,7 +15,7 @@ import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
 import type { Settled } from "../domain/question.ts";
 import { fileBytes } from "../domain/quota.ts";
-import { isAsking } from "../domain/task.ts";
+import { isAsking, isFinished } from "../domain/task.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
@@ -292,7 +292,7 @@ async function cancelTask(session: Session, params: JsonObject): Promise<unknown
   const { id: taskId } = parseTaskId(params);
   const { services, transact, key } = session.call;
   const { task } = await services.a2a.get(taskId, callerOf(session));
-  if (isOver(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
+  if (isFinished(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
   await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: key?.nodeId ?? null });
   return show(session, taskId, null);
 }

@@ -38,6 +38,7 @@ import type { WebhookService } from "../service/webhooks.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
 import type { Budgets } from "../service/budgets.ts";
+import type { Explanations } from "../service/explanations.ts";
 import type { Limits } from "../service/limits.ts";
 import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
@@ -72,6 +73,7 @@ export type Services = {
   readonly spending: SpendingService;
   readonly budgets: Budgets;
   readonly limits: Limits;
+  readonly explanations: Explanations;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;

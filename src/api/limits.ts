@@ -1,12 +1,13 @@
-/** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*. */
+/** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*, and why a task does not run. */
 import * as z from "zod/mini";
+import { REASON_CODES, type Reason } from "../domain/explain.ts";
 import { usesIn } from "../domain/gate.ts";
 import { type LimitState, type Moment, PAUSE_SCOPES, type Pause, type PauseKey } from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { time } from "./response-schemas.ts";
+import { maybeTime, time } from "./response-schemas.ts";
 
 // ---- Pauses
 
@@ -177,4 +178,32 @@ const hold = writeEndpoint({
     services.limits.hold(transact, { key, forMs: for_s, nodeId: node_id ?? null }),
 });
 
-export const LIMIT_ENDPOINTS: readonly Endpoint[] = [pause, resume, pauses, set, list, remove, hold];
+// ---- Why a task does not run
+
+export const reasonSchema = () =>
+  z.strictObject({
+    code: z.enum(REASON_CODES),
+    detail: z.string(),
+    until: z.nullable(time()),
+    task_ids: z.optional(z.array(z.string())),
+    missing: z.optional(z.array(z.string())),
+  });
+
+function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
+  const more = { ...(waitsFor && { task_ids: waitsFor }), ...(missing && { missing }) };
+  return { code, detail, until: maybeTime(until), ...more };
+}
+
+const explain = readEndpoint({
+  path: "/api/v1/task/:task_id/explain",
+  auth: "public",
+  summary: "Why a task does not run: all reasons, and its position",
+  rejections: ["task_not_found"],
+  input: () => z.object({ task_id: z.string() }),
+  answer: () =>
+    z.strictObject({ ready: z.boolean(), reasons: z.array(reasonSchema()), position: z.nullable(z.int()) }),
+  handle: ({ services }, { task_id }) => services.explanations.of(task_id),
+  encode: ({ ready, reasons, position }) => ({ ready, reasons: reasons.map(encodeReason), position }),
+});
+
+export const LIMIT_ENDPOINTS: readonly Endpoint[] = [pause, resume, pauses, set, list, remove, hold, explain];

@@ -25,10 +25,11 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { pendingReviewSchema } from "./reviews.ts";
 import { scheduleSchema } from "./schedules.ts";
 import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
-import { limitSchema, pauseSchema } from "./limits.ts";
+import { limitSchema, pauseSchema, reasonSchema } from "./limits.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -363,6 +364,7 @@ class Records {
     this.#add("Budget", budgetSchema());
     this.#add("Pause", pauseSchema());
     this.#add("Limit", limitSchema());
+    this.#add("Reason", reasonSchema());
     this.#add("Requirements", schemas.requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
@@ -371,6 +373,9 @@ class Records {
     this.#add("OutputAttempt", outputAttemptSchema());
     this.#add("Question", schemas.questionSchema());
     this.#add("OpenQuestion", openQuestionSchema());
+    this.#add("Review", schemas.reviewSchema());
+    this.#add("Quorum", schemas.quorumSchema());
+    this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskSummary", schemas.taskSummarySchema(variant));

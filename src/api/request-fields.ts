@@ -5,6 +5,7 @@
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
@@ -15,12 +16,15 @@ import {
   KEY_ROLES,
   ON_DEPENDENCY,
   ON_LIMIT,
+  ON_REVIEW_TIMEOUT,
   OVERLAPS,
   type Priority,
   type Requirements,
   type Resources,
+  type Reviewer,
   SEND_TYPES,
   type UsageReport,
+  VERDICTS,
   WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
@@ -217,6 +221,52 @@ export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
 export const onDependency = () => word(ON_DEPENDENCY);
+export const quorumResults = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX));
+export const quorumOf = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX));
+
+const COMPARED =
+  "must be output, or json: and JSON pointers into the result, separated by commas: json:/output/answer";
+
+/** `json:/a,/b`, or null. */
+function pointersIn(text: string): readonly string[] | null {
+  if (text === "output") return [OUTPUT_POINTER];
+  const pointers = text.startsWith("json:") ? text.slice("json:".length).split(",") : [];
+  const isPointer = (pointer: string): boolean => /^(?:\/(?:[^~/]|~[01])*)+$/.test(pointer);
+  const isFew = pointers.length > 0 && pointers.length <= limit.QUORUM_POINTERS_MAX;
+  return isFew && pointers.every(isPointer) ? pointers : null;
+}
+
+/** What must be equal in results that agree, parsed to JSON pointers. */
+export const compared = () =>
+  z.pipe(
+    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
+    z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
+  );
+
+const REVIEWER = new RegExp(
+  `^(?:creator|node:[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}|capability:[^,]{1,${limit.TASK_TYPE_MAX_CHARS}})$`,
+);
+
+function isReviewer(text: string): text is Reviewer {
+  return REVIEWER.test(text) && !/:\s*$/.test(text);
+}
+
+/** Who checks a result. */
+export const reviewer = () =>
+  z.pipe(
+    chars(limit.ID_MAX_CHARS),
+    z.pipe(
+      z.transform((text: string) => text.trim()),
+      z.custom<Reviewer>(
+        (text) => typeof text === "string" && isReviewer(text),
+        "must be creator, node:<node_id> or capability:<word>",
+      ),
+    ),
+  );
+export const reviewWithin = () => seconds(1, limit.REVIEW_MAX_SECONDS);
+export const onReviewTimeout = () => word(ON_REVIEW_TIMEOUT);
+export const verdict = () => word(VERDICTS);
+export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
 export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
 const DATE =

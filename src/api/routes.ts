@@ -24,6 +24,7 @@ import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
+import { REVIEW_ENDPOINTS } from "./reviews.ts";
 import { STATS_ENDPOINTS } from "./stats.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
@@ -54,6 +55,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LESSON_ENDPOINTS,
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,
+  ...REVIEW_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...NOTE_ENDPOINTS,
   ...LEASE_ENDPOINTS,

@@ -6,6 +6,7 @@ import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { RANGES } from "../service/history.ts";
 import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
+import { PAUSE_SCOPES } from "../domain/model.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -30,6 +31,9 @@ const status = readEndpoint({
       software: z.string(),
       variant: z.literal(name),
       transport: z.string(),
+      paused: z.optional(
+        z.array(z.strictObject({ scope: z.enum(PAUSE_SCOPES), value: z.nullable(z.string()) })),
+      ),
       storage: z.strictObject({
         database_bytes: z.int(),
         files_bytes: z.int(),
@@ -53,6 +57,9 @@ const status = readEndpoint({
     software: hub.software,
     variant: variant.name,
     transport: hub.transport,
+    ...(hub.pauses.length > 0 && {
+      paused: hub.pauses.map(({ scope, value }) => ({ scope, value: value === "" ? null : value })),
+    }),
     storage: {
       database_bytes: hub.storage.databaseBytes,
       files_bytes: hub.storage.filesBytes,

@@ -2,7 +2,10 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
+import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
+  type KeyRecord,
   type Moment,
   type Priority,
   TASK_STATUSES,
@@ -11,7 +14,13 @@ import {
   type TaskSummary,
 } from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/spending.ts";
-import type { Completion, Created, HolderRequest, TaskDraft } from "../domain/task.ts";
+import {
+  type Completion,
+  type Created,
+  type HolderRequest,
+  type TaskDraft,
+  isSealed,
+} from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -70,7 +79,7 @@ export const taskAnswer = (variant: Variant) =>
     task: taskSchema(variant),
   });
 
-function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
+export function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
   return {
     task_id: task.taskId,
     status: variant.statusWord(task.status),
@@ -141,6 +150,21 @@ export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, n
   if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
 }
 
+function quorum() {
+  return z
+    .object({
+      results: field.quorumResults(),
+      of: z.optional(field.quorumOf()),
+      compare: z.optional(field.compared()),
+    })
+    .check(
+      z.refine(({ results, of = results }) => of >= results, {
+        path: ["of"],
+        message: "must be at least results",
+      }),
+    );
+}
+
 /** The fields that the creator of a task sends. */
 export function newTask() {
   return z.object({
@@ -156,6 +180,10 @@ export function newTask() {
     max_run_s: z.optional(field.taskMaxRun()),
     max_cost_usd: z.optional(field.costLimit()),
     retain_s: z.optional(field.retention()),
+    review: z.optional(field.reviewer()),
+    review_within_s: z.optional(field.reviewWithin()),
+    on_review_timeout: z.optional(field.onReviewTimeout()),
+    quorum: z.optional(quorum()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -227,12 +255,29 @@ export function draftOf(
     retainMs: input.retain_s ?? null,
     group: input.group ?? null,
     tags: input.tags ?? [],
+    ...(input.review !== undefined && {
+      reviewTerms: {
+        by: input.review,
+        withinMs: input.review_within_s ?? limit.REVIEW_DEFAULT_SECONDS * SECOND_MS,
+        onTimeout: input.on_review_timeout ?? "pay",
+      },
+    }),
+    ...(input.quorum !== undefined && {
+      quorumTerms: {
+        results: input.quorum.results,
+        // So many that a majority of them can agree.
+        of: input.quorum.of ?? Math.min(2 * input.quorum.results - 1, limit.QUORUM_COPIES_MAX),
+        compare: input.quorum.compare ?? [OUTPUT_POINTER],
+      },
+    }),
     requires: input.requires ?? null,
     limitKey: input.limit_key || null,
   };
 }
 
 type Scheduling = {
+  readonly review?: unknown;
+  readonly quorum?: unknown;
   readonly delay_s?: number | undefined;
   readonly not_before?: number | undefined;
   readonly expires_at?: number | undefined;
@@ -241,6 +286,8 @@ type Scheduling = {
 /** The errors of a new task that only the clock or several fields together show. */
 function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
+  if (asked.review !== undefined && asked.quorum !== undefined)
+    errors.push({ path: "review", message: "must not be sent together with quorum" });
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
   const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
@@ -328,6 +375,7 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "task_failed",
       "node_offline",
       "node_draining",
+      "node_excluded",
       "budget_exceeded",
       "paused",
       "limit_reached",
@@ -593,6 +641,10 @@ const complete = writeEndpoint({
     "stale_lease",
     "usage_limit",
     "lux_balance_limit",
+    "own_work",
+    "verdict_missing",
+    "compared_value_missing",
+    "node_excluded",
   ],
   input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
@@ -601,23 +653,31 @@ const complete = writeEndpoint({
     z.strictObject({
       status: z.literal("completed"),
       lux_paid: z.number(),
+      lux_held: z.optional(z.number()),
       receipt: z.nullable(receiptSchema()),
       task_id: z.string(),
     }),
-  handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
+  handle: ({ services, variant, transact, key }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
       usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,
+      keyId: nameOfKey(key),
     }),
-  encode: ({ taskId, receipt }: Completion) => ({
+  encode: ({ taskId, receipt, luxHeldMicro }: Completion) => ({
     status: "completed",
     lux_paid: toLux(receipt?.amountMicro ?? 0),
+    ...(luxHeldMicro !== null && { lux_held: toLux(luxHeldMicro) }),
     receipt: receipt && encodeReceipt(receipt),
     task_id: taskId,
   }),
 });
+
+/** What identifies a caller besides its node; null: the secret of the hub, which all may share. */
+export function nameOfKey(key: KeyRecord | null): string | null {
+  return key === null || key.keyId === PRIMARY_KEY_ID ? null : key.keyId;
+}
 
 const revoke = writeEndpoint({
   method: "POST",
@@ -918,7 +978,9 @@ const get = readEndpoint({
         ? await services.feed.task(task_id)
         : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
     const found = await services.tasks.withUnmet(task);
-    return { ...found, context: context ? await services.contexts.of(found.task) : null };
+    // What a worker leaves for later attempts could tell the others its result.
+    const isShown = context && !isSealed(found.task);
+    return { ...found, context: isShown ? await services.contexts.of(found.task) : null };
   },
   encode: ({ task, waitsFor, context }, variant, at) => ({
     task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },

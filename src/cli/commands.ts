@@ -191,6 +191,18 @@ const ATTEMPTS = {
   timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
   "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
   retain: { value: "TIME", help: "how long the task is kept after its end (see serve --retain-tasks)" },
+  review: { value: "WHO", help: "who checks the result: creator, node:ID or capability:WORD" },
+  "review-within": { value: "TIME", help: "how long a result waits for its review (7d)" },
+  "on-review-timeout": {
+    value: "WORD",
+    help: "when nobody has reviewed it in time: pay (the default) or reject",
+    choices: ["pay", "reject"],
+  },
+  quorum: {
+    value: "N[/M]",
+    help: "several nodes do the task: N results must agree, of at most M (a majority of M)",
+  },
+  compare: { value: "WHAT", help: "what must agree: output (the default) or json:/POINTER[,…]" },
   "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
   "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
   backoff: {
@@ -261,6 +273,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
   ),
   remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
+  remote("reviews", "", "the results that wait for a review, the most urgent first", { limit: LIMIT }),
   remote("usage", "", "what work has cost in tokens and dollars", {
     by: {
       value: "WHAT",
@@ -476,6 +489,11 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
       ...ATTEMPTS,
       group: { value: "NAME", help: "the group that it joins" },
       tag: { value: "WORD", help: "a word to find it by, repeatable", multiple: true },
+      requires: {
+        value: "LIST",
+        help: "what its node must have: words and amounts of resources, as cuda12,gpu=1,vram_gib=10",
+      },
+      "limit-key": { value: "KEY", help: "the key of its limit, in place of its type" },
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
@@ -488,6 +506,7 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
     "luxhub task export --group nightly > results.jsonl",
   ),
   remote("task show", "ID", "one task, with its result"),
+  remote("task why", "ID", "why a task does not run: every reason"),
   remote(
     "task wait",
     "ID…",
@@ -553,6 +572,17 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
     `Prints the id of the question, or with --wait the answer: a text as it is, anything else as JSON.
 Exit code 124: there is no answer yet, or none came in time.
 Within luxhub worker, --node and --epoch follow from its environment.`,
+  ),
+  remote(
+    "task review",
+    "ID VERDICT",
+    "pass or reject the result of a task that was created with --review",
+    {
+      node: { value: "NODE", help: "the node that reviews" },
+      note: { value: "TEXT", help: "why; the worker who does it again gets it" },
+      epoch: { value: "N", help: "the epoch of the result that was checked: 409 if there is another since" },
+    },
+    "VERDICT is pass, which pays the reward, or reject, which opens the task again.",
   ),
   remote("task answer", "ID ANSWER", "answer an open question of a task", {
     question: { value: "ID", help: "which question; needed if the task has several open ones" },
@@ -714,6 +744,11 @@ and the command needs no secret.`,
         value: "LIST",
         help: "the task types that it takes, comma-separated; without it all types",
       },
+      resources: {
+        value: "LIST",
+        help: "what the node has, as gpu=2,vram_gib=24: tasks may require some of it",
+      },
+      detect: { help: "add cpu, memory_gib and, where nvidia-smi is there, gpu and vram_gib" },
       concurrency: { value: "N", help: "how many tasks at once (1)" },
       timeout: {
         value: "TIME",

@@ -19,6 +19,7 @@ import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
 import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
@@ -127,6 +128,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       {
         name: values.text("name"),
         capabilities: values.text("capabilities"),
+        resources: resourcesOf(values),
         concurrency,
         signal: signals.stop.signal,
         release: signals.release.signal,
@@ -272,6 +274,16 @@ function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | nu
   if (timeoutMs !== null) return timeoutMs;
   const limitMs = max_run_s === null ? null : max_run_s * 1_000;
   return limitMs !== null && limitMs <= TIMER_MAX_MS ? limitMs : null;
+}
+
+/** What the node has; undefined: nothing was said. Words are no resources. */
+function resourcesOf(values: Values): Readonly<Record<string, number>> | undefined {
+  const said = values.requirements("resources");
+  if (said !== null && said.words.length > 0)
+    throw new UsageError("--resources needs a list such as gpu=2,vram_gib=24", "worker");
+  const found = values.has("detect") ? detectResources() : {};
+  const all = { ...found, ...said?.amounts };
+  return Object.keys(all).length === 0 ? undefined : all;
 }
 
 /** Says which tasks the worker takes: without capabilities it takes every type. */

@@ -2159,6 +2159,9 @@ EventKind = Literal[
     "task.retried",
     "task.updated",
     "task.completed",
+    "task.review_requested",
+    "task.review_passed",
+    "task.review_rejected",
     "task.deleted",
     "group.ended",
     "schedule.saved",
@@ -2202,6 +2205,8 @@ ErrorCode = Literal[
     "not_your_message",
     "viewer_not_allowed",
     "lower_reward",
+    "own_work",
+    "not_reviewer",
     "not_found",
     "node_not_found",
     "task_not_found",
@@ -2238,6 +2243,12 @@ ErrorCode = Literal[
     "question_answered",
     "question_timed_out",
     "questions_limit",
+    "not_in_review",
+    "review_decided",
+    "verdict_missing",
+    "compared_value_missing",
+    "task_sealed",
+    "node_excluded",
     "schedule_not_found",
     "group_not_found",
     "schedules_limit",
@@ -2288,7 +2299,7 @@ class Lease(TypedDict):
 class Failure(TypedDict):
     #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
     #: task ended.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
     #: The node that held the task or, if it was cancelled, the node that cancelled it.
@@ -2365,6 +2376,19 @@ class Limit(TypedDict):
     running_now: int
     #: How many were handed out in the last minute; 0 without `per_minute`.
     last_minute: int
+
+
+class Reason(TypedDict):
+    #: What keeps the task back.
+    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
+    #: The same in a sentence.
+    detail: str
+    #: When time alone ends it; null: nobody knows.
+    until: str | None
+    #: Of `depends_on`: the first 20 tasks that it waits for.
+    task_ids: NotRequired[list[str]]
+    #: Of `no_node`: what the node lacks that comes closest.
+    missing: NotRequired[list[str]]
 
 
 class Requirements(TypedDict):
@@ -2510,6 +2534,73 @@ class OpenQuestion(TypedDict):
     creator_node: str | None
 
 
+class Review(TypedDict):
+    #: Who checks: `creator`, `node:<node_id>` or `capability:<word>`.
+    by: str
+    #: Seconds that a result waits for its review.
+    within_s: float
+    #: What happens when nobody has reviewed it in time.
+    on_timeout: Literal["pay", "reject"]
+    #: The state of the last result; null until there is one.
+    state: Literal["pending", "passed", "rejected"] | None
+    #: The dispatch whose result it is: send it with task/review.
+    epoch: int | None
+    #: The deadline of the review.
+    until: str | None
+    #: What the reviewer wrote.
+    note: str | None
+    #: The node that reviewed; null: a caller that named none, or the deadline.
+    reviewed_by: str | None
+    #: When it was passed or rejected.
+    reviewed_at: str | None
+    #: Whether the deadline decided.
+    timed_out: bool
+
+
+class Quorum(TypedDict):
+    #: How many results must agree.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: str
+    #: `failed`: they cannot agree any more.
+    state: Literal["pending", "agreed", "failed"]
+    #: The ids of its copies: tasks with `parent_task`.
+    copies: list[str]
+    #: The nodes whose results agree, the first to complete first.
+    agreed: list[str]
+
+
+class PendingReview(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The reward that the result waits for.
+    lux_held: float
+    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
+    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: another node.
+    review: Review
+
+
+class ContextReview(TypedDict):
+    """Why the last result was rejected."""
+
+    #: The progress of the work; the task shows it as `progress`.
+    note: str | None
+    #: The node that reviewed; null: a caller that named none, or the deadline.
+    reviewed_by: str | None
+    #: When it was passed or rejected.
+    reviewed_at: str | None
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
@@ -2518,6 +2609,8 @@ class Context(TypedDict):
     checkpoint: NotRequired[Checkpoint]
     #: The newest questions about the task with their answers, oldest first: at most 20.
     answers: NotRequired[list[Question]]
+    #: Why the last result was rejected.
+    review: NotRequired[ContextReview]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
     #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
@@ -2591,8 +2684,19 @@ class Task(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
-    #: `answer` while a question about the task is open; else null.
-    waiting_for: Literal["answer"] | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer", "review"] | None
+    #: How its results are checked; only on tasks with a review.
+    review: NotRequired[Review]
+    #: How many do it, and whether they agree; only on such tasks.
+    quorum: NotRequired[Quorum]
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
+    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2669,8 +2773,13 @@ class TaskSummary(TypedDict):
     started_at: str | None
     #: The first line of the last note, at most 200 characters.
     progress: str | None
-    #: `answer` while a question about the task is open; else null.
-    waiting_for: Literal["answer"] | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer", "review"] | None
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The schedule that created the task; only on such tasks.
@@ -2760,8 +2869,19 @@ class TaskDetails(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
-    #: `answer` while a question about the task is open; else null.
-    waiting_for: Literal["answer"] | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer", "review"] | None
+    #: How its results are checked; only on tasks with a review.
+    review: NotRequired[Review]
+    #: How many do it, and whether they agree; only on such tasks.
+    quorum: NotRequired[Quorum]
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
+    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -3076,6 +3196,18 @@ class FileRecord(TypedDict):
     url: str
 
 
+class ScheduleTaskQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: str
+
+
 class ScheduleTask(TypedDict):
     """The task that it creates."""
 
@@ -3106,6 +3238,17 @@ class ScheduleTask(TypedDict):
     max_cost_usd: float | None
     #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
     retain_s: float | None
+    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
+    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: another node.
+    review: NotRequired[str]
+    #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
+    review_within_s: NotRequired[float]
+    #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
+    on_review_timeout: NotRequired[Literal["pay", "reject"]]
+    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
+    #: as many as make `results` a majority if left out) copies agree.
+    quorum: NotRequired[ScheduleTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: float
     #: The name of the group of tasks.
@@ -3293,7 +3436,7 @@ class FailureGroup(TypedDict):
     #: The type of its tasks; null without one.
     task_type: str | None
     #: The kind of the failures.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The first line of the newest message. The messages of a group are the same but for numbers and ids.
     message: str
     #: How many tasks have failed so.
@@ -3545,6 +3688,18 @@ class NodeGetAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskCreateQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: NotRequired[str]
+
+
 class TaskCreateRequires(TypedDict):
     """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
 
@@ -3628,6 +3783,8 @@ class TaskCompleteAnswer(TypedDict):
     status: Literal["completed"]
     #: LUX that the task paid.
     lux_paid: float
+    #: The reward while the result waits for its review; only of tasks with a review.
+    lux_held: NotRequired[float]
     #: The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.
     receipt: Receipt | None
     #: The id of the task.
@@ -3714,6 +3871,19 @@ class TaskAnswerAnswer(TypedDict):
     success: Literal[True]
     #: The question.
     question: Question
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ReviewsAnswer(TypedDict):
+    success: Literal[True]
+    #: The results that wait, the most urgent first.
+    reviews: list[PendingReview]
+    #: How many there are in all.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3949,6 +4119,19 @@ class TaskGetInputsAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskGetExplainAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether it may be handed out to a node that fits.
+    ready: bool
+    #: All reasons; the last one of a task that is ready is `in_line`.
+    reasons: list[Reason]
+    #: Its position in its lane, up to 1,001; null if it is not ready.
+    position: int | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class TaskGetGraphAnswerTask(TypedDict):
     #: The id of the task.
     task_id: str
@@ -3960,6 +4143,7 @@ class TaskGetGraphAnswerTask(TypedDict):
     assigned_node: str | None
     #: Those of the tasks it depends on that are shown too.
     depends_on: list[str]
+    #: How many of the tasks it depends on have not ended as they must.
     unmet_count: int
     #: 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for it, or
     #: failed because of it.
@@ -4538,6 +4722,8 @@ class GroupListAnswerGroup(TypedDict):
     total: int
     #: How many of its tasks are neither completed nor failed.
     unfinished: int
+    #: Of its completed tasks, those whose result waits for a review; only if there are any.
+    in_review: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupListAnswerGroupByStatus
     #: When its first task was created.
@@ -4605,6 +4791,8 @@ class GroupGetAnswer(TypedDict):
     total: int
     #: How many of its tasks are neither completed nor failed.
     unfinished: int
+    #: Of its completed tasks, those whose result waits for a review; only if there are any.
+    in_review: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupGetAnswerByStatus
     #: When its first task was created.
@@ -4615,7 +4803,7 @@ class GroupGetAnswer(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks.
+    #: The rewards of its completed tasks, but for those that wait for a review.
     lux_paid: float
     #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
     usage: Spending | None
@@ -4652,6 +4840,18 @@ class GroupRetryAnswer(TypedDict):
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
+
+
+class SchedulePutTaskQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: NotRequired[str]
 
 
 class SchedulePutTaskRequires(TypedDict):
@@ -4691,6 +4891,17 @@ class SchedulePutTask(TypedDict):
     max_cost_usd: NotRequired[float]
     #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
     retain_s: NotRequired[float]
+    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
+    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: another node.
+    review: NotRequired[str]
+    #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
+    review_within_s: NotRequired[float]
+    #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
+    on_review_timeout: NotRequired[Literal["pay", "reject"]]
+    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
+    #: as many as make `results` a majority if left out) copies agree.
+    quorum: NotRequired[SchedulePutTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: The name of the group of tasks.
@@ -4896,6 +5107,13 @@ class KeyRevokeAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatusAnswerPaused(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+
+
 class StatusAnswerStorage(TypedDict):
     """What the hub's data takes."""
 
@@ -4929,6 +5147,8 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: What is paused; left out if nothing is.
+    paused: NotRequired[list[StatusAnswerPaused]]
     #: What the hub's data takes.
     storage: StatusAnswerStorage
     #: How many webhooks are suspended; only if there are any.
@@ -5138,6 +5358,10 @@ class Tasks(_Resource):
         max_run_s: float | None = None,
         max_cost_usd: float | None = None,
         retain_s: float | None = None,
+        review: str | None = None,
+        review_within_s: float | None = None,
+        on_review_timeout: Literal["pay", "reject"] | None = None,
+        quorum: TaskCreateQuorum | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -5171,6 +5395,15 @@ class Tasks(_Resource):
             the task permanently (kind `budget`). Null: any.
         retain_s: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with
             their own.
+        review: Who checks the result before the reward is paid: `creator` (of a task without one: any caller
+            that no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of
+            that type for another node.
+        review_within_s: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left
+            out.
+        on_review_timeout: What happens when nobody has reviewed the result in time: `pay` (if left out) or
+            `reject`.
+        quorum: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results`
+            to 15; as many as make `results` a majority if left out) copies agree.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -5204,6 +5437,10 @@ class Tasks(_Resource):
             "max_run_s": max_run_s,
             "max_cost_usd": max_cost_usd,
             "retain_s": retain_s,
+            "review": review,
+            "review_within_s": review_within_s,
+            "on_review_timeout": on_review_timeout,
+            "quorum": quorum,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -5444,6 +5681,42 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
         return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
 
+    def review(
+        self,
+        task_id: str,
+        verdict: Literal["pass", "reject"],
+        *,
+        node_id: str | None = None,
+        note: str | None = None,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Passes or rejects a result: pays the reward, or opens the task again.
+
+        task_id: The id of the task.
+        verdict: `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt.
+        node_id: The node that reviews.
+        note: For the worker who does it again: it gets it in `context.review`.
+        epoch: `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`.
+        """
+        fields = {"task_id": task_id, "verdict": verdict, "node_id": node_id, "note": note, "epoch": epoch}
+        return cast("TaskAnswer", self._call("task/review", fields, options))
+
+    def in_review(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> ReviewsAnswer:
+        """The results that wait for a review, the most urgent first.
+
+        cursor: The id of the last event that the hub examined: the next `since`.
+        limit: How many to return at most.
+        """
+        fields = {"cursor": cursor, "limit": limit}
+        return cast("ReviewsAnswer", self._call("reviews", fields, options))
+
     def retry(
         self,
         task_id: str,
@@ -5568,7 +5841,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5638,7 +5911,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5710,7 +5983,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5828,6 +6101,14 @@ class Tasks(_Resource):
         """
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
+
+    def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
+        """Why a task does not run: all reasons, and its position.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
 
     def graph(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetGraphAnswer:
         """What a task depends on, in layers, and what waits for it.
@@ -6948,6 +7229,8 @@ METHODS = {
     "task/answer-by-token": "POST",
     "task/{task_id}/questions": "GET",
     "questions": "GET",
+    "task/review": "POST",
+    "reviews": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",
@@ -6996,6 +7279,7 @@ METHODS = {
     "limit/list": "GET",
     "limit/delete": "POST",
     "limit/hold": "POST",
+    "task/{task_id}/explain": "GET",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",

@@ -71,6 +71,10 @@ export class LuxHub<V extends Variant = "A"> {
     /** Asks about a task that the node holds. Waits up to `wait` seconds for the answer, however many. */
     ask: this.#method("task/ask"),
     answer: this.#method("task/answer"),
+    /** Passes or rejects the result of a task that was created with `review`. */
+    review: this.#method("task/review"),
+    /** The results that wait for a review. */
+    inReview: this.#method("reviews"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
     /** Changes a task that nobody holds. */
@@ -93,6 +97,8 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Why it does not run. */
+    explain: this.#method("task/{task_id}/explain"),
     /** What a task depends on, in layers, and what waits for it. */
     graph: this.#method("task/{task_id}/graph"),
     /** Searches what the workers of completed tasks have learned. */

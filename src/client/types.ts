@@ -31,6 +31,9 @@ export type EventKind =
   | "task.retried"
   | "task.updated"
   | "task.completed"
+  | "task.review_requested"
+  | "task.review_passed"
+  | "task.review_rejected"
   | "task.deleted"
   | "group.ended"
   | "schedule.saved"
@@ -82,7 +85,16 @@ export interface Failure {
    * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
    * the task ended.
    */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  kind:
+    | "failed"
+    | "timed_out"
+    | "offline"
+    | "cancelled"
+    | "expired"
+    | "dependency"
+    | "budget"
+    | "rejected"
+    | "no_quorum";
   /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
   /** The node that held the task or, if it was cancelled, the node that cancelled it. */
@@ -172,6 +184,33 @@ export interface Limit {
   running_now: number;
   /** How many were handed out in the last minute; 0 without `per_minute`. */
   last_minute: number;
+}
+
+export interface Reason {
+  /** What keeps the task back. */
+  code:
+    | "finished"
+    | "assigned"
+    | "not_before"
+    | "depends_on"
+    | "question"
+    | "paused"
+    | "limit"
+    | "rate"
+    | "budget"
+    | "no_node"
+    | "nodes_offline"
+    | "nodes_draining"
+    | "nodes_full"
+    | "in_line";
+  /** The same in a sentence. */
+  detail: string;
+  /** When time alone ends it; null: nobody knows. */
+  until: string | null;
+  /** Of `depends_on`: the first 20 tasks that it waits for. */
+  task_ids?: string[] | undefined;
+  /** Of `no_node`: what the node lacks that comes closest. */
+  missing?: string[] | undefined;
 }
 
 export interface Requirements {
@@ -319,6 +358,66 @@ export interface OpenQuestion {
   creator_node: string | null;
 }
 
+export interface Review {
+  /** Who checks: `creator`, `node:<node_id>` or `capability:<word>`. */
+  by: string;
+  /** Seconds that a result waits for its review. */
+  within_s: number;
+  /** What happens when nobody has reviewed it in time. */
+  on_timeout: "pay" | "reject";
+  /** The state of the last result; null until there is one. */
+  state: "pending" | "passed" | "rejected" | null;
+  /** The dispatch whose result it is: send it with task/review. */
+  epoch: number | null;
+  /** The deadline of the review. */
+  until: string | null;
+  /** What the reviewer wrote. */
+  note: string | null;
+  /** The node that reviewed; null: a caller that named none, or the deadline. */
+  reviewed_by: string | null;
+  /** When it was passed or rejected. */
+  reviewed_at: string | null;
+  /** Whether the deadline decided. */
+  timed_out: boolean;
+}
+
+export interface Quorum {
+  /** How many results must agree. */
+  results: number;
+  /** How many copies there are at most. */
+  of: number;
+  /**
+   * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+   * must be equal, as JSON values.
+   */
+  compare: string;
+  /** `failed`: they cannot agree any more. */
+  state: "pending" | "agreed" | "failed";
+  /** The ids of its copies: tasks with `parent_task`. */
+  copies: string[];
+  /** The nodes whose results agree, the first to complete first. */
+  agreed: string[];
+}
+
+export interface PendingReview {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** The reward that the result waits for. */
+  lux_held: number;
+  /**
+   * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+   * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+   * type for another node.
+   */
+  review: Review;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -329,6 +428,17 @@ export interface Context<V extends Variant = "A"> {
   checkpoint?: Checkpoint | undefined;
   /** The newest questions about the task with their answers, oldest first: at most 20. */
   answers?: Question[] | undefined;
+  /** Why the last result was rejected. */
+  review?:
+    | {
+        /** The progress of the work; the task shows it as `progress`. */
+        note: string | null;
+        /** The node that reviewed; null: a caller that named none, or the deadline. */
+        reviewed_by: string | null;
+        /** When it was passed or rejected. */
+        reviewed_at: string | null;
+      }
+    | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
   /**
@@ -406,8 +516,24 @@ export interface Task<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** How its results are checked; only on tasks with a review. */
+  review?: Review | undefined;
+  /** How many do it, and whether they agree; only on such tasks. */
+  quorum?: Quorum | undefined;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
+  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -490,8 +616,18 @@ export interface TaskSummary<V extends Variant = "A"> {
   started_at: string | null;
   /** The first line of the last note, at most 200 characters. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The schedule that created the task; only on such tasks. */
@@ -581,8 +717,24 @@ export interface TaskDetails<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** How its results are checked; only on tasks with a review. */
+  review?: Review | undefined;
+  /** How many do it, and whether they agree; only on such tasks. */
+  quorum?: Quorum | undefined;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
+  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -981,6 +1133,33 @@ export interface Schedule<V extends Variant = "A"> {
      * own.
      */
     retain_s: number | null;
+    /**
+     * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+     * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+     * type for another node.
+     */
+    review?: string | undefined;
+    /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+    review_within_s?: number | undefined;
+    /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+    on_review_timeout?: "pay" | "reject" | undefined;
+    /**
+     * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+     * 15; as many as make `results` a majority if left out) copies agree.
+     */
+    quorum?:
+      | {
+          /** The result of each assignment, in the same order. */
+          results: number;
+          /** How many copies there are at most. */
+          of: number;
+          /**
+           * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+           * must be equal, as JSON values.
+           */
+          compare: string;
+        }
+      | undefined;
     /** Seconds until the task may be handed out. */
     delay_s: number;
     /** The name of the group of tasks. */
@@ -1160,7 +1339,16 @@ export interface FailureGroup {
   /** The type of its tasks; null without one. */
   task_type: string | null;
   /** The kind of the failures. */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  kind:
+    | "failed"
+    | "timed_out"
+    | "offline"
+    | "cancelled"
+    | "expired"
+    | "dependency"
+    | "budget"
+    | "rejected"
+    | "no_quorum";
   /** The first line of the newest message. The messages of a group are the same but for numbers and ids. */
   message: string;
   /** How many tasks have failed so. */
@@ -1274,6 +1462,8 @@ export interface Problem {
     | "not_your_message"
     | "viewer_not_allowed"
     | "lower_reward"
+    | "own_work"
+    | "not_reviewer"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
@@ -1310,6 +1500,12 @@ export interface Problem {
     | "question_answered"
     | "question_timed_out"
     | "questions_limit"
+    | "not_in_review"
+    | "review_decided"
+    | "verdict_missing"
+    | "compared_value_missing"
+    | "task_sealed"
+    | "node_excluded"
     | "schedule_not_found"
     | "group_not_found"
     | "schedules_limit"
@@ -1614,6 +1810,33 @@ export interface Operations<V extends Variant = "A"> {
        * own.
        */
       retain_s?: number | undefined;
+      /**
+       * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+       * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+       * type for another node.
+       */
+      review?: string | undefined;
+      /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+      review_within_s?: number | undefined;
+      /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+      on_review_timeout?: "pay" | "reject" | undefined;
+      /**
+       * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+       * 15; as many as make `results` a majority if left out) copies agree.
+       */
+      quorum?:
+        | {
+            /** The result of each assignment, in the same order. */
+            results: number;
+            /** How many copies there are at most. */
+            of?: number | undefined;
+            /**
+             * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+             * must be equal, as JSON values.
+             */
+            compare?: string | undefined;
+          }
+        | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -1808,6 +2031,8 @@ export interface Operations<V extends Variant = "A"> {
       status: "completed";
       /** LUX that the task paid. */
       lux_paid: number;
+      /** The reward while the result waits for its review; only of tasks with a review. */
+      lux_held?: number | undefined;
       /** The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt. */
       receipt: Receipt | null;
       /** The id of the task. */
@@ -2135,7 +2360,16 @@ export interface Operations<V extends Variant = "A"> {
       failed_by?: string | undefined;
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
-        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | "no_quorum"
+        | undefined;
       /**
        * Only failed tasks of this group of stats/failures, those that failed last first, as with
        * `order=updated`.
@@ -2210,7 +2444,16 @@ export interface Operations<V extends Variant = "A"> {
       failed_by?: string | undefined;
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
-        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | "no_quorum"
+        | undefined;
       /**
        * Only failed tasks of this group of stats/failures, those that failed last first, as with
        * `order=updated`.
@@ -2285,7 +2528,16 @@ export interface Operations<V extends Variant = "A"> {
       failed_by?: string | undefined;
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
-        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | "no_quorum"
+        | undefined;
       /**
        * Only failed tasks of this group of stats/failures, those that failed last first, as with
        * `order=updated`.
@@ -2500,6 +2752,7 @@ export interface Operations<V extends Variant = "A"> {
         assigned_node: string | null;
         /** Those of the tasks it depends on that are shown too. */
         depends_on: string[];
+        /** How many of the tasks it depends on have not ended as they must. */
         unmet_count: number;
         /**
          * 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for
@@ -2754,6 +3007,47 @@ export interface Operations<V extends Variant = "A"> {
       /** The open questions, the most urgent first, with the title and the creator of their tasks. */
       questions: OpenQuestion[];
       /** How many are open, counted up to 10,000. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Passes or rejects a result: pays the reward, or opens the task again */
+  "task/review": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The node that reviews. */
+      node_id?: string | undefined;
+      /** `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt. */
+      verdict: "pass" | "reject";
+      /** For the worker who does it again: it gets it in `context.review`. */
+      note?: string | undefined;
+      /** `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`. */
+      epoch?: number | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** The results that wait for a review, the most urgent first */
+  reviews: {
+    request: {
+      /** The id of the last event that the hub examined: the next `since`. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The results that wait, the most urgent first. */
+      reviews: PendingReview[];
+      /** How many there are in all. */
       total: number;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
@@ -3426,6 +3720,8 @@ export interface Operations<V extends Variant = "A"> {
         total: number;
         /** How many of its tasks are neither completed nor failed. */
         unfinished: number;
+        /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+        in_review?: number | undefined;
         /** How many tasks there are of each status. */
         by_status: By<
           V,
@@ -3487,6 +3783,8 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many of its tasks are neither completed nor failed. */
       unfinished: number;
+      /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+      in_review?: number | undefined;
       /** How many tasks there are of each status. */
       by_status: By<
         V,
@@ -3517,7 +3815,7 @@ export interface Operations<V extends Variant = "A"> {
       last_updated_at: string;
       /** The rewards of all its tasks. */
       lux_reward: number;
-      /** The rewards of its completed tasks. */
+      /** The rewards of its completed tasks, but for those that wait for a review. */
       lux_paid: number;
       /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
       usage: Spending | null;
@@ -3645,6 +3943,33 @@ export interface Operations<V extends Variant = "A"> {
          * own.
          */
         retain_s?: number | undefined;
+        /**
+         * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+         * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+         * type for another node.
+         */
+        review?: string | undefined;
+        /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+        review_within_s?: number | undefined;
+        /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+        on_review_timeout?: "pay" | "reject" | undefined;
+        /**
+         * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+         * 15; as many as make `results` a majority if left out) copies agree.
+         */
+        quorum?:
+          | {
+              /** The result of each assignment, in the same order. */
+              results: number;
+              /** How many copies there are at most. */
+              of?: number | undefined;
+              /**
+               * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+               * must be equal, as JSON values.
+               */
+              compare?: string | undefined;
+            }
+          | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** The name of the group of tasks. */
@@ -4170,6 +4495,28 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Why a task does not run: all reasons, and its position */
+  "task/{task_id}/explain": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: {
+      success: true;
+      /** Whether it may be handed out to a node that fits. */
+      ready: boolean;
+      /** All reasons; the last one of a task that is ready is `in_line`. */
+      reasons: Reason[];
+      /** Its position in its lane, up to 1,001; null if it is not ready. */
+      position: number | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** All keys, without their secrets */
   "key/list": {
     request: Record<never, never>;
@@ -4309,6 +4656,15 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /** What is paused; left out if nothing is. */
+      paused?:
+        | {
+            /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+            scope: "hub" | "type" | "limit_key" | "creator";
+            /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+            value: string | null;
+          }[]
+        | undefined;
       /** What the hub's data takes. */
       storage: {
         /** The size of the database, at most 10 s old. */
@@ -4731,6 +5087,8 @@ export const METHODS = {
   "task/answer-by-token": "POST",
   "task/{task_id}/questions": "GET",
   questions: "GET",
+  "task/review": "POST",
+  reviews: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",
@@ -4779,6 +5137,7 @@ export const METHODS = {
   "limit/list": "GET",
   "limit/delete": "POST",
   "limit/hold": "POST",
+  "task/{task_id}/explain": "GET",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",

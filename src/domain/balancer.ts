@@ -29,7 +29,15 @@ export type Candidate = Pick<
 /** What the balancer reads of an open task. */
 export type WaitingTask = Pick<
   Task,
-  "taskType" | "revokedFrom" | "lane" | "requires" | "limitKey" | "creatorNode" | "group"
+  | "taskType"
+  | "revokedFrom"
+  | "lane"
+  | "requires"
+  | "limitKey"
+  | "creatorNode"
+  | "group"
+  | "notNodes"
+  | "child"
 >;
 
 export type Assignment<T> = { readonly task: T; readonly nodeId: string };
@@ -65,8 +73,9 @@ export function pick<C extends Candidate>(task: WaitingTask, candidates: readonl
  * for the load and the resources of its node and for the limits of the gate.
  *
  * Candidates are sorted once, and each plain lane keeps a shortlist. At most `tasks.length` nodes move, and only back, and
- * one node is excluded for a task, so the right node is always among the first `tasks.length + 1` that take the type. Of
- * the nodes for a special lane any may be short of a resource, or closed by the gate: all of them are looked at.
+ * one node is excluded for a task, and those that it names (`notNodes`), so the right node is always among the first so
+ * many that take the type. Of the nodes for a special lane any may be short of a resource, or closed by the gate: all of
+ * them are looked at.
  */
 export function balance<T extends WaitingTask>(
   tasks: readonly T[],
@@ -76,12 +85,18 @@ export function balance<T extends WaitingTask>(
 ): readonly Assignment<T>[] {
   const shortlists = shortlistsOf(tasks, nodes);
   const given: Assignment<T>[] = [];
+  /** The nodes that get a copy of a task now, by the task. */
+  const copied = new Map<string, string[]>();
   let current = gate;
   for (const task of tasks) {
     if (isClosed(current?.closed, task, null)) continue;
     const shortlist = must(shortlists.get(laneNameOf(task)), "each lane has a shortlist");
-    const node = firstOf(task, shortlist, current);
+    const parent = task.child?.as === "copy" ? task.child.of : null;
+    const others = parent === null ? [] : (copied.get(parent) ?? []);
+    const allowed = others.length === 0 ? task : { ...task, notNodes: [...task.notNodes, ...others] };
+    const node = firstOf(allowed, shortlist, current);
     if (!node) continue;
+    if (parent !== null) copied.set(parent, [...others, node.nodeId]);
     node.tasksAssigned += 1;
     node.idleSince = now;
     if (task.requires) node.used = addResources(node.used, task.requires.resources);
@@ -119,7 +134,7 @@ function shortlistsOf(
   tasks: readonly WaitingTask[],
   nodes: readonly Candidate[],
 ): ReadonlyMap<string, readonly Loaded[]> {
-  const length = tasks.length + 1;
+  const length = tasks.length + 1 + Math.max(0, ...tasks.map(({ notNodes }) => notNodes.length));
   const shortlists = new Map<string, Loaded[]>();
   const special = new Map<string, WaitingTask>();
   for (const task of tasks) {
@@ -148,6 +163,7 @@ function firstOf<C extends Candidate>(task: WaitingTask, nodes: readonly C[], ga
   let first: C | null = null;
   for (const node of nodes) {
     if (!isAvailable(node) || node.nodeId === task.revokedFrom) continue;
+    if (task.notNodes.length > 0 && task.notNodes.includes(node.nodeId)) continue;
     if (!hasFree(node, task.requires) || gate?.closed?.nodes.has(node.nodeId)) continue;
     if (first === null || comesBefore(node, first)) first = node;
   }

@@ -8,6 +8,7 @@ import type {
   Budget,
   BudgetKey,
   Checkpoint,
+  Child,
   DeliveryState,
   FileRecord,
   Invitation,
@@ -20,6 +21,8 @@ import type {
   OutputAttempt,
   OutputBlock,
   Question,
+  Quorum,
+  Review,
   Schedule,
   Spending,
   Note,
@@ -103,6 +106,28 @@ export type Change =
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
   /** What its creator has set: title, description, priority and reward. */
   | { readonly kind: "task.edited"; readonly task: Task }
+  /** How its results are checked, and the check of the last one. */
+  | { readonly kind: "task.reviewed"; readonly taskId: string; readonly review: Review }
+  /** Its result was rejected. */
+  | { readonly kind: "result.removed"; readonly taskId: string }
+  /** The hub created it for another task. */
+  | {
+      readonly kind: "task.related";
+      readonly taskId: string;
+      readonly child: Child;
+      readonly notNodes: readonly string[];
+    }
+  /** How many do it, and whether they agree. */
+  | { readonly kind: "task.quorate"; readonly taskId: string; readonly quorum: Quorum }
+  /** A node has got a copy of a task (Child.of): it gets no other one. */
+  | {
+      readonly kind: "copies.excluded";
+      readonly of: string;
+      readonly taskId: string;
+      readonly nodeId: string;
+    }
+  /** What a task and its children need of one another must be looked at; it was (family.ts). */
+  | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }

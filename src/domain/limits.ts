@@ -162,6 +162,22 @@ export const ANSWER_MAX_BYTES = 16 * KIB;
 /** How long a question waits for its answer. */
 export const QUESTION_DEFAULT_SECONDS = 86_400;
 export const QUESTION_MAX_SECONDS = 604_800;
+/** How long a result may wait for its review. */
+export const REVIEW_DEFAULT_SECONDS = 604_800;
+export const REVIEW_MAX_SECONDS = 2_592_000;
+export const REVIEW_NOTE_MAX_CHARS = 4_000;
+/** A review that is passed by its deadline, and whose worker cannot be paid now, is settled so much later. */
+export const REVIEW_POSTPONED_MS = 86_400_000;
+/** On one page of the list of reviews; and how far all of them are counted. */
+export const REVIEWS_PER_PAGE_DEFAULT = 50;
+export const REVIEWS_PER_PAGE_MAX = 100;
+export const REVIEWS_COUNTED_MAX = 1_000;
+/** Of a quorum: how many results must agree, how many copies there are, and how many values are compared. */
+export const QUORUM_RESULTS_MAX = 9;
+export const QUORUM_COPIES_MAX = 15;
+export const QUORUM_POINTERS_MAX = 10;
+/** A task with the tasks that the hub creates for it: how many one transaction looks at. */
+export const FAMILIES_CHECKED = 20;
 export const OPEN_QUESTIONS_OF_TASK_MAX = 20;
 /** Questions that one task ever has. */
 export const QUESTIONS_OF_TASK_MAX = 1_000;
@@ -191,6 +207,8 @@ export const HOLD_MAX_SECONDS = 3_600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
+/** The position of a task that task/<id>/explain counts. */
+export const POSITION_COUNTED_MAX = 1_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */
 export const LANES_REREADS = 8;
 /** Resources of a node, or of a task. */

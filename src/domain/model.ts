@@ -76,6 +76,8 @@ export const FAILURE_KINDS = [
   "expired",
   "dependency",
   "budget",
+  "rejected",
+  "no_quorum",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -175,6 +177,14 @@ export type Task = {
   readonly retainMs: number | null;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
+  /** How its results are checked before they are paid (domain/review.ts); null: not at all. */
+  readonly review: Review | null;
+  /** How many nodes do it, and how many must agree (domain/quorum.ts); null: one does it. */
+  readonly quorum: Quorum | null;
+  /** The task for which the hub created it (domain/family.ts); null: it was not created for another one. */
+  readonly child: Child | null;
+  /** Nodes that may not have it. */
+  readonly notNodes: readonly string[];
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
   /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
@@ -211,6 +221,87 @@ export type Task = {
   readonly outputs: readonly string[];
 };
 
+export const ON_REVIEW_TIMEOUT = ["pay", "reject"] as const;
+export const REVIEW_STATES = ["pending", "passed", "rejected"] as const;
+export const VERDICTS = ["pass", "reject"] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** Who checks a result: the node that created the task, a node by its id, or any node with a capability. */
+export type Reviewer = "creator" | `node:${string}` | `capability:${string}`;
+
+/** What the creator of a task asks for. */
+export type ReviewTerms = {
+  readonly by: Reviewer;
+  /** How long a result waits for its verdict, and what counts as the verdict then. */
+  readonly withinMs: number;
+  readonly onTimeout: (typeof ON_REVIEW_TIMEOUT)[number];
+};
+
+/** The terms, and the check of one result. */
+export type Review = ReviewTerms & {
+  /** The last result that was checked, or is being checked; null: there was none. */
+  readonly check: ReviewCheck | null;
+};
+
+export type ReviewCheck = {
+  readonly state: (typeof REVIEW_STATES)[number];
+  /** The dispatch whose result it is. */
+  readonly epoch: number;
+  /** The name of the key with which the result came; null: the secret that all share. */
+  readonly keyId: string | null;
+  readonly until: number;
+  readonly note: string | null;
+  /** The node that decided; null: a person, or the deadline. */
+  readonly decidedBy: string | null;
+  readonly decidedAt: number | null;
+  /** Nobody decided in time. */
+  readonly timedOut: boolean;
+};
+
+/** A result that waits for a verdict: what a list shows of its task. */
+export type PendingReview = Pick<
+  Task,
+  "seq" | "taskId" | "title" | "creatorNode" | "assignedNode" | "luxRewardMicro"
+> & { readonly review: Review };
+
+/** What the hub created a task for. */
+export type Child = {
+  /** The id of the other task, its parent. */
+  readonly of: string;
+  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/quorum.ts). */
+  readonly as: "review" | "copy";
+  /** Of a review, the dispatch of the parent whose result it checks; of a copy, the round of the quorum. */
+  readonly epoch: number;
+  /** Of a review, the name of the key that may not complete it; null: any may. */
+  readonly notKey: string | null;
+  /** Of a copy: nobody can read its result yet. */
+  readonly sealed: boolean;
+  /** Of a copy: what is compared. */
+  readonly compare: readonly string[] | null;
+};
+
+export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;
+
+/** What the creator of a task asks for. */
+export type QuorumTerms = {
+  /** How many results must agree. */
+  readonly results: number;
+  /** How many copies there are at most. */
+  readonly of: number;
+  /** The values that must be equal, as JSON pointers (RFC 6901) into the result. */
+  readonly compare: readonly string[];
+};
+
+export type Quorum = QuorumTerms & {
+  readonly state: (typeof QUORUM_STATES)[number];
+  /** Each retry of the task begins a new one. */
+  readonly round: number;
+  /** The ids of the copies of this round. */
+  readonly copies: readonly string[];
+  /** The nodes whose results agree, the first to complete first. */
+  readonly agreed: readonly string[];
+};
+
 export const ON_DEPENDENCY = ["fail", "run"] as const;
 export type OnDependency = (typeof ON_DEPENDENCY)[number];
 
@@ -235,7 +326,12 @@ export type TaskTemplate = Pick<
   | "tags"
   | "requires"
   | "limitKey"
->;
+> & {
+  /** How its results are checked; left out: not at all. */
+  readonly reviewTerms?: ReviewTerms | null;
+  /** How many nodes do it; left out: one. */
+  readonly quorumTerms?: QuorumTerms | null;
+};
 
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
@@ -445,6 +541,9 @@ export type TaskSummary = Pick<
   | "progress"
   | "failure"
   | "questions"
+  | "review"
+  | "quorum"
+  | "child"
   | "schedule"
   | "group"
   | "tags"

@@ -183,6 +183,12 @@ function textOf(entry: Entry): string {
       return `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
     case "task.completed":
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
+    case "task.review_requested":
+      return `the result of ${what} waits for a review ${id}`;
+    case "task.review_passed":
+      return `${data["reviewed_by"] ?? "somebody"} passed the result of ${what}${rewardOf(task)} ${id}`;
+    case "task.review_rejected":
+      return `${data["reviewed_by"] ?? "somebody"} rejected the result of ${what} ${id}`;
     case "task.revoked":
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
     case "task.released":

@@ -161,7 +161,9 @@ export class BalancerRounds {
       const given = balance(tasks, nodes, at.now, gate);
       const left = new Set(tasks);
       for (const { task } of given) left.delete(task);
-      const exhausted = [...left].filter(({ revokedFrom }) => revokedFrom === null);
+      const exhausted = [...left].filter(
+        ({ revokedFrom, notNodes, child }) => revokedFrom === null && notNodes.length === 0 && !child,
+      );
       return accept(
         {
           assignments: given.map(({ task, nodeId }): Assignment => ({ taskId: task.taskId, nodeId })),

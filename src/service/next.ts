@@ -17,7 +17,7 @@ import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../do
 import type { Closed, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { dayOf } from "../domain/spending.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, isExcluded as mayNotHave, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { gateOn, readyLanes } from "../store/sql/gate.ts";
@@ -57,6 +57,8 @@ type Known = {
   readonly node: Node | null;
   readonly open: OpenLanes;
   readonly isBeaten: boolean;
+  /** The best tasks for all nodes are such as this one may not have. */
+  readonly isExcluded: boolean;
   /** Whether the call may ask again when more lanes are open than it knew. */
   readonly mayAskAgain: boolean;
 };
@@ -64,7 +66,10 @@ type Known = {
 const NO_LANES: OpenLanes = { types: [], special: [], short: [], closed: [] };
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
-type HandOut = { readonly found?: Committed<Next> | undefined; readonly current: Node | null };
+type HandOut = {
+  readonly found?: Committed<Next> | undefined;
+  readonly current: Node | null;
+} & Pick<Known, "isExcluded">;
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
@@ -112,6 +117,7 @@ export class NextService {
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     let node: Node | null | undefined;
     let isBeaten = false;
+    let isExcluded = false;
     const take = async (): Promise<Committed<Next> | null> => {
       let asks = 0;
       if (node === undefined)
@@ -120,8 +126,15 @@ export class NextService {
         const open = node ? this.#known.openTo(node, asked.taskTypes) : NO_LANES;
         worker?.beginRead(open.types, node?.variant ?? null, awaited(open, this.#known.closed));
         const types = open.types ?? (await this.#openBacklogTypes());
-        const known = { node, open: { ...open, types }, isBeaten, mayAskAgain: asks++ < LANES_REREADS };
-        const { found, current } = await this.#handOut(transact, asked, known, signal);
+        const known = {
+          node,
+          open: { ...open, types },
+          isBeaten,
+          isExcluded,
+          mayAskAgain: asks++ < LANES_REREADS,
+        };
+        const { found, current, ...seen } = await this.#handOut(transact, asked, known, signal);
+        ({ isExcluded } = seen);
         node = current;
         if (!found) continue; // the node or the lanes have changed, or the caller is gone
         isBeaten = true;
@@ -208,14 +221,15 @@ export class NextService {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(known.open.types, inBatch, before),
-      special: bestOfLanes(known.open.special, before),
+      open: bestReady(known.open.types, inBatch, before, known.isExcluded ? nodeId : null),
+      special: bestOfLanes(known.open.special, before, { butFor: nodeId }),
       lanes: readyLanes(),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
       gate: gateOn(this.#clock.now()),
     };
     let current = known.node;
     let isFilled = true;
+    let isExcluded = false;
     const found = await transact(load, ({ node, waiting, started, gifts, open, special, lanes, gate }) => {
       this.#known.learn(gate, lanes);
       current = node;
@@ -223,6 +237,8 @@ export class NextService {
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
       if (node && known.mayAskAgain && this.#known.hasOpened(node, asked.taskTypes, known.open, before))
         return UNDECIDED;
+      isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
+      if (isExcluded && !open.isAll) return UNDECIDED; // there may be others behind them
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
       const rows = {
@@ -236,7 +252,7 @@ export class NextService {
     });
     if (found?.ended) await this.#tasks.settleAfter(found.ended);
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
-    return { found, current };
+    return { found, current, isExcluded };
   }
 
   /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */

@@ -1,9 +1,11 @@
 /** The use cases of the hub itself: its status, and the diagnosis of its store. */
 import type { Blobs } from "../blobs/blobs.ts";
 import { DIAGNOSIS_MAX_MS, STORAGE_SIZE_KEPT_MS } from "../domain/limits.ts";
+import type { Pause } from "../domain/model.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Mail } from "../mail/mail.ts";
 import { fileTotals } from "../store/sql/files.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { nodesCount } from "../store/sql/nodes.ts";
 import { taskTotals } from "../store/sql/tasks.ts";
 import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
@@ -31,6 +33,7 @@ export type HubStatus = {
   readonly tasksCount: number;
   readonly software: string;
   readonly transport: string;
+  readonly pauses: readonly Pause[];
 };
 
 type Found = Diagnosis & { readonly latencyMs: number };
@@ -78,6 +81,7 @@ export class SystemService {
       tasksCount: open + assigned + completed + failed,
       software: this.#software,
       transport: this.#mail.transport,
+      pauses: (await this.#store.read(gateOn(this.#clock.now()))).pauses,
       storage: {
         databaseBytes: await this.#databaseBytes(),
         filesBytes: (await this.#store.read(fileTotals())).bytes,

@@ -9,6 +9,8 @@ import {
   Rejection,
   UNDECIDED,
   accept,
+  nodeNotFound,
+  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -17,6 +19,7 @@ import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
+  LANES_MAX,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
@@ -24,11 +27,13 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
+import { specialLane } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult, TaskSummary } from "../domain/model.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
+  type CompleteRequest,
   type Created,
   type CreatorRequest,
   type RetryRequest,
@@ -48,6 +53,8 @@ import {
   extend,
   fail,
   holderOfKey,
+  isExcluded,
+  isInReview,
   isOfferedFirst,
   makeReady,
   release,
@@ -66,7 +73,7 @@ import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
@@ -102,6 +109,7 @@ import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
@@ -158,6 +166,7 @@ export class TaskService {
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
+  readonly reviews: ReviewService;
   readonly lists: TaskLists<Task>;
   /** The same without the long texts of the tasks. */
   readonly summaries: TaskLists<TaskSummary>;
@@ -173,9 +182,19 @@ export class TaskService {
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
-      if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
-      // Under the limit of a key there is room, for a task of any node.
-      if (changes.some(hasLeftLimit)) void this.#balanceIfPossible();
+      let [hasEnded, isOfFamily, isFreed] = [false, false, false];
+      for (const change of changes) {
+        hasEnded ||= change.kind === "group.touched";
+        isOfFamily ||= change.kind === "family.touched";
+        isFreed ||= hasLeftLimit(change);
+      }
+      if (hasEnded) void this.#endGroupsIfPossible();
+      if (isOfFamily) void this.#checkFamiliesIfPossible();
+      if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
+    });
+    this.reviews = new ReviewService(store, clock, newId, {
+      candidates: (task) => candidatesIfBalanced(task, task?.assignedNode ?? null),
+      follow: () => this.#settleIfPossible(),
     });
   }
 
@@ -202,13 +221,18 @@ export class TaskService {
     const taskId = asked.taskId ?? this.#newId();
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
+    const reviewer = reviewerOf(draft);
+    const isPlain = specialLane(draft, false) === null && reviewer === null;
+    if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
+      const crowded = tooManyLanes(loaded);
+      if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -239,6 +263,11 @@ export class TaskService {
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      const reviewer = reviewerOf(draft);
+      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
+      const crowded = tooManyLanes(loaded);
+      refused = crowded;
+      if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -266,10 +295,7 @@ export class TaskService {
     return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
-  async complete(
-    transact: Transact<Completion>,
-    asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean },
-  ): Promise<Committed<Completion>> {
+  async complete(transact: Transact<Completion>, asked: CompleteRequest): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = {
@@ -481,9 +507,17 @@ export class TaskService {
   }
 
   async remove(transact: Transact<Task>, taskId: string): Promise<Committed<Task>> {
-    const task = await transact({ task: taskById(taskId) }, ({ task }) =>
-      remove(task, taskId, this.#clock.now()),
-    );
+    const entryId = this.#newId();
+    let task: Committed<Task> | undefined;
+    for (let isHeld = false; !task;) {
+      // The ledger is needed only for what is held of a reward.
+      const load = { task: taskById(taskId), head: isHeld ? ledgerHead() : NO_ROW };
+      task = await transact(load, ({ task, head }) => {
+        isHeld = task !== null && isInReview(task);
+        if (isHeld && !head) return UNDECIDED;
+        return remove(task, taskId, this.#clock.now(), head && { entryId, head });
+      });
+    }
     if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
@@ -509,7 +543,10 @@ export class TaskService {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
         if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
-        tasks.set(taskId, taken.answer); // later items see the effect of earlier ones
+        // Later items see the effect of earlier ones.
+        tasks.set(taskId, taken.answer);
+        for (const other of tasks.values())
+          tasks.set(other.taskId, withoutCopies(other, taken.answer, nodeId));
         changes.push(...taken.changes);
         return { taskId, nodeId, code: null };
       });
@@ -558,7 +595,7 @@ export class TaskService {
     for (let given = 0, asks = 0; given < BALANCE_ROUND_MAX && node && isAvailable(node);) {
       const before = this.known.closed;
       const open = this.known.openTo(node, null);
-      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId };
+      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
@@ -572,7 +609,8 @@ export class TaskService {
         const mayAskAgain = asks++ < LANES_REREADS;
         if (current && mayAskAgain && this.known.hasOpened(current, null, open, before)) return UNDECIDED;
         const at = this.#at(gate);
-        const mayHave = (task: Task): boolean => !isClosed(gate.closed, task, nodeId);
+        const mayHave = (task: Task): boolean =>
+          !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
         const best = [...waiting, ...(special ?? [])].toSorted((a, b) => (isOfferedFirst(a, b) ? -1 : 1));
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
@@ -630,6 +668,8 @@ export class TaskService {
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
     if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
     if (work.questions) steps.push(() => this.#timeOutQuestions());
+    if (work.reviews) steps.push(() => this.#timeOutReviews());
+    if (work.families) steps.push(() => this.#checkFamilies());
     if (work.groups) steps.push(() => this.#endGroups());
     return steps;
   }
@@ -646,6 +686,25 @@ export class TaskService {
       return accept(due.length, changes);
     });
     return { moved, isMore: moved >= SWEEP_BATCH };
+  }
+
+  async #timeOutReviews(): Promise<StepResult> {
+    const moved = await this.reviews.timeOut();
+    return { moved, isMore: moved >= SWEEP_BATCH };
+  }
+
+  async #checkFamilies(): Promise<StepResult> {
+    const moved = await this.reviews.checkFamilies();
+    return { moved, isMore: moved > 0 };
+  }
+
+  /** If it fails, the periodic work does the same. */
+  #checkFamiliesIfPossible(): Promise<void> {
+    return this.#together("families", async () => {
+      if ((await this.reviews.checkFamilies()) === 0) return;
+      await this.#settleIfPossible();
+      await this.#balanceIfPossible();
+    });
   }
 
   /** Applies a rule to the tasks of a query. Returns how many there were. */
@@ -736,9 +795,9 @@ export class TaskService {
 
   /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
-    const { capabilities, draining } = await getNode(this.#store, nodeId);
-    if (draining) return new Rows([]);
-    const sizes = await this.#store.read(claimableSizes(capabilities, limit));
+    const node = await getNode(this.#store, nodeId);
+    if (node.draining) return new Rows([]);
+    const sizes = await this.#store.read(claimableSizes(node.capabilities, limit, nodeId));
     // A task may have been claimed before its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
@@ -764,11 +823,28 @@ function hasLeftLimit(change: Notified): boolean {
   return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
 }
 
+/** A task after `nodeId` has got another: it gets no second copy of one. */
+function withoutCopies(task: Task, got: Task, nodeId: string): Task {
+  const isCopy = got.child?.as === "copy" && task.child?.of === got.child.of && task.taskId !== got.taskId;
+  return isCopy ? { ...task, notNodes: [...task.notNodes, nodeId] } : task;
+}
+
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
+/** The node that reviews the results of a new task, if the task names one. */
+function reviewerOf({ reviewTerms }: TaskDraft): string | null {
+  return reviewTerms?.by.startsWith("node:") ? reviewTerms.by.slice("node:".length) : null;
+}
+
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn, unique, requires }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
+  const { balanced, taskType, dependsOn, unique, requires } = draft;
+  const reviewer = reviewerOf(draft);
+  const lane = specialLane(draft, draft.isFair ?? false);
   return {
+    reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
+    hasLane: lane === null ? NO_ROW : hasLane(lane),
+    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -776,7 +852,19 @@ function ofNewTask({ balanced, taskType, dependsOn, unique, requires }: TaskDraf
   };
 }
 
-function rowsOf({ candidates, dependencies, files }: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey">) {
+type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "hasLane" | "lanesCount">;
+
+/** The refusal of a task in a lane that there is not, when there are too many. */
+function tooManyLanes(rows: {
+  readonly hasLane: boolean | null;
+  readonly lanesCount: number | null;
+}): Rejected | null {
+  if (rows.hasLane !== false || (rows.lanesCount ?? 0) < LANES_MAX) return null;
+  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
+  return reject("too_many_lanes", detail);
+}
+
+function rowsOf({ candidates, dependencies, files }: LoadedRows) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 

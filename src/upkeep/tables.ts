@@ -29,6 +29,7 @@ export const TABLES: readonly Table[] = [
   { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
   { name: "group_endings", key: ["task_group"] },
+  { name: "family_checks", key: ["task_id"] },
   { name: "ledger", key: ["seq"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },

@@ -382,6 +382,28 @@ describe("the official client", () => {
       await expect(client.sendMessage(answer({ contextId }))).rejects.toThrow("asks for no input");
       await ok(complete(hub, id, "w1"));
     });
+
+    test(`${binding}: has not ended while its result waits for a review`, async () => {
+      const client = await connect(hub, binding);
+      const sent = client.sendMessage({
+        ...request("paint the door"),
+        metadata: { luxhub: { review: "creator" } },
+      });
+      const states: (TaskState | undefined)[] = [];
+      await work(hub, async (task_id) => {
+        await ok(complete(hub, task_id, "w1"));
+        const { status, artifacts } = await client.getTask({ tenant: "", id: task_id });
+        expect(artifacts).toEqual([]);
+        states.push(status?.state);
+        await ok(hub.post("/task/review", { task_id, verdict: "pass" }));
+      });
+      const { status, artifacts } = asTask(await sent);
+      expect([...states, status?.state]).toEqual([
+        TaskState.TASK_STATE_WORKING,
+        TaskState.TASK_STATE_COMPLETED,
+      ]);
+      expect(artifacts).toHaveLength(1);
+    });
   }
 
   test("finds the card below the address, and calls an address with a slash", async () => {

@@ -265,3 +265,51 @@ describe("requirements", () => {
     });
   });
 });
+
+describe("why a task does not run", () => {
+  const codes = async (hub: TestHub, taskId: string): Promise<unknown[]> =>
+    list(await ok(hub.get(`/task/${taskId}/explain`)), "reasons").map(({ code }) => code);
+
+  test("is every reason at once, and its position when there is none", async () => {
+    await using hub = await startHub();
+    const requires = { capabilities: ["cuda"], resources: { gpu: 1 } };
+    const first = await addTask(hub, { task_type: "t", requires });
+    const second = await addTask(hub, { task_type: "t", requires });
+    const about = { task_type: "t", requires, limit_key: "k" };
+    const later = await addTask(hub, { ...about, delay_s: 60, depends_on: [first] });
+    expect(await codes(hub, first)).toEqual(["no_node", "in_line"]);
+    await addNode(hub, "n1", { ...idle, capabilities: ["cuda"], resources: { gpu: 0.5 } });
+    const { reasons } = await ok(hub.get(`/task/${first}/explain`));
+    expect(reasons).toMatchObject([{ code: "no_node", missing: ["the type t", "gpu 1"] }, {}]);
+    await addNode(hub, "n1", { ...idle, capabilities: ["cuda", "t"], resources: { gpu: 1 } });
+    expect(await ok(hub.get(`/task/${second}/explain`))).toMatchObject({
+      ready: true,
+      position: 2,
+      reasons: [{ code: "in_line", until: null }],
+    });
+    expect(await next(hub)).toBe(first);
+    expect(await codes(hub, first)).toEqual(["assigned"]);
+    expect(await codes(hub, second)).toEqual(["nodes_full", "in_line"]);
+    await ok(hub.post("/node/drain", { node_id: "n1", drain: true }));
+    expect(await codes(hub, second)).toEqual(["nodes_draining", "in_line"]);
+    await ok(hub.post("/node/leave", { node_id: "n1" }));
+    expect(await codes(hub, second)).toEqual(["nodes_offline", "in_line"]);
+    await ok(hub.admin("/hub/pause", { reason: "maintenance" }));
+    await ok(hub.admin("/hub/pause", { type: "t" }));
+    await ok(hub.post("/limit/hold", { key: "k", for_s: 60 }));
+    await ok(hub.admin("/budget/set", { scope: "type", value: "t", per: "day", cost_usd: 0 }));
+    const all = ["not_before", "depends_on", "paused", "paused", "rate", "budget", "nodes_offline"];
+    expect(await codes(hub, later)).toEqual(all);
+    expect(await ok(hub.get(`/task/${later}/explain`))).toMatchObject({ ready: false, position: null });
+    await ok(hub.post("/task/cancel", { task_id: later }));
+    expect(await codes(hub, later)).toEqual(["finished"]);
+    await refused(hub.get("/task/none/explain"), 404, "task_not_found");
+  });
+
+  test("status names what is paused, and only then", async () => {
+    await using hub = await startHub();
+    expect(await ok(hub.get("/status"))).not.toHaveProperty("paused");
+    await ok(hub.admin("/hub/pause", { type: "t" }));
+    expect((await ok(hub.get("/status")))["paused"]).toEqual([{ scope: "type", value: "t" }]);
+  });
+});

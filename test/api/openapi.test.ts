@@ -200,12 +200,29 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
       points: 3,
     },
   });
+  await create("Count the pages", { quorum: { results: 2, of: 3, compare: "json:/pages" } });
+  const logo = await create("Draw the logo", { review: "creator", review_within_s: 86_400 });
+  const drawn = await post("task_claim", { task_id: logo, ...worker });
+  await post("task_complete", {
+    task_id: logo,
+    ...worker,
+    result: { problem: "No logo.", improvement: "Drew a fox.", lesson: "none" },
+  });
+  await call("reviews", { limit: 20 });
+  await post("task_review", {
+    task_id: logo,
+    verdict: "reject",
+    note: "It has to be an owl.",
+    epoch: record(drawn["lease"])["epoch"],
+  });
+  await post("task_delete", { task_id: logo });
   await call("task_output_stream", { task_id, "Last-Event-ID": `8.${String(epoch)}` });
   await call("task_get", { task_id, wait: 10, context: "1" });
   await call("task_wait", { task_ids: task_id, until: "any", wait: 10 });
   await call("lessons", { q: "date", limit: 20 });
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
+  await call("task_explain", { task_id: outline });
   await call("task_graph", { task_id: outline });
   const rehearsal = await create("Rehearse the talk", { depends_on: [outline] });
   await post("task_update", { task_id: rehearsal, priority: isA ? 0 : "high", lux_reward: 2 });

@@ -91,6 +91,12 @@ describe("every endpoint on both variants", () => {
     const of = { taskId: fourth, questionId: String(question_id), until: hub.clock.now() + 60_000 };
     await post("/task/answer-by-token", { token: await tokens.issue(of, 1) });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
+    const checked = await addTask(hub, { review: "creator", creator_node: "boss" });
+    await ok(hub.post("/task/claim", { task_id: checked, node_id: "n1" }));
+    await ok(hub.post("/task/complete", { task_id: checked, node_id: "n1", result: RESULT }));
+    await get("/reviews");
+    await post("/task/review", { task_id: checked, verdict: "reject", note: "Again." });
+    await ok(hub.admin("/task/delete", { task_id: checked }));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     const waits = await post("/task/create", { title: "t", description: "d", unique_key: "k", delay_s: 60 });
     await post("/task/update", { task_id: waits["task_id"], priority: 0 });
@@ -160,6 +166,7 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
+    await get(`/task/${await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant)}/explain`);
     await post("/hub/pause", { type: "none" }, "admin");
     await post("/limit/set", { key: "k", running: 1 }, "admin");
     for (const path of ["/hub/pauses", "/limit/list"])

@@ -336,6 +336,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       status: one.status,
       failureKind: one.failure?.kind ?? null,
       isAsking: false,
+      isInReview: false,
       contextId: originOf(one)?.contextId ?? "",
       bytes: bytesOf(one),
     }));

@@ -54,6 +54,8 @@ export const PARTS = {
     "context",
     "lessons",
     "questions",
+    "reviews",
+    "quorum",
     "usage",
     "budgets",
     "invitations",

@@ -20,16 +20,24 @@ export class Receiver implements AsyncDisposable {
   answer: Answering = () => new Response(null, { status: 204 });
   /** Nothing listens: connections are refused. */
   isAway = false;
-  readonly #server: Bun.Server<undefined>;
+  readonly port: number;
+  readonly #hostname: string;
+  #server: Bun.Server<undefined>;
   readonly #waiting = new Set<() => void>();
   /** How many requests are under way, and the most that ever were. */
   #running = 0;
   mostAtOnce = 0;
 
   constructor(hostname = "127.0.0.1") {
-    this.#server = Bun.serve({
-      hostname,
-      port: 0,
+    this.#hostname = hostname;
+    this.#server = this.#open(0);
+    this.port = this.#server.port ?? 0;
+  }
+
+  #open(port: number): Bun.Server<undefined> {
+    return Bun.serve({
+      hostname: this.#hostname,
+      port,
       fetch: async (request) => {
         this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#running);
         try {
@@ -46,8 +54,14 @@ export class Receiver implements AsyncDisposable {
     });
   }
 
-  get port(): number {
-    return this.#server.port ?? 0;
+  /** Killed: what is under way is cut off, and nothing listens. */
+  async kill(): Promise<void> {
+    await this.#server.stop(true);
+  }
+
+  /** Started again on its port, with what it had received. */
+  restart(): void {
+    this.#server = this.#open(this.port);
   }
 
   /** Sends what is meant for any host here. */

@@ -757,6 +757,19 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (limit_key, second)
   );
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN review TEXT;
+  ALTER TABLE tasks ADD COLUMN review_until BIGINT;
+  CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
+  CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
+    WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN quorum TEXT;
+  ALTER TABLE tasks ADD COLUMN child TEXT;
+  ALTER TABLE tasks ADD COLUMN parent_task TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN not_nodes TEXT COLLATE "C";
+  CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
+  CREATE TABLE family_checks (task_id TEXT COLLATE "C" PRIMARY KEY NOT NULL);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -17,6 +17,7 @@ export type Table =
   | "deliveries"
   | "dependencies"
   | "events"
+  | "family_checks"
   | "fencing"
   | "file_totals"
   | "files"
@@ -91,6 +92,8 @@ export const keyOf = {
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   /** Whether a group may have ended. */
   groupEnding: (group: string): ConflictKey => `group_endings ${group}`,
+  /** Whether a family must be looked at. */
+  family: (taskId: string): ConflictKey => `family_checks ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
   /** The entries that go to a node. */

@@ -135,16 +135,7 @@ const LANES = `
  * The special lanes with ready tasks, and maybe others that had some. While no unfinished task is in a special lane, no
  * engine reads for it.
  */
-export function readyLanes(): Query<Lanes> {
-  const shape: Query<Lanes>["shape"] = (rows) =>
-    new Map(rows.map((row) => [String(row["lane"]), toLane(row)]));
-  return {
-    ...query(LANES, [], shape, ["tasks"]),
-    patch: patchLanes,
-    cached: { as: "lanes", id: "" },
-    needs: "lanes",
-  };
-}
+export const readyLanes = (): Query<Lanes> => READY_LANES;
 
 /** Undefined: there are too many that may be empty. */
 export function patchLanes(lanes: Lanes, change: Change): Lanes | undefined {
@@ -157,6 +148,15 @@ export function patchLanes(lanes: Lanes, change: Change): Lanes | undefined {
   if (lanes.size >= 2 * LANES_MAX) return undefined;
   return new Map(lanes).set(task.lane, laneOf(task.lane, task));
 }
+
+const READY_LANES: Query<Lanes> = {
+  ...query(LANES, [], (rows): Lanes => new Map(rows.map((row) => [String(row["lane"]), toLane(row)])), [
+    "tasks",
+  ]),
+  patch: patchLanes,
+  cached: { as: "lanes", id: "" },
+  needs: "lanes",
+};
 
 function laneOf(name: string, { taskType, limitKey, requires, creatorNode }: Task): Lane {
   return { name, taskType, limitKey, requires, creatorNode };

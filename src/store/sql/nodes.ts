@@ -34,6 +34,13 @@ export function nodeById(nodeId: string): Query<Node | null> {
   return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
+const NODE_EVER = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`);
+
+/** The same, also if it is deleted. */
+export function nodeEver(nodeId: string): Query<Node | null> {
+  return { ...one(NODE_EVER, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
+}
+
 /** Returns a node after one of the frequent changes of a request. */
 export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;

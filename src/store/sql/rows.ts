@@ -16,6 +16,7 @@ import type {
   Node,
   Note,
   NoteHead,
+  PendingReview,
   Pulse,
   Question,
   Requirements,
@@ -180,6 +181,11 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
   return { files, outputs };
 }
 
+export function toChild(stored: Param | undefined): Task["child"] {
+  const child = maybeText(stored);
+  return child === null ? null : (JSON.parse(child) as Task["child"]);
+}
+
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const dependsOn = maybeText(row["depends_on"]);
@@ -189,6 +195,9 @@ export function toTask(row: Row): Task {
   const spent = maybeText(row["spent"]);
   const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
+  const review = maybeText(row["review"]);
+  const quorum = maybeText(row["quorum"]);
+  const notNodes = maybeText(row["not_nodes"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -230,6 +239,10 @@ export function toTask(row: Row): Task {
     hasOutput: flag(row["has_output"]),
     retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    review: review === null ? null : (JSON.parse(review) as Task["review"]),
+    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    child: toChild(row["child"]),
+    notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     group: maybeText(row["task_group"]),
@@ -297,6 +310,8 @@ export function toTaskSummary(row: Row): TaskSummary {
   const failure = maybeText(row["failure"]);
   const questions = maybeText(row["questions"]);
   const tags = maybeText(row["tags"]);
+  const review = maybeText(row["review"]);
+  const quorum = maybeText(row["quorum"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -316,6 +331,9 @@ export function toTaskSummary(row: Row): TaskSummary {
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    review: review === null ? null : (JSON.parse(review) as Task["review"]),
+    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    child: toChild(row["child"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     group: maybeText(row["task_group"]),
@@ -440,6 +458,19 @@ export function toDependency(row: Row): Dependency {
     status: text(row["status"]) as Task["status"],
     hasDependents: flag(row["has_dependents"]),
     brokenBy: maybeText(row["broken_by"]),
+    inReview: maybeWhole(row["review_until"]) !== null,
+  };
+}
+
+export function toPendingReview(row: Row): PendingReview {
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    creatorNode: maybeText(row["creator_node"]),
+    assignedNode: maybeText(row["assigned_node"]),
+    luxRewardMicro: whole(row["lux_reward_micro"]),
+    review: JSON.parse(text(row["review"])) as PendingReview["review"],
   };
 }
 

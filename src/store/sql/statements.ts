@@ -240,6 +240,15 @@ const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
   after: ({ messageId }) => keyOf.message(messageId),
 };
 
+/** Adds a node to those that may not have the other copies, once. */
+const EXCLUDE_FROM_COPIES: Statement<Of<"copies.excluded">> = customStatement(
+  "tasks",
+  `UPDATE tasks SET not_nodes = coalesce(not_nodes, ',') || $3 || ','
+    WHERE parent_task = $1 AND task_id <> $2
+      AND replace(coalesce(not_nodes, ''), ',' || $3 || ',', '') = coalesce(not_nodes, '')`,
+  [text(({ of }) => of), text(({ taskId }) => taskId), text(({ nodeId }) => nodeId)],
+);
+
 const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "node.saved": {
     row: ({ node }) => ofNode(node),
@@ -435,6 +444,61 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
     }),
+  },
+  "task.reviewed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        review: text(({ review }) => JSON.stringify(review)),
+        review_until: whole(({ review: { check } }) => (check?.state === "pending" ? check.until : null)),
+      },
+    ),
+  },
+  "result.removed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { problem: "NULL", improvement: "NULL", lesson: "NULL", result_extra: "NULL" },
+    ),
+  },
+  "task.related": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        parent_task: text(({ child }) => child.of),
+        child: text(({ child }) => JSON.stringify(child)),
+        not_nodes: text(({ notNodes }) => encodeTags(notNodes)),
+      },
+    ),
+  },
+  "task.quorate": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { quorum: text(({ quorum }) => JSON.stringify(quorum)) },
+    ),
+  },
+  "copies.excluded": { isSweep: true, statement: EXCLUDE_FROM_COPIES },
+  "family.touched": {
+    row: ({ taskId }) => keyOf.family(taskId),
+    statement: insert(
+      "family_checks",
+      { task_id: text(({ taskId }) => taskId) },
+      ` ON CONFLICT (task_id) DO NOTHING`,
+    ),
+    sum: (_, later) => later,
+  },
+  "family.checked": {
+    isSweep: true, // so that it stays before or behind what is summed
+    frees: true,
+    statement: remove("family_checks", { task_id: text(({ taskId }) => taskId) }),
   },
   "task.deleted": {
     frees: true,

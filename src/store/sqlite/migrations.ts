@@ -885,4 +885,20 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (limit_key, second)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- how the results of a task are checked, and until when one waits for its verdict
+  ALTER TABLE tasks ADD COLUMN review TEXT;
+  ALTER TABLE tasks ADD COLUMN review_until INTEGER;
+  CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
+  CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
+    WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  -- how many nodes do a task; what the hub created a task for, and the nodes (",a,b,") that may not have it
+  ALTER TABLE tasks ADD COLUMN quorum TEXT;
+  ALTER TABLE tasks ADD COLUMN child TEXT;
+  ALTER TABLE tasks ADD COLUMN parent_task TEXT;
+  ALTER TABLE tasks ADD COLUMN not_nodes TEXT;
+  CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
+  -- the tasks whose family must be looked at
+  CREATE TABLE family_checks (task_id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+  `,
 ];
