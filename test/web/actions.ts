@@ -267,7 +267,7 @@ async function taskFiles(stage: Stage): Promise<void> {
   await page.press("retry-all");
   await page.shows("The task is open again, with 1 of the tasks that depend on it.");
   await page.go(`tasks/${dependent}`);
-  await page.shows("It waits for 1 of the 1 tasks that it depends on.");
+  await page.shows(/waits for [^]*What it depends on/i);
   for (const id of [dependent, taskId]) await ok(hub.admin("/task/delete", { task_id: id }));
   const { body } = await hub.get("/file/list");
   for (const { file_id } of body["files"] as { file_id: string }[])
@@ -284,7 +284,7 @@ async function story(stage: Stage): Promise<void> {
   const third = await addTask(hub, { title: "Sing", depends_on: [second] });
   using page = await admin(stage);
   await page.go(`tasks/${first}`);
-  await page.shows("It is ready: the next node that has room takes it.");
+  await page.shows(/of its lane/);
   await page.shows(/What it depends on, and what waits for it\s+Gather\s+● open\s+Weave\s+● waiting/);
   await page.shows(/Unique key\s+once/);
   await ok(hub.post("/task/claim", of(first)));
@@ -313,8 +313,24 @@ async function story(stage: Stage): Promise<void> {
     `document.querySelector(".graph a:last-of-type").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))`,
   );
   await page.until(`location.hash === "#/tasks/${third}"`);
-  await page.shows("It waits for 1 of the 1 tasks that it depends on.");
+  await page.shows(/waits for [^]*What it depends on/i);
   await page.shows(/Gather\s+● completed\s+Weave\s+● open\s+Sing\s+● waiting/);
+  // A result that waits for its review is passed on its page.
+  const checked = await addTask(hub, {
+    title: "Proofs",
+    creator_node: "teller",
+    review: "creator",
+    lux_reward: 3,
+  });
+  await ok(hub.post("/task/claim", of(checked, "other-teller")));
+  await ok(hub.post("/task/complete", { ...of(checked, "other-teller"), result }));
+  await page.go(`tasks/${checked}`);
+  await page.shows(/Review\s+pending\s+by creator/);
+  await page.fill("note", "Well done");
+  await page.press("pass");
+  await page.shows(/Review\s+passed\s+by creator[^]*Well done/);
+  await page.go(`nodes/other-teller`);
+  await page.shows(/LUX\s+3/);
   const parts: string[] = [];
   for (let i = 0; i < 6; i++) parts.push(await addTask(hub, { title: `Part ${i}` }));
   const many = await addTask(hub, { title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });

@@ -2,7 +2,7 @@
  * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
  * node: what runs there now, what failed, and whether it is safe to stop.
  */
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
@@ -364,6 +364,14 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         <dd>{countOf(node.lux_balance)}</dd>
         <dt>Capabilities</dt>
         <dd>{capabilitiesOf(node).join(", ") || "any"}</dd>
+        {Object.entries(node.resources ?? {}).map(([name, amount]) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {countOf(node.resources_used?.[name] ?? 0)} of {countOf(amount)} in use
+            </dd>
+          </Fragment>
+        ))}
         <dt>Automatic assignment</dt>
         <dd>{node.auto_assign ? "on" : "off"}</dd>
       </dl>
