@@ -45,7 +45,7 @@ async function load(from: Hub, signal: AbortSignal) {
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
-  useEvents(() => true, loaded);
+  useEvents(({ kind }) => /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/.test(kind), loaded);
   const wrong = wrongQuery({ range: WORDS });
   const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.

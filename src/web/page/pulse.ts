@@ -6,6 +6,7 @@ import { effect, signal } from "@preact/signals";
 import type { Event } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
+import { onAction } from "./parts.tsx";
 import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, session } from "./session.ts";
 
 type Pulse = {
@@ -23,11 +24,13 @@ const UNKNOWN: Pulse = { canWrite: true, failed: 0, deadLetters: null, questions
 export const pulse = signal<Pulse>(UNKNOWN);
 
 const EVERY_MS = 60_000;
-const SOON_MS = 3_000;
+/** After an event, or an action of the user. */
+const SOON_MS = 5_000;
+const ACTED_MS = 500;
 
 const KINDS: ReadonlySet<Event["kind"]> = new Set([
-  ...(["message.parked", "message.acked", "message.sent", "task.failed"] as const),
-  ...(["task.asked", "task.answered", "task.question_timed_out", "task.completed"] as const),
+  ...(["message.parked", "task.failed"] as const),
+  ...(["task.asked", "task.answered", "task.question_timed_out"] as const),
 ]);
 
 async function load(): Promise<void> {
@@ -57,12 +60,13 @@ export function followPulse(): void {
     if (session.value === null || expired.value !== "" || !isVisible.value || !isOnline.value) return;
     void hub.value;
     let timer: ReturnType<typeof setTimeout> | null = null;
-    const soon = (): void => {
+    const soon = (ms = SOON_MS): void => {
       timer ??= setTimeout(() => {
         timer = null;
         void load();
-      }, SOON_MS);
+      }, ms);
     };
+    const stopActions = onAction(() => soon(ACTED_MS));
     void load();
     const stop = onEvent((event) => {
       if (event !== null && KINDS.has(event.kind)) soon();
@@ -73,6 +77,7 @@ export function followPulse(): void {
     }, EVERY_MS);
     return () => {
       stop();
+      stopActions();
       clearInterval(minute);
       clearTimeout(timer ?? undefined);
     };
