@@ -5,8 +5,9 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { PROJECT } from "../support/executable.ts";
-import { ADMIN_KEY, SECRET, type TestHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { type VariantName, addNode, addNodes, addTask, ok, record, until } from "../api/scene.ts";
+import { operatorTasks } from "./operator-tasks.ts";
 import { Page, type Size, WIDE } from "./chromium.ts";
 
 /** Where an action is done. */
@@ -183,6 +184,8 @@ async function task(stage: Stage): Promise<void> {
   await page.fill("description", "All of last night");
   await page.fill("priority", "high");
   await page.fill("lux_reward", "2.5");
+  await page.fill("group", "looks");
+  await page.fill("tags", "night, logs");
   await page.fill("max_attempts", "1000");
   await page.press("create");
   await page.shows(/again\. max_attempts: must be at most 100$/);
@@ -197,6 +200,8 @@ async function task(stage: Stage): Promise<void> {
     priority: 0,
     lux_reward: 2.5,
     max_run_s: 7_200,
+    group: "looks",
+    tags: ["night", "logs"],
   });
   await page.press("cancel");
   await page.press("yes");
@@ -338,6 +343,13 @@ async function story(stage: Stage): Promise<void> {
   await page.shows(/It depends on 6\s+Part 0\s+open\s+Part 1[^]*Part 5/);
   await page.click(`a[href="#/tasks/${parts[0]}"]`);
   await page.shows(/Part 0\s+● open\s+Bind\s+● waiting/);
+}
+
+/** On a hub of its own: the overview of the shared one is about everything that other actions have done. */
+async function operators(stage: Stage): Promise<void> {
+  await using own = await startHub();
+  using page = await admin({ ...stage, hub: own });
+  await operatorTasks(page, own);
 }
 
 async function output(stage: Stage): Promise<void> {
@@ -1244,6 +1256,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "a task's page is its story: attempts, why it waits, neighbours, what a worker gets", run: story },
+  { name: "what operators do most takes few clicks and keys", run: operators },
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },

@@ -499,6 +499,8 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
         <div class="row-of-fields">
           <Field label="Type" name="task_type" value={task?.task_type ?? ""} />
           <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
+          <Field label="Group" name="group" value={task?.group ?? ""} />
+          <Field label="Tags, with commas" name="tags" value={task?.tags?.join(", ") ?? ""} />
           <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
           <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
@@ -544,6 +546,8 @@ function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/cr
     task_type: fields["task_type"] || undefined,
     priority,
     creator_node: fields["creator_node"] || undefined,
+    group: fields["group"] || undefined,
+    tags: fields["tags"] ? fields["tags"].split(",").map((tag) => tag.trim()) : undefined,
     lux_reward: number("lux_reward"),
     max_attempts: number("max_attempts"),
     timeout_s: number("timeout_s"),
