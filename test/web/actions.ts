@@ -1247,6 +1247,60 @@ async function overview(stage: Stage): Promise<void> {
     if (/^(?:weaving|glass)$/.test(task_type)) await ok(hub.admin("/task/delete", { task_id }));
 }
 
+/** Pauses, limits, webhooks, and results in review. */
+async function control(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "reviewed");
+  using page = await admin(stage);
+  await page.go("control");
+  await page.shows(/Nothing is paused\.[^]*There are no limits\.[^]*There are no webhooks/);
+  await page.fill("scope", "type");
+  await page.fill("value", "dangerous");
+  await page.fill("reason", "The saw is broken");
+  await page.press("pause-hub");
+  await page.shows("Pause a type: dangerous?");
+  await page.press("yes");
+  await page.shows(/Paused: type dangerous\.[^]*type dangerous The saw is broken/); // the banner too
+  await page.fill("key", "model");
+  await page.fill("running", "2");
+  await page.press("set-limit");
+  await page.shows(/model\s+0 of 2\s+any/);
+  expect(
+    (await ok(hub.get("/limit/list", { headers: { "X-Admin-Key": ADMIN_KEY } })))["limits"],
+  ).toMatchObject([{ key: "model", running: 2, per_minute: null }]);
+  await page.press("delete-limit");
+  await page.press("yes");
+  await page.shows("There are no limits.");
+  await page.press("resume-hub");
+  await page.shows("Nothing is paused.");
+  await page.until(`!document.body.innerText.includes("Paused: type")`);
+  const review = "creator";
+  const inReview = async (title: string): Promise<string> => {
+    const task_id = await addTask(hub, { title, review });
+    await ok(hub.post("/task/claim", { task_id, node_id: "reviewed" }));
+    const result = { problem: "p", improvement: "i", lesson: "l" };
+    await ok(hub.post("/task/complete", { task_id, node_id: "reviewed", result }));
+    return task_id;
+  };
+  const rejected = await inReview("Too hasty");
+  await page.go("questions");
+  await page.shows(/Results in review[^]*Too hasty[^]*done by reviewed/);
+  await page.fill("note", "Read the text first");
+  await page.press("reject");
+  await until(
+    "rejected",
+    async () => record((await ok(hub.get(`/task/${rejected}`)))["task"])["status"] === "open",
+  );
+  const passed = await inReview("Well done");
+  await page.shows("Well done");
+  await page.press("pass");
+  await until("passed", async () => {
+    const { review: state } = record((await ok(hub.get(`/task/${passed}`)))["task"]);
+    return record(state)["state"] === "passed";
+  });
+  for (const task_id of [rejected, passed]) await ok(hub.admin("/task/delete", { task_id }));
+}
+
 export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
@@ -1278,6 +1332,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
   { name: "nothing is hidden or destroyed by mistake: all tasks, mistyped links, who failed", run: traps },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+  { name: "types are paused and limited, webhooks listed, results passed and rejected", run: control },
   { name: "anything is found: by id, title, type, group, tag, node, file, page", run: find },
   { name: "an old task has its time line, and is found by its title", run: old },
 ];
@@ -1333,6 +1388,7 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
     "cost",
     "cost?by=model",
     "events",
+    "control",
     "keys",
   ];
 }

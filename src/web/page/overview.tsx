@@ -94,6 +94,7 @@ export function Overview(): JSX.Element {
     done: total.tasks_completed,
     failed: total.tasks_failed,
     deadLetters: pulse.value.deadLetters,
+    webhooksSuspended: status.webhooks_suspended ?? 0,
   });
   const axis = {
     times: minutes.map(({ at }) => at),
